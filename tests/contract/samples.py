@@ -141,11 +141,21 @@ def record(number: int, **more: Any) -> Record:
 def save(store: SqlStore, *, now: datetime = NOW, **changes: Any) -> int:
     """Save some things as one use case would, and return the number of the feed then."""
     with store.write() as tx:
-        base = tx.everything()
-        records = changes.get("records", ())
-        number = max([base.number, *(line.number for line in records)])
-        tx.save(Changes(now=now, number=number, **changes))
+        tx.save(changes_on(tx.everything(), now=now, **changes))
     return everything(store).number
+
+
+def changes_on(base: Slice, *, now: datetime = NOW, **changes: Any) -> Changes:
+    """Some changes to what is saved, as a draft would have made them."""
+    orders = {each.id for each in changes.get("orders", ())}
+    machines = {each.id for each in changes.get("machines", ())} | {*changes.get("removed_machines", ())}
+    return Changes(
+        now=now,
+        as_of=base.number,
+        orders_before={id_: order for id_, order in base.orders.items() if id_ in orders},
+        machines_before={id_: each for id_, each in base.machines.items() if id_ in machines},
+        **changes,
+    )
 
 
 def save_fleet(

@@ -58,7 +58,7 @@ def test_a_new_store_is_empty(store: SqlStore) -> None:
 def test_a_block_that_raises_saves_nothing(store: SqlStore) -> None:
     def save_and_fail() -> None:
         with store.write() as tx:
-            tx.save(Changes(now=NOW, number=1, groups=(group(),), records=(record(1),)))
+            tx.save(Changes(now=NOW, groups=(group(),), records=(record(1),)))
             tx.set_applied_fleet("digest")
             raise ZeroDivisionError
 
@@ -82,7 +82,7 @@ def test_a_snapshot_does_not_see_what_is_saved_after_it_was_opened(store: SqlSto
 
 def test_a_transaction_sees_what_it_has_saved(store: SqlStore) -> None:
     with store.write() as tx:
-        tx.save(Changes(now=NOW, number=1, groups=(group(),), records=(record(1),)))
+        tx.save(Changes(now=NOW, groups=(group(),), records=(record(1),)))
         assert tx.group(GroupName("web")) == group()
         assert tx.everything().number == 1
 
@@ -92,7 +92,7 @@ def test_writers_come_one_after_another(store: SqlStore) -> None:
         for _ in range(10):
             with store.write() as tx:
                 number = tx.everything().number + 1
-                tx.save(Changes(now=NOW, number=number, records=(record(number),)))
+                tx.save(Changes(now=NOW, records=(record(number),)))
 
     writers = [threading.Thread(target=write_some) for _ in range(3)]
     for writer in writers:
@@ -212,7 +212,7 @@ def test_what_is_removed_is_gone(store: SqlStore) -> None:
 def test_a_group_that_was_not_loaded_cannot_be_replaced(store: SqlStore) -> None:
     save_fleet(store)
     with pytest.raises(Conflict), store.write() as tx:
-        tx.save(Changes(now=NOW, number=100, groups=(group(incarnation=7),)))
+        tx.save(Changes(now=NOW, groups=(group(incarnation=7),)))
     assert everything(store).groups == {"web": group()}
 
 
@@ -221,19 +221,19 @@ def test_a_group_that_changed_since_it_was_loaded_is_not_overwritten(store: SqlS
     save_fleet(store)
     change: Any = {"removed_groups": (GroupName("web"),)} if removed else {"groups": (group(incarnation=7),)}
     with store.write() as tx:
-        number = tx.everything().number
+        tx.everything()
         tx._connection.execute(update(tables.groups).values(version=tables.groups.c.version + 1))
         with pytest.raises(Conflict, match='group "web" was changed by somebody else'):
-            tx.save(Changes(now=NOW, number=number, **change))
+            tx.save(Changes(now=NOW, **change))
     assert everything(store).groups == {"web": group()}
 
 
 def test_a_group_can_be_saved_twice_in_a_transaction(store: SqlStore) -> None:
     save_fleet(store)
     with store.write() as tx:
-        number = tx.everything().number
-        tx.save(Changes(now=NOW, number=number + 1, groups=(group(incarnation=2),)))
-        tx.save(Changes(now=NOW, number=number + 2, groups=(group(incarnation=3),)))
+        tx.everything()
+        tx.save(Changes(now=NOW, groups=(group(incarnation=2),)))
+        tx.save(Changes(now=NOW, groups=(group(incarnation=3),)))
     assert everything(store).groups[GroupName("web")].incarnation == 3
 
 
@@ -242,13 +242,13 @@ def test_what_was_decided_on_an_older_state_is_refused(store: SqlStore) -> None:
     older = everything(store).number
     save(store, machines=(machine("web-0"),))
     with pytest.raises(Conflict, match="meanwhile"), store.write() as tx:
-        tx.save(Changes(now=NOW, number=older, hosts=(host("host-1", state=HostState.FAILED),)))
+        tx.save(Changes(now=NOW, as_of=older, hosts=(host("host-1", state=HostState.FAILED),)))
 
 
 def test_a_record_number_is_given_once(store: SqlStore) -> None:
     save(store, records=(record(1),))
     with pytest.raises(Conflict), store.write() as tx:
-        tx.save(Changes(now=NOW, number=2, records=(record(1),)))
+        tx.save(Changes(now=NOW, records=(record(1),)))
 
 
 # Orders and events
@@ -366,10 +366,10 @@ def test_the_time_reached_never_goes_back(store: SqlStore) -> None:
     with store.write() as tx:
         tx.set_reached(NOW)
         tx.set_reached(NOW - SECOND)
-    save(store, now=NOW - 2 * SECOND)
+    save(store, now=NOW - 2 * SECOND, records=(record(1),))
     with store.read() as snapshot:
         assert snapshot.reached() == NOW
-    save(store, now=NOW + SECOND)
+    save(store, now=NOW + SECOND, records=(record(2),))
     with store.read() as snapshot:
         assert snapshot.reached() == NOW + SECOND
 

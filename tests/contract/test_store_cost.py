@@ -107,7 +107,7 @@ def test_the_search_for_a_host_reads_no_whole_table_and_sorts_none() -> None:
     hosts = [f"host-{number}" for number in range(2 * TO_CHOOSE_FROM)]
     save_fleet(store, [machine(name, host=host(name).name) for name in hosts], hosts=hosts)
     save(store, groups=(group(policy=GroupPolicy(budget=len(hosts) - 1)),))
-    asked = plans_of(store, lambda snapshot: dict(snapshot.around(machines=[machine_id("host-0")]).room))
+    asked = plans_of(store, lambda snapshot: snapshot.around(machines=[machine_id("host-0")], room=True))
     searches = [plan for statement, plan in asked.items() if "ORDER BY hosts.carried" in statement]
     assert len(searches) == 2
     assert [detail for plan in searches for detail in plan if "TEMP B-TREE" in detail] == []

@@ -67,13 +67,13 @@ def test_a_second_writer_waits_for_the_first(store: SqlStore) -> None:
         begun.set()
         with store.write() as tx:
             number = tx.everything().number + 1
-            tx.save(Changes(now=NOW, number=number, records=(record(number, reason="second"),)))
+            tx.save(Changes(now=NOW, records=(record(number, reason="second"),)))
 
     second = threading.Thread(target=write)
     with store.write() as tx:
         second.start()
         begun.wait()
-        tx.save(Changes(now=NOW, number=1, records=(record(1, reason="first"),)))
+        tx.save(Changes(now=NOW, records=(record(1, reason="first"),)))
     second.join()
     with store.read() as snapshot:
         assert [line.reason for line in snapshot.history(HistoryFilter())] == ["second", "first"]
@@ -102,7 +102,7 @@ def test_a_lost_connection_undoes_its_transaction_and_the_next_call_connects_aga
 
     def save_while_it_is_cut_off() -> None:
         with opened.write() as tx:
-            tx.save(Changes(now=NOW, number=1, groups=(group(),)))
+            tx.save(Changes(now=NOW, groups=(group(),)))
             cut_off(postgres_url)
             tx.set_reached(NOW)
 

@@ -89,7 +89,6 @@ records = build(Record, number=large, event=st.none() | upper_ids, order=st.none
 changes = st.builds(
     Changes,
     now=st.just(NOW),
-    number=st.just(2**62),
     orders=distinct(orders, lambda order: order.id),
     events=distinct(events, lambda event: event.id),
     groups=distinct(groups, lambda group: group.name),

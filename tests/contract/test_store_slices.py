@@ -9,7 +9,16 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.words import GroupName, HostName, HostState, OrderState, StageState, StepState
+from forewarn.core.words import (
+    EXTERNAL,
+    GroupName,
+    HostName,
+    HostState,
+    OrderState,
+    StageState,
+    StepState,
+    Work,
+)
 from forewarn.store.reads.room_reads import TO_CHOOSE_FROM
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import (
@@ -183,21 +192,39 @@ def test_room_is_what_sound_hosts_carry(fleet: SqlStore) -> None:
     save(fleet, hosts=(host("host-2", state=HostState.CORDONED),))
     with fleet.read() as snapshot:
         found = {"host-3": Room(), "host-1": Room(carried=2, members={(GroupName("web"), 0): 2})}
-        assert dict(snapshot.around(hosts=[HostName("host-1")]).room) == found
+        assert dict(snapshot.around(hosts=[HostName("host-1")], room=True).room) == found
         assert snapshot.everything().room == found
+
+
+@pytest.mark.parametrize(
+    ("more", "loaded"),
+    [
+        ({"work": Work.REBOOT}, False),
+        ({"work": Work.REDEPLOY}, True),
+        ({"work": Work.REDEPLOY, "driver": EXTERNAL}, False),
+        ({"work": Work.REDEPLOY, "ended_at": NOW}, False),
+        ({"work": Work.REDEPLOY, "stages": (stage(step("web-0", StepState.RUNNING)),)}, False),
+        ({"work": Work.REDEPLOY, "stages": (stage(step("web-0", StepState.FAILED)),)}, True),
+    ],
+)
+def test_room_comes_with_orders_that_may_move_machines(
+    fleet: SqlStore, more: dict[str, Any], loaded: bool
+) -> None:
+    save(fleet, orders=(order(1, machine=machine_id("web-0"), **more),))
+    assert (around(fleet, orders=[order_id(1)]).room is not None) == loaded
 
 
 def test_a_host_with_an_order_of_its_own_is_busy(fleet: SqlStore) -> None:
     save(fleet, orders=(order(1, host=HostName("host-2")), order(2, host=HostName("host-3"), ended_at=NOW)))
     with fleet.read() as snapshot:
-        assert [name for name, room in snapshot.everything().room.items() if room.busy] == ["host-2"]
+        assert [name for name, room in (snapshot.everything().room or {}).items() if room.busy] == ["host-2"]
 
 
 def test_a_machine_on_its_way_is_counted_where_it_will_be(fleet: SqlStore) -> None:
     known = {machine.name: machine for machine in everything(fleet).machines.values()}
     save(fleet, machines=(replace(known["web-0"], bound_for=HostName("host-3")),))
     with fleet.read() as snapshot:
-        room = snapshot.around(machines=[known["web-0"].id]).room
+        room = snapshot.around(machines=[known["web-0"].id], room=True).room or {}
         assert (room[HostName("host-1")].carried, room[HostName("host-3")].carried) == (1, 1)
         assert room[HostName("host-3")].members == {(GroupName("web"), 0): 1}
 
@@ -205,7 +232,7 @@ def test_a_machine_on_its_way_is_counted_where_it_will_be(fleet: SqlStore) -> No
 def test_room_has_no_more_hosts_than_there_is_need_to_choose_from(fleet: SqlStore) -> None:
     save(fleet, hosts=tuple(host(f"empty-{number:03}") for number in range(2 * TO_CHOOSE_FROM)))
     with fleet.read() as snapshot:
-        assert len(snapshot.around().room) == TO_CHOOSE_FROM
+        assert len(snapshot.around(room=True).room or ()) == TO_CHOOSE_FROM
 
 
 @pytest.mark.parametrize(("spare", "further"), [(0, []), (1, ["fuller-0", "fuller-1"]), (2, [])])
@@ -222,7 +249,7 @@ def test_room_goes_further_where_the_emptiest_hosts_carry_too_much_of_a_group(
     web = group(policy=GroupPolicy(budget=len(members) - spare))
     save(store, groups=(web,), hosts=(host("fuller-2", state=HostState.CORDONED),))
     with store.read() as snapshot:
-        room = snapshot.around(machines=[machine_id("host-00")]).room
+        room = snapshot.around(machines=[machine_id("host-00")], room=True).room or {}
         assert list(room) == [*emptiest[: TO_CHOOSE_FROM + 2], *further]
         assert [room[HostName(name)].members for name in further] == [{(web.name, 1): 2} for _ in further]
 
@@ -232,7 +259,7 @@ def test_room_follows_machines_that_move_come_and_go(fleet: SqlStore) -> None:
     save(fleet, machines=(replace(known["web-0"], host=HostName("host-3")),))
     save(fleet, removed_machines=(known["web-1"].id,))
     with fleet.read() as snapshot:
-        seen = dict(snapshot.around(hosts=list(snapshot.everything().hosts)).room)
+        seen = snapshot.around(hosts=list(snapshot.everything().hosts), room=True).room
         assert seen == snapshot.everything().room
 
 

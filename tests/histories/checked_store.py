@@ -1,9 +1,12 @@
 """A store whose every transaction is held against `core/checks.py`."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any, TypeAlias
+
+from sqlalchemy import select
 
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import EVERYTHING, Scope
@@ -11,7 +14,9 @@ from forewarn.control.ports.store import Transaction
 from forewarn.core.checks import Change, violations
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.promise import PromiseCounts
+from forewarn.core.model.slice import Slice
 from forewarn.core.words import MachineId, OrderId
+from forewarn.store import tables
 from forewarn.store.sql import SqlStore
 from tests.harness import Service
 
@@ -55,9 +60,17 @@ class CheckedStore:
                 counted=added,
             )
             assert violations(change) == []
+        self._check_carried(after)
         self._announced |= {
             (event.order, named.machine) for event in after.events.values() for named in event.resources
         }
+
+    def _check_carried(self, saved: Slice) -> None:
+        """Hold how many machines hosts are said to carry against how many there are."""
+        carried = select(tables.hosts.c.name, tables.hosts.c.carried)
+        with self._store.read() as snapshot:
+            kept = {name: count for name, count in snapshot._connection.execute(carried) if count}
+        assert kept == Counter(each.destination for each in saved.machines.values() if each.destination)
 
     def _counted(self) -> PromiseCounts:
         with self._store.read() as snapshot:
@@ -80,7 +93,7 @@ class _Saving:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tx, name)
 
-    def save(self, changes: Changes) -> None:
-        if changes != Changes(now=changes.now, number=changes.number):
+    def save(self, changes: Changes) -> Changes:
+        if not changes.empty:
             self._saved.append(changes)
-        self._tx.save(changes)
+        return self._tx.save(changes)

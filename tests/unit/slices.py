@@ -180,14 +180,16 @@ class Fleet:
 
     def saved(self) -> Slice:
         """The fleet as the store would load it after saving the draft."""
-        draft, changes = self.draft, self.draft.changes()
+        draft = self.draft
+        changes = draft.changes().numbered(after=draft.base.number)
+        draft.take_saved(changes)
         self.records += changes.records
         events = {id_: event for id_, event in draft.events.items() if event.listed}
         listed: dict[GroupName, Counter[int]] = {}
         for event in (each for each in events.values() if not each.hint):
             listed.setdefault(event.group, Counter())[event.update_domain] += 1
         return Slice(
-            number=changes.number,
+            number=draft.base.number + len(changes.records),
             projects=draft.projects,
             hosts=draft.hosts,
             groups=draft.groups,

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from forewarn.core.draft import Draft
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.orders import events, interventions
+from forewarn.core.model.numbers import UNSAVED
+from forewarn.core.orders import events, interventions, placement
 from forewarn.core.words import Action, GroupName, HostName, Kind, MachineId, MachineState
 from tests.unit.slices import MINUTE, Fleet, machine
 
@@ -97,15 +99,69 @@ def test_a_budget_counts_what_the_draft_has_announced() -> None:
 
 def test_records_are_numbered_on_from_the_newest() -> None:
     fleet = Fleet(machine("web-0"))
-    first = fleet.draft.number
-    fleet.maintain()
-    written = fleet.draft.changes().records
+    first = fleet.draft.base.number
+    order = fleet.maintain()
+    changes = fleet.draft.changes()
+    assert [record.number for record in changes.records] == [UNSAVED + 1, UNSAVED + 2]
+    saved = changes.numbered(after=first)
+    written = saved.records
     assert [record.number for record in written] == [first + 1, first + 2]
-    assert fleet.draft.changes().number == first + 2
+    assert (saved.orders[0].number, saved.events[0].number) == (first + 1, first + 2)
+    fleet.draft.take_saved(saved)
+    assert (fleet.draft.orders[order.id], fleet.draft.events_of(order.id)) == (saved.orders[0], saved.events)
+    assert fleet.draft.given(changes.records[1].number) == first + 2
     assert [(record.kind, record.host, record.machine) for record in written] == [
         (Kind.ORDER_PLACED, "host-1", None),
         (Kind.EVENT_SCHEDULED, None, "web-0"),
     ]
+
+
+def test_no_number_is_given_before_the_draft_is_saved() -> None:
+    fleet = Fleet(machine("web-0"))
+    with pytest.raises(LookupError, match="before the draft is saved"):
+        fleet.draft.given(fleet.draft.number)
+
+
+def test_what_is_known_keeps_its_number_and_what_is_new_comes_after_it() -> None:
+    fleet = Fleet(machine("web-0"), machine("db-0", "host-2"))
+    known = fleet.maintain("host-1")
+    fleet.turn()
+    new = fleet.maintain("host-2")
+    fleet.draft.put_order(replace(fleet.draft.orders[known.id], why="looked at"))
+    numbers = {order.id: order.number for order in fleet.draft.changes().orders}
+    assert numbers[known.id] < numbers[new.id]
+    saved = {order.id: order.number for order in fleet.draft.changes().numbered(after=9).orders}
+    assert saved == {known.id: numbers[known.id], new.id: 10}
+
+
+def test_a_draft_without_room_moves_nothing() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    apart = Draft(replace(fleet.draft.base, room=None), now=fleet.now, new_id=lambda: "X")
+    with pytest.raises(LookupError, match="room for it was not loaded"):
+        placement.choose(apart, fleet.machine("web-0"), but=None)
+
+
+def test_hosts_carry_what_is_bound_for_them_and_not_what_leaves() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"), machine("web-2", "host-3"), hosts=["host-2"])
+    fleet.draft.put_machine(replace(fleet.machine("web-0"), bound_for=HostName("host-2")))
+    fleet.draft.put_machine(replace(fleet.machine("web-2"), host=None))
+    fleet.draft.put_machine(machine("web-3", "host-1"))
+    del fleet.draft.machines[MachineId("web-1")]
+    assert fleet.draft.changes().carried == {"host-1": -1, "host-2": 1, "host-3": -1}
+
+
+def test_what_is_asked_of_a_host_or_an_order_follows_what_the_draft_changes() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"), machine("db-0", "host-2"))
+    order = fleet.maintain("host-2")
+    assert [each.name for each in fleet.draft.machines_on(HostName("host-1"))] == ["web-0", "web-1"]
+    fleet.draft.put_machine(replace(fleet.machine("web-0"), host=HostName("host-2")))
+    del fleet.draft.machines[MachineId("web-1")]
+    fleet.draft.put_machine(machine("web-2", "host-1"))
+    assert [each.name for each in fleet.draft.machines_on(HostName("host-1"))] == ["web-2"]
+    assert [each.name for each in fleet.draft.machines_on(HostName("host-2"))] == ["db-0", "web-0"]
+    assert [event.order for event in fleet.draft.events_of(order.id)] == [order.id]
+    other = fleet.order("web-2")
+    assert [event.order for event in fleet.draft.events_of(other.id)] == [other.id]
 
 
 # Whom it wakes

@@ -43,6 +43,7 @@ class Tokens(FleetUseCase):
             with self._saving(tx) as draft:
                 token = access.granted(wanted, secret=secret, by=by, now=draft.now, number=draft.number + 1)
                 draft.record(Kind.TOKEN_CREATED, None, by=by, reason=access.describe(token))
+            token = replace(token, number=draft.given(token.number))
             tx.save_token(token)
         return token, secret
 

@@ -47,7 +47,7 @@ class UseCase:
         draft = self._draft(tx.around() if around is None else around, now=now)
         yield draft
         changes = draft.changes()
-        tx.save(changes if rollout is None else replace(changes, rollouts=(rollout,)))
+        draft.take_saved(tx.save(changes if rollout is None else replace(changes, rollouts=(rollout,))))
 
     def _draft(self, around: Slice, *, now: datetime | None = None) -> Draft:
         return Draft(around, now=now or self._clock.now(), new_id=self._new_id)

@@ -1,15 +1,15 @@
 """A working copy of part of the fleet: what the rules read, and what they have changed so far.
 
-A draft holds no policy. It answers with the newest version of each thing, numbers the records, and at
-the end gives as one value what is to be saved.
+A draft holds no policy. It answers with the newest version of each thing, numbers what is new relative to
+all that is saved, and at the end gives as one value what is to be saved.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import chain
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.changes import Changes
@@ -17,6 +17,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.numbers import UNSAVED, given
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.promise import MonthlyPromises, PromiseCounts, month_of
@@ -24,7 +25,16 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.webhook import Webhook
-from forewarn.core.words import GroupName, HostName, Kind, MachineState, OrderId, ProjectName
+from forewarn.core.words import (
+    EventId,
+    GroupName,
+    HostName,
+    Kind,
+    MachineId,
+    MachineState,
+    OrderId,
+    ProjectName,
+)
 
 About: TypeAlias = Machine | Event | Order | Group | Host | Project | Webhook | None
 
@@ -49,7 +59,11 @@ class Draft:
         self.machines = dict(base.machines)
         self.orders = dict(base.orders)
         self.events = dict(base.events)
-        self._room: dict[HostName, Room] | None = None
+        self._room = None if base.room is None else dict(base.room)
+        # Where to look: what is found there may have left since. Made when it is first needed.
+        self._ids_by_order: dict[OrderId, list[EventId]] | None = None
+        self._ids_by_host: dict[HostName, list[MachineId]] | None = None
+        self._given_after: int | None = None
         self._listed = {group: dict(domains) for group, domains in base.listed.items()}
         self._records: list[Record] = []
         self._wake_all = False
@@ -59,22 +73,22 @@ class Draft:
 
     @property
     def number(self) -> int:
-        """The number of the newest record."""
-        return self.base.number + len(self._records)
+        """The number of the newest record, relative to what is saved."""
+        return UNSAVED + len(self._records)
 
     @property
     def room(self) -> dict[HostName, Room]:
-        """How full the emptiest sound hosts are; read only when it is needed."""
+        """How full the emptiest sound hosts are, counting what this draft moves."""
         if self._room is None:
-            self._room = dict(self.base.room)
+            raise LookupError("a machine is to be moved, but the room for it was not loaded")
         return self._room
 
     def record(
         self, kind: Kind, about: About, *, order: OrderId | None = None, by: str = "", reason: str = ""
     ) -> int:
         """Write a line of the history about a thing, and return its number."""
-        line = Record(number=self.number + 1, at=self.now, kind=kind, order=order, by=by, reason=reason)
-        self._records.append(self._named(line, about))
+        said = {"order": order, **self._names_of(about), "by": by, "reason": reason}
+        self._records.append(Record(number=self.number + 1, at=self.now, kind=kind, **said))
         if kind is Kind.PROMISE_BROKEN and isinstance(about, Event):
             self.count(kind, len(about.resources))
             self.count_promises(about, PromiseCounts(broken=1))
@@ -90,30 +104,31 @@ class Draft:
         key = (project, month_of(self.now), simulated)
         self._promises[key] = self._promises.get(key, PromiseCounts()).plus(counts)
 
-    def _named(self, line: Record, about: About) -> Record:
+    def _names_of(self, about: About) -> dict[str, Any]:
+        """Return what a record says of the thing that it is about."""
         match about:
             case Machine(name=name, project=project, group=group, host=host):
-                return replace(line, project=project, group=group, machine=name, host=host)
-            case Event():
-                return self._named_event(line, about)
+                return {"project": project, "group": group, "machine": name, "host": host}
+            case Event(id=event, group=group, order=order, resources=named):
+                project, machine = self.groups[group].project, named[0].name if len(named) == 1 else None
+                return {
+                    "project": project,
+                    "group": group,
+                    "machine": machine,
+                    "event": event,
+                    "order": order,
+                }
             case Order(id=order, project=project, machine_name=name, host=host):
-                return replace(line, project=project, machine=name, host=host, order=order)
+                return {"project": project, "machine": name, "host": host, "order": order}
             case Group(name=group, project=project):
-                return replace(line, project=project, group=group)
+                return {"project": project, "group": group}
             case Host(name=host):
-                return replace(line, host=host)
+                return {"host": host}
             # Not the project whose records it is sent: where operators send them is not its business.
             case Webhook(owner=project) | Project(name=project):
-                return replace(line, project=project)
+                return {"project": project}
             case None:
-                return line
-
-    def _named_event(self, line: Record, event: Event) -> Record:
-        project = self.groups[event.group].project
-        machine = event.resources[0].name if len(event.resources) == 1 else None
-        return replace(
-            line, project=project, group=event.group, machine=machine, event=event.id, order=event.order
-        )
+                return {}
 
     def put_event(self, event: Event) -> Event:
         """Add or replace an event."""
@@ -122,6 +137,8 @@ class Draft:
         if not event.hint:
             domains = self._listed.setdefault(event.group, {})
             domains[event.update_domain] = domains.get(event.update_domain, 0) + gain
+        if known is None and self._ids_by_order is not None:
+            self._ids_by_order[event.order].append(event.id)
         self.events[event.id] = event
         return event
 
@@ -132,6 +149,8 @@ class Draft:
 
     def put_machine(self, machine: Machine) -> Machine:
         """Add or replace a machine."""
+        if self._ids_by_host is not None and machine.host is not None:
+            self._ids_by_host[machine.host].append(machine.id)
         self.machines[machine.id] = machine
         return machine
 
@@ -175,28 +194,41 @@ class Draft:
 
     def events_of(self, order: OrderId) -> tuple[Event, ...]:
         """The listed events of an order, oldest first."""
-        mine = (event for event in self.events.values() if event.order == order and event.listed)
-        return tuple(sorted(mine, key=lambda event: event.number))
+        if self._ids_by_order is None:
+            self._ids_by_order = defaultdict(list)
+            for event in self.events.values():
+                self._ids_by_order[event.order].append(event.id)
+        mine = (self.events[id_] for id_ in self._ids_by_order.get(order, ()))
+        return tuple(sorted((event for event in mine if event.listed), key=lambda event: event.number))
 
     def machines_on(self, host: HostName) -> tuple[Machine, ...]:
         """The machines a host carries, by name."""
-        there = (machine for machine in self.machines.values() if machine.host == host)
-        return tuple(sorted(there, key=lambda machine: (machine.name.casefold(), machine.id)))
+        if self._ids_by_host is None:
+            self._ids_by_host = defaultdict(list)
+            for machine in self.machines.values():
+                if machine.host is not None:
+                    self._ids_by_host[machine.host].append(machine.id)
+        known = dict.fromkeys(self._ids_by_host.get(host, ()))
+        there = [self.machines[id_] for id_ in known if id_ in self.machines]
+        mine = (machine for machine in there if machine.host == host)
+        return tuple(sorted(mine, key=lambda machine: (machine.name.casefold(), machine.id)))
 
     def changes(self) -> Changes:
         """Return what is to be saved."""
         base = self.base
-        events = _changed(base.events, self.events)
+        events, machines = _changed(base.events, self.events), _changed(base.machines, self.machines)
+        orders, removed_machines = _changed(base.orders, self.orders), _removed(base.machines, self.machines)
         self._count_incarnations(events)
-        return Changes(
+        groups, hosts = _changed(base.groups, self.groups), _changed(base.hosts, self.hosts)
+        changes = Changes(
             now=self.now,
-            number=self.number,
+            as_of=base.number,
             defaults=None if self.defaults == base.defaults else self.defaults,
             projects=_changed(base.projects, self.projects),
-            hosts=_changed(base.hosts, self.hosts),
-            groups=_changed(base.groups, self.groups),
-            machines=_changed(base.machines, self.machines),
-            orders=_changed(base.orders, self.orders),
+            hosts=hosts,
+            groups=groups,
+            machines=machines,
+            orders=orders,
             events=events,
             records=tuple(self._records),
             holds=_changed(base.holds, self.holds),
@@ -204,65 +236,70 @@ class Draft:
             removed_projects=_removed(base.projects, self.projects),
             removed_hosts=_removed(base.hosts, self.hosts),
             removed_groups=_removed(base.groups, self.groups),
-            removed_machines=_removed(base.machines, self.machines),
-            relieved_groups=frozenset(self._relieved_groups(events)),
-            hosts_gaining_machines=frozenset(self._hosts_gaining_machines()),
-            changed_groups_and_hosts=frozenset(
-                name for name in self._changed_groups_and_hosts(events) if name is not None
-            ),
+            removed_machines=removed_machines,
+            orders_before={each.id: base.orders[each.id] for each in orders if each.id in base.orders},
+            machines_before={
+                id_: base.machines[id_]
+                for id_ in (*(each.id for each in machines), *removed_machines)
+                if id_ in base.machines
+            },
             wake_all=self._wake_all,
-            budgets_tightened=self._budgets_tightened(),
             tallies=self._tallies,
             promises=tuple(
                 MonthlyPromises(project=project, month=month, simulated=simulated, **asdict(counts))
                 for (project, month, simulated), counts in self._promises.items()
             ),
         )
+        return replace(
+            changes,
+            relieved_groups=frozenset(self._relieved_groups(changes)),
+            hosts_gaining_machines=frozenset(_hosts_gaining_machines(changes)),
+            changed_groups_and_hosts=frozenset(
+                name for name in _changed_groups_and_hosts(changes) if name is not None
+            ),
+            budgets_tightened=self._budgets_tightened(changes),
+        )
 
-    def _relieved_groups(self, events: Iterable[Event]) -> Iterable[GroupName]:
-        yield from (event.group for event in events if not event.listed)
-        for machine in _changed(self.base.machines, self.machines):
+    def take_saved(self, saved: Changes) -> None:
+        """Take over the numbers that the store has given to what is new."""
+        self._given_after = saved.as_of
+        self.orders.update((each.id, each) for each in saved.orders)
+        self.events.update((each.id, each) for each in saved.events)
+        self.groups.update((each.name, each) for each in saved.groups)
+
+    def given(self, number: int) -> int:
+        """Return the number that the store has given to something; only once the draft is saved."""
+        if self._given_after is None:
+            raise LookupError("no numbers are given before the draft is saved")
+        return given(number, after=self._given_after)
+
+    def _relieved_groups(self, changes: Changes) -> Iterable[GroupName]:
+        yield from (event.group for event in changes.events if not event.listed)
+        for machine in changes.machines:
             before = self.base.machines.get(machine.id)
             if machine.state is not MachineState.RUNNING:
                 continue
             if before is None or (before.state, before.group) != (machine.state, machine.group):
                 yield machine.group
-        for group in _changed(self.base.groups, self.groups):
+        for group in changes.groups:
             known = self.base.groups.get(group.name)
             if known is not None and known.policy != group.policy:
                 yield group.name
 
-    def _budgets_tightened(self) -> bool:
+    def _budgets_tightened(self, changes: Changes) -> bool:
         """Return whether a budget may have become one that can never be met."""
         left = (
             machine.group
-            for id_, machine in self.base.machines.items()
+            for id_, machine in changes.machines_before.items()
             if id_ not in self.machines or self.machines[id_].group != machine.group
         )
         raised = (
             group.name
-            for group in _changed(self.base.groups, self.groups)
+            for group in changes.groups
             if group.name in self.base.groups
             and group.policy.budget > self.base.groups[group.name].policy.budget
         )
         return any(name in self.groups and self.groups[name].policy.budget for name in chain(left, raised))
-
-    def _changed_groups_and_hosts(self, events: Iterable[Event]) -> Iterable[str | None]:
-        yield from (event.group for event in events)
-        yield from (order.host for order in _changed(self.base.orders, self.orders))
-        for before, after in ((self.base.machines, self.machines), (self.machines, self.base.machines)):
-            for machine in _changed(before, after):
-                yield from (machine.group, machine.host)
-        for groups in (_changed(self.base.groups, self.groups), _changed(self.groups, self.base.groups)):
-            yield from (group.name for group in groups)
-        for hosts in (_changed(self.base.hosts, self.hosts), _changed(self.hosts, self.base.hosts)):
-            yield from (host.name for host in hosts)
-
-    def _hosts_gaining_machines(self) -> Iterable[HostName]:
-        for machine in _changed(self.base.machines, self.machines):
-            before = self.base.machines.get(machine.id)
-            if machine.host is not None and (before is None or before.host != machine.host):
-                yield machine.host
 
     def _count_incarnations(self, events: Iterable[Event]) -> None:
         """Move the incarnation of every group whose guests would see a difference, by one."""
@@ -285,8 +322,28 @@ def visible(event: Event | None) -> tuple[object, ...] | None:
     return (event.status, event.not_before, event.resources)
 
 
+def _changed_groups_and_hosts(changes: Changes) -> Iterable[str | None]:
+    yield from (event.group for event in changes.events)
+    yield from (order.host for order in changes.orders)
+    for machine in chain(changes.machines, changes.machines_before.values()):
+        yield from (machine.group, machine.host)
+    yield from (group.name for group in changes.groups)
+    yield from (host.name for host in changes.hosts)
+    yield from chain(changes.removed_groups, changes.removed_hosts)
+
+
+def _hosts_gaining_machines(changes: Changes) -> Iterable[HostName]:
+    for machine in changes.machines:
+        before = changes.machines_before.get(machine.id)
+        if machine.host is not None and (before is None or before.host != machine.host):
+            yield machine.host
+
+
 def _changed(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> tuple[Value, ...]:
-    return tuple(value for key, value in after.items() if before.get(key) != value)
+    # Most are the same object, and those need not be compared.
+    return tuple(
+        value for key, value in after.items() if (known := before.get(key)) is not value and known != value
+    )
 
 
 def _removed(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> tuple[Key, ...]:

@@ -22,13 +22,13 @@ class HostOrders(FleetUseCase):
         host = HostName(name)
         check_deadline(request.terms.deadline, now=self._clock.now())
         with self._store.write() as tx:
-            around = tx.around(hosts=[host])
+            around = tx.around(hosts=[host], room=requests.may_move(action, work))
             if host not in around.hosts:
                 raise naming.unknown_host(tx, name)
             with self._saving(tx, around) as draft:
                 order = requests.on_host(draft, host, action, request, work=work, policy=self._policy)
                 requests.check_heartbeat(order)
-        return Placed(order=order, events=draft.events_of(order.id))
+        return Placed(order=draft.orders[order.id], events=draft.events_of(order.id))
 
     def hold(self, request: OrderRequest, *, project: ProjectName | None, host: HostName | None) -> Hold:
         """Let nothing new be announced or started: anywhere, in a project, or on a host."""

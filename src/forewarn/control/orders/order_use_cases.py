@@ -65,12 +65,13 @@ class OrderUseCases(ScopedUseCase):
         with self._store.write() as tx:
             machine = naming.known_machine(tx, name, scope=self._scope)
             scheduled = tx.scheduled_user_orders(machine.project)
-            with self._saving(tx, tx.around(machines=[machine.id])) as draft:
+            around = tx.around(machines=[machine.id], room=requests.may_move(action))
+            with self._saving(tx, around) as draft:
                 order = requests.on_machine(
                     draft, machine.id, action, request, scheduled=scheduled, policy=self._policy
                 )
                 requests.check_heartbeat(order)
-            return self._placed(tx, order, draft.events_of(order.id))
+            return self._placed(tx, draft.orders[order.id], draft.events_of(order.id))
 
     def cancel_order(self, order: OrderId, *, by: str) -> Placed:
         """Cancel an order that has not started."""
@@ -142,7 +143,7 @@ class OrderUseCases(ScopedUseCase):
             check_change(naming.existing(tx.order(order), "order", order), project=self._scope.caller)
             with self._saving(tx, tx.around(orders=[order])) as draft:
                 after = decide(draft)
-            return self._placed(tx, after, draft.events_of(order) if announced else ())
+            return self._placed(tx, draft.orders[after.id], draft.events_of(after.id) if announced else ())
 
     def _placed(self, tx: ScopedTransaction, order: Order, events: Sequence[Event]) -> Placed:
         (shown,) = self._disclosed(tx, [order])

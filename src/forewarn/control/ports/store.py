@@ -66,6 +66,7 @@ class ScopedSnapshot(FleetQueries, OrderQueries, RecordQueries, WebhookQueries, 
         machines: Sequence[MachineId] = (),
         hosts: Sequence[HostName] = (),
         groups: Sequence[GroupName] = (),
+        room: bool = False,
     ) -> Slice:
         """Load the part of the fleet that a decision about these needs; unknown ones are left out.
 
@@ -76,10 +77,10 @@ class ScopedSnapshot(FleetQueries, OrderQueries, RecordQueries, WebhookQueries, 
         machines and events. The orders are those named, and every open one that touches a loaded
         machine (as its `machine`, or in a step of a stage that is not done) or whose host is a loaded
         host. The events are the listed ones of the loaded orders. `listed` counts all listed
-        events of the loaded groups; `room` has the emptiest sound hosts, as many
-        as its machines could be moved to and some more, and where these carry too much of a group the
-        emptiest that do not; `sent` has the saved notices of the events. Both can be asked while the
-        snapshot is open.
+        events of the loaded groups; `sent` has the saved notices of the events. `room` has the emptiest
+        sound hosts, as many as its machines could be moved to and some more, and where these carry too
+        much of a group the emptiest that do not; it is loaded where one of the named orders may move
+        machines, or where `room` is asked for.
         """
         ...
 
@@ -87,8 +88,11 @@ class ScopedSnapshot(FleetQueries, OrderQueries, RecordQueries, WebhookQueries, 
 class ScopedTransaction(ScopedSnapshot, Protocol):
     """A snapshot that can be written to; writes of all transactions come one after another."""
 
-    def save(self, changes: Changes) -> None:
-        """Save what was decided; Unavailable if it cannot be, Conflict if another has changed a group."""
+    def save(self, changes: Changes) -> Changes:
+        """Save what was decided, and return it with the numbers that it was given.
+
+        Unavailable if it cannot be saved, Conflict if it was decided on what is saved no longer.
+        """
         ...
 
     def save_webhook(self, webhook: Webhook) -> None:

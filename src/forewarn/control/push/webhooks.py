@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from forewarn.control.naming import check_project, existing
@@ -83,6 +83,8 @@ class Webhooks(ScopedUseCase):
                     delivered=draft.number + 1,
                 )
                 draft.record(Kind.WEBHOOK_ADDED, webhook, by=by, reason=named(webhook))
+            number = draft.given(webhook.number)
+            webhook = replace(webhook, number=number, delivered=number)
             tx.save_webhook(webhook)
         self._terms.changed.send()
         return webhook

@@ -140,7 +140,7 @@ class RolloutEngine(FleetUseCase):
             if kind is not None:
                 reason = f"rollout {mine.id}: {why}" if why else f"rollout {mine.id}"
                 draft.record(kind, None, by=by, reason=reason)
-        return mine
+        return replace(mine, number=draft.given(mine.number))
 
     def _over(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
         # An abort was recorded when it was asked for.
@@ -162,7 +162,8 @@ class RolloutEngine(FleetUseCase):
         request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
         placed: dict[HostName, Order] = {}
         for some in _chunks(hosts):
-            with self._saving(tx, tx.around(hosts=some), now=now) as draft:
+            around = tx.around(hosts=some, room=requests.may_move(Action.MAINTENANCE, mine.work))
+            with self._saving(tx, around, now=now) as draft:
                 placed |= {host: self._order(draft, host, mine, request) for host in some}
         return placed
 

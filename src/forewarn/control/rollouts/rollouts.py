@@ -13,6 +13,7 @@ from forewarn.core.admission.timing import check_deadline
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import HostDrivers
+from forewarn.core.model.numbers import UNSAVED
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
@@ -87,8 +88,7 @@ class Rollouts(FleetUseCase):
             warnings = self._warnings(tx, mine, survey, now)
             said = f"{request.work} of {counted(len(mine.hosts), 'host')}, {request.hosts_at_once} at once"
             said = f"{said}: {request.reason}" if request.reason else said
-            mine = replace(mine, number=tx.around().number + 1)
-            self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
+            mine = self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
             mine = self._engine.carry_on(tx, mine, now)
             return self._shown(tx, mine, now, warnings=warnings)
 
@@ -187,7 +187,7 @@ class Rollouts(FleetUseCase):
                 raise naming.unknown_host(snapshot, host)
         mine = Rollout(
             id=self._new_id(),
-            number=0,
+            number=UNSAVED + 1,  # the record that says it has begun
             work=request.work,
             hosts=hosts,
             hosts_at_once=request.hosts_at_once,

@@ -29,7 +29,7 @@ class Slice:
     touches them, and the listed events of those orders.
     """
 
-    number: int  # of the newest record
+    number: int  # the newest of the feed
     defaults: FleetDefaults = NO_DEFAULTS
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)
     hosts: Mapping[HostName, Host] = field(default_factory=dict)
@@ -40,7 +40,8 @@ class Slice:
     # How many listed events each group has for each update domain, also those of orders not loaded here.
     listed: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
     # How full the emptiest sound hosts are: as many as the machines could be moved to, and some more.
-    room: Mapping[HostName, Room] = field(default_factory=dict)
+    # None: it was not asked for, so nothing can be moved.
+    room: Mapping[HostName, Room] | None = None
     # How many healthy machines groups need that ask for some.
     budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
     grace: Grace | None = None

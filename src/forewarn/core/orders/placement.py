@@ -1,9 +1,22 @@
 """Where a machine goes that moves: to the emptiest host that does not carry too much of its group."""
 
+from forewarn.core.catalogue import WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
 from forewarn.core.model.room import Room
-from forewarn.core.words import HostName, HostState
+from forewarn.core.words import EXTERNAL, HostName, HostState, StepState
+
+# Those that failed may be retried.
+_UNPLACED = (StepState.WAITING, StepState.FAILED)
+
+
+def may_be_placed(order: Order) -> bool:
+    """Return whether machines of an order may yet have to be given another host."""
+    if not order.open or order.work is None or not WORKS[order.work].moves or order.driver == EXTERNAL:
+        return False
+    # The machines of a host may become more; that of an order on a machine is placed once.
+    return order.machine is None or not order.stages or any(step.state in _UNPLACED for step in order.steps)
 
 
 def choose(draft: Draft, machine: Machine, *, but: HostName | None) -> HostName | None:

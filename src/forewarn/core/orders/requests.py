@@ -44,6 +44,12 @@ class OrderRequest:
     terms: OrderTerms = NO_TERMS
 
 
+def may_move(action: Action, work: Work | None = None) -> bool:
+    """Return whether an order may give machines another host, for which their room must be known."""
+    done = work or ACTIONS[action].work
+    return done is not None and WORKS[done].moves
+
+
 def on_machine(
     draft: Draft, machine: MachineId, action: Action, request: OrderRequest, *, scheduled: int, policy: Policy
 ) -> Order:

@@ -22,8 +22,8 @@ from forewarn.core.words import (
     Source,
 )
 from forewarn.store import tables
-from forewarn.store.reads.reader import EVENT_PROJECT, SELECT_GROUPS, Reader, among
-from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, name_key
+from forewarn.store.reads.reader import EVENT_PROJECT, MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among
+from forewarn.store.rows.stored import EVENTS, HOSTS, ORDERS, name_key
 from forewarn.store.rows.times import moment
 
 _M, _G, _O, _E = tables.machines.c, tables.groups.c, tables.orders.c, tables.events.c
@@ -36,10 +36,10 @@ class Lookups(Reader):
 
     def machine(self, name: str, *, project: ProjectName | None = None) -> Machine:
         """Find a machine by its name, any case; NotFound, or Conflict if several projects have it."""
-        query = MACHINES.select().where(_M.key == name_key(name))
+        query = MACHINES_WITH_HOSTS.where(_M.key == name_key(name))
         if project is not None:
             query = query.where(_M.project == project)
-        found = self._list(MACHINES.read, self._mine(query, _M.project).order_by(_M.project))
+        found = self._list(self._take_found, self._mine(query, _M.project).order_by(_M.project))
         if not found:
             raise NotFound(f'machine "{name}" does not exist')
         if len(found) > 1:

@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 from sqlalchemy import Column, ColumnElement, Connection, Executable, Select, bindparam, case, func, select
 
 from forewarn.core.model.group import Group
-from forewarn.core.words import GroupName, ProjectName
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.cursors import encode, following
 from forewarn.store.rows.mapping import Row
 from forewarn.store.rows.meta import META, Meta
-from forewarn.store.rows.stored import GROUPS, HOSTS
+from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES
 from forewarn.store.rows.times import moment_or_none
 
 # SQLite takes 32,766 variables in a statement and PostgreSQL 65,535; shorter ones are as fast.
@@ -23,6 +25,10 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 Read = Callable[[Row], Value]
 
+# What `_take_found` reads.
+MACHINES_WITH_HOSTS = select(*MACHINES.columns, *HOSTS.columns).outerjoin_from(
+    tables.machines, tables.hosts, tables.hosts.c.name == tables.machines.c.host
+)
 SELECT_GROUPS = select(*GROUPS.columns, tables.groups.c.version)  # what `_group` reads
 _E, _R = tables.events.c, tables.records.c
 # Whose an event is: while guests see it, their group's; afterwards theirs whom the announcement named.
@@ -57,6 +63,8 @@ class Reader:
         self._connection = connection
         self._project = project
         self._versions: dict[GroupName, int] = {}
+        # Machines that were found, with the hosts that carry them, until something is saved.
+        self._found: dict[MachineId, tuple[Machine, Host | None]] = {}
         self._known_meta = self._load_meta(lock=True) if lock else None
 
     @property
@@ -128,6 +136,13 @@ class Reader:
         shown = rows[:limit]
         more = encode(shown[-1][-len(by) :]) if len(rows) > limit else None
         return [read(row) for row in shown], more
+
+    def _take_found(self, row: Row) -> Machine:
+        """Read a machine, and remember it with its host: what is found by name is often loaded next."""
+        beside = row[len(MACHINES.columns) :]
+        machine, host = MACHINES.read(row), None if beside[0] is None else HOSTS.read(beside)
+        self._found[machine.id] = (machine, host)
+        return machine
 
     def _group(self, row: Row) -> Group:
         """Read a group, and remember its version for compare-and-set."""

@@ -1,11 +1,10 @@
 """Loading the part of the fleet that a decision needs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, bindparam, func, select, union_all
 
+from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
@@ -13,27 +12,39 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
+from forewarn.core.orders.placement import may_be_placed
 from forewarn.core.words import GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.budget_reads import BudgetReads
 from forewarn.store.reads.notice_reads import NoticeReads
-from forewarn.store.reads.reader import SELECT_GROUPS, among
+from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, among, chunks
 from forewarn.store.reads.room_reads import RoomReads
 from forewarn.store.rows.mapping import Row
 from forewarn.store.rows.stored import EVENTS, HOLDS, HOSTS, MACHINES, ORDERS, PROJECTS
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-_E = tables.events.c
+_E, _O, _G = tables.events.c, tables.orders.c, tables.groups.c
 _PROJECTS = among(PROJECTS.select(), tables.projects.c.name)
 _HOSTS = among(HOSTS.select(), tables.hosts.c.name)
-_GROUPS = among(SELECT_GROUPS, tables.groups.c.name)
-_MACHINES = among(MACHINES.select(), tables.machines.c.id)
-_MACHINES_ON = among(MACHINES.select(), tables.machines.c.host)
-_ORDERS = among(ORDERS.select(), tables.orders.c.id)
-_ORDERS_ON = among(ORDERS.select(), tables.orders.c.host).where(tables.OPEN_ORDER)
-_TOUCHING = among(select(tables.order_machines.c.order_id), tables.order_machines.c.machine_id)
+_MACHINES = among(MACHINES_WITH_HOSTS, tables.machines.c.id)
+_HOSTS_WITH_MACHINES = among(
+    select(*HOSTS.columns, *MACHINES.columns).outerjoin_from(
+        tables.hosts, tables.machines, tables.machines.c.host == tables.hosts.c.name
+    ),
+    tables.hosts.c.name,
+)
+_ORDERS = among(ORDERS.select(), _O.id)
+# Both ways to be concerned run along an index of their own; open orders alone have machines.
+_ORDERS_AROUND = ORDERS.select().where(
+    tables.OPEN_ORDER,
+    _O.id.in_(
+        union_all(
+            select(_O.id).where(tables.OPEN_ORDER, _O.host.in_(bindparam("hosts", expanding=True))),
+            select(tables.order_machines.c.order_id).where(
+                tables.order_machines.c.machine_id.in_(bindparam("machines", expanding=True))
+            ),
+        )
+    ),
+)
 _HOLDS = HOLDS.select().order_by(tables.holds.c.at, tables.holds.c.id)
 _EVENTS = among(EVENTS.select(), _E.order_id).where(tables.LISTED_EVENT)
 LISTED_COUNTS = (
@@ -41,27 +52,12 @@ LISTED_COUNTS = (
     .where(tables.COUNTED_EVENT)
     .group_by(_E.group_name, _E.domain)
 )
-_LISTED_COUNTS_OF = among(LISTED_COUNTS, _E.group_name)
-
-
-class ReadLater(Mapping[Key, Value]):
-    """What few decisions need: read when first asked, which must be while the snapshot is open."""
-
-    def __init__(self, read: Callable[[], Mapping[Key, Value]]) -> None:
-        self._read = read
-
-    @cached_property
-    def _all(self) -> Mapping[Key, Value]:
-        return self._read()
-
-    def __getitem__(self, key: Key) -> Value:
-        return self._all[key]
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._all)
-
-    def __len__(self) -> int:
-        return len(self._all)
+# Groups with how many events are listed of each of their update domains: a row for each of these.
+_GROUPS = (
+    among(SELECT_GROUPS.add_columns(_E.domain, func.count(_E.id)), _G.name)
+    .outerjoin_from(tables.groups, tables.events, and_(_E.group_name == _G.name, tables.COUNTED_EVENT))
+    .group_by(_G.name, _E.domain)
+)
 
 
 class SliceReads(NoticeReads, BudgetReads, RoomReads):
@@ -77,62 +73,105 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
         machines: Sequence[MachineId] = (),
         hosts: Sequence[HostName] = (),
         groups: Sequence[GroupName] = (),
+        room: bool = False,
     ) -> Slice:
         """Load the part of the fleet that a decision about these needs; unknown ones are left out."""
         named = self._load(ORDERS.read, _ORDERS, {order.upper() for order in orders})
         whole_hosts = {*hosts, *(order.host for order in named if order.host is not None)}
-        carried = _by_id(self._load(MACHINES.read, _MACHINES_ON, whole_hosts))
+        known_hosts, carried = self._load_carried(whole_hosts)
         single = {machine.lower() for machine in machines} | set(_machines_of(named))
-        others = _by_id(self._load(MACHINES.read, _MACHINES, single - carried.keys()))
-        machines_by_id = _by_id([*carried.values(), *others.values()])
-        all_hosts = whole_hosts | {machine.host for machine in others.values() if machine.host is not None}
-        orders_by_id = self._orders_around(named, machines_by_id, all_hosts)
-        events = sorted(
-            self._load(EVENTS.read, _EVENTS, orders_by_id), key=lambda event: (event.number, event.id)
-        )
+        others = self._load_machines(single - carried.keys(), known_hosts)
+        machines_by_id = _by_id([*carried.values(), *others])
+        orders_by_id = self._orders_around(named, machines_by_id, whole_hosts | known_hosts.keys())
+        events = self._load_events(orders_by_id)
         group_names = {*groups, *(machine.group for machine in machines_by_id.values())}
-        loaded_groups = self._load_groups(group_names | {event.group for event in events})
-        budgets = ReadLater(partial(self._load_budgets, list(loaded_groups.values())))
+        loaded_groups, listed = self._load_groups(group_names | {event.group for event in events})
+        budgets = self._load_budgets(loaded_groups.values())
+        moving = room or any(may_be_placed(order) for order in named)
         return Slice(
             number=self._meta.number,
             defaults=self._meta.defaults,
             projects=self._load_projects(loaded_groups.values(), machines_by_id.values()),
-            hosts=self._load_hosts(all_hosts | set(_targets_of(named))),
+            hosts=self._with_targets(known_hosts, named),
             groups=loaded_groups,
             machines=machines_by_id,
             orders=orders_by_id,
             events={event.id: event for event in events},
-            listed=by_group(self._among(_LISTED_COUNTS_OF, loaded_groups)),
-            room=ReadLater(
-                partial(
-                    self._room_for,
-                    list(machines_by_id.values()),
-                    list(loaded_groups.values()),
-                    budgets,
-                    hosts=len(all_hosts),
-                )
-            ),
-            sent=ReadLater(partial(self.notices, [event.id for event in events])),
+            listed=listed,
+            room=self._room_for(
+                machines_by_id.values(), loaded_groups.values(), budgets, hosts=len(known_hosts)
+            )
+            if moving
+            else None,
+            sent=self.notices([event.id for event in events]),
             budgets=budgets,
             grace=self._meta.grace,
             holds=self._load_holds(),
         )
 
+    def _load_carried(
+        self, names: Iterable[HostName]
+    ) -> tuple[dict[HostName, Host], dict[MachineId, Machine]]:
+        """Load hosts and all that they carry."""
+        hosts: dict[HostName, Host] = {}
+        machines: dict[MachineId, Machine] = {}
+        width = len(HOSTS.columns)
+        for row in self._among(_HOSTS_WITH_MACHINES, names):
+            if row[0] not in hosts:
+                host = HOSTS.read(row)
+                hosts[host.name] = host
+            if row[_ID_BESIDE_HOST] is not None:
+                machine = MACHINES.read(row[width:])
+                machines[machine.id] = machine
+        return hosts, machines
+
+    def _load_machines(
+        self, ids: Collection[MachineId | str], hosts: dict[HostName, Host]
+    ) -> Sequence[Machine]:
+        """Load machines, and add the hosts that carry them to those known."""
+        unknown = [id_ for id_ in ids if id_ not in self._found]
+        for row in self._among(_MACHINES, unknown):
+            self._take_found(row)
+        found = [self._found[MachineId(id_)] for id_ in ids if id_ in self._found]
+        hosts.update((host.name, host) for _, host in found if host is not None)
+        return [machine for machine, _ in found]
+
+    def _load_events(self, orders: Iterable[OrderId]) -> Sequence[Event]:
+        found = self._load(EVENTS.read, _EVENTS, orders)
+        return sorted(found, key=lambda event: (event.number, event.id))
+
     def _orders_around(
         self, named: Iterable[Order], machines: Iterable[MachineId], hosts: Iterable[HostName]
     ) -> dict[OrderId, Order]:
         found = {order.id: order for order in named}
-        found |= {order.id: order for order in self._load(ORDERS.read, _ORDERS_ON, hosts)}
-        touching = {order for (order,) in self._among(_TOUCHING, machines)} - found.keys()
-        found |= {order.id: order for order in self._load(ORDERS.read, _ORDERS, touching)}
+        keys = [("hosts", host) for host in hosts] + [("machines", machine) for machine in machines]
+        for some in chunks(keys):
+            values = {of: [key for name, key in some if name == of] for of in ("hosts", "machines")}
+            for row in self._all(_ORDERS_AROUND, values):
+                order = ORDERS.read(row)
+                found.setdefault(order.id, order)
         return dict(sorted(found.items(), key=lambda item: (item[1].number, item[0])))
 
-    def _load_hosts(self, names: Iterable[HostName]) -> dict[HostName, Host]:
-        return {host.name: host for host in self._load(HOSTS.read, _HOSTS, sorted(names))}
+    def _with_targets(self, hosts: dict[HostName, Host], named: Iterable[Order]) -> dict[HostName, Host]:
+        """Add the hosts that steps of orders move machines to."""
+        targets = set(_targets_of(named)) - hosts.keys()
+        hosts |= {host.name: host for host in self._load(HOSTS.read, _HOSTS, targets)}
+        return dict(sorted(hosts.items()))
 
-    def _load_groups(self, names: Iterable[GroupName]) -> dict[GroupName, Group]:
-        found = self._load(self._group, _GROUPS, names)
-        return {group.name: group for group in sorted(found, key=lambda group: group.name)}
+    def _load_groups(
+        self, names: Iterable[GroupName]
+    ) -> tuple[dict[GroupName, Group], dict[GroupName, dict[int, int]]]:
+        """Load groups, and count the listed events of their update domains."""
+        groups: dict[GroupName, Group] = {}
+        listed: dict[GroupName, dict[int, int]] = {}
+        for row in self._among(_GROUPS, names):
+            domain, count = row[-2:]
+            if row[0] not in groups:
+                group = self._group(row)
+                groups[group.name] = group
+            if count:
+                listed.setdefault(row[0], {})[domain] = count
+        return dict(sorted(groups.items())), listed
 
     def _load_projects(
         self, groups: Iterable[Group], machines: Iterable[Machine]
@@ -142,6 +181,9 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
 
     def _load_holds(self) -> dict[str, Hold]:
         return {hold.id: hold for hold in self._list(HOLDS.read, _HOLDS)}
+
+
+_ID_BESIDE_HOST = len(HOSTS.columns) + [column.name for column in MACHINES.columns].index("id")
 
 
 def _machines_of(orders: Iterable[Order]) -> Iterator[MachineId]:

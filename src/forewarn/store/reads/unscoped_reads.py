@@ -26,7 +26,7 @@ from forewarn.core.words import (
     OrderId,
 )
 from forewarn.store import tables
-from forewarn.store.reads.reader import SELECT_GROUPS, among
+from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, among
 from forewarn.store.reads.slice_reads import LISTED_COUNTS, SliceReads, by_group
 from forewarn.store.reads.state_counts import StateCounts
 from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
@@ -77,7 +77,7 @@ class UnscopedReads(SliceReads, StateCounts):
 
     def machine_by_id(self, machine: MachineId) -> Machine | None:
         """Find a machine by its id."""
-        return self._find(MACHINES.read, MACHINES.select().where(_M.id == machine.lower()))
+        return self._find(self._take_found, MACHINES_WITH_HOSTS.where(_M.id == machine.lower()))
 
     def orders_by_id(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
         """Find orders, open or over."""

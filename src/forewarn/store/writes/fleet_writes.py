@@ -1,19 +1,18 @@
 """Saving projects, hosts, groups and machines."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import Integer, bindparam, delete, insert, select, update
 
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import GroupName
+from forewarn.core.words import GroupName, HostName
 from forewarn.store import tables
 from forewarn.store.reads.name_reads import REMOVED_HOSTS
 from forewarn.store.reads.reader import among, chunks
-from forewarn.store.rows.mapping import Columns
-from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS
+from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS, name_key
 from forewarn.store.writes.writer import Writer
 
 _G = tables.groups.c
@@ -23,18 +22,17 @@ _DELETE_GROUP = delete(tables.groups).where(*_AS_LOADED)
 _VERSIONS = among(select(_G.name, _G.version), _G.name)
 
 _M = tables.machines.c
-# What no two machines may have at once.
-_CLAIMS = ("key", "project", "network", "address", "port")
-_SAVED_CLAIMS = among(select(_M.id, *(_M[name] for name in _CLAIMS)), _M.id)
 # No name begins with a space, so this one is free.
 _RELEASE = (
     update(tables.machines)
     .where(_M.id.in_(bindparam("keys", expanding=True)))
     .values(key=" " + _M.id, address=None, port=None)
 )
-_DESTINATIONS = among(select(_M.id, _M.place), _M.id)
-_COUNT_CARRIED = update(tables.hosts).values(
-    carried=select(func.count()).where(_M.place == tables.hosts.c.name).scalar_subquery()
+_H = tables.hosts.c
+_COUNT_CARRIED = (
+    update(tables.hosts)
+    .where(_H.name == bindparam("host_name"))
+    .values(carried=_H.carried + bindparam("more", type_=Integer))
 )
 
 
@@ -42,7 +40,6 @@ class FleetWrites(Writer):
     """Writes to projects, hosts, holds, groups and machines."""
 
     def _save_fleet(self, changes: Changes, *, number: int) -> None:
-        moved = self._moved(changes)
         # Removed first: what comes in may take the name or the address of what goes.
         self._delete(tables.machines.c.id, [machine.lower() for machine in changes.removed_machines])
         self._save(PROJECTS, changes.projects)
@@ -50,9 +47,8 @@ class FleetWrites(Writer):
         self._save(HOLDS, changes.holds)
         self._delete(tables.holds.c.id, changes.removed_holds)
         self._save_groups(changes.groups, number=number)
-        self._save_machines(changes.machines, number=number)
-        for chunk in chunks(moved):
-            self._connection.execute(_COUNT_CARRIED.where(tables.hosts.c.name.in_(chunk)))
+        self._save_machines(changes, number=number)
+        self._count_carried(changes.carried)
         self._remove_groups(changes.removed_groups)
         self._delete(tables.hosts.c.name, changes.removed_hosts)
         self._delete(tables.projects.c.name, changes.removed_projects)
@@ -62,13 +58,10 @@ class FleetWrites(Writer):
         self._leave_tombstones("groups", changes.removed_groups, number=number)
         self._leave_tombstones(REMOVED_HOSTS, changes.removed_hosts, number=number)
 
-    def _moved(self, changes: Changes) -> set[str]:
-        """Return the hosts that a machine leaves or is bound for."""
-        after = {machine.id.lower(): machine.destination for machine in changes.machines}
-        ids = after.keys() | {machine.lower() for machine in changes.removed_machines}
-        before = {row[0]: row[1] for row in self._among(_DESTINATIONS, ids)}
-        ends = ({before.get(id_), after.get(id_)} for id_ in ids if before.get(id_) != after.get(id_))
-        return {host for pair in ends for host in pair if host is not None}
+    def _count_carried(self, counts: Mapping[HostName, int]) -> None:
+        rows = [{"host_name": host, "more": more} for host, more in counts.items()]
+        if rows:
+            self._connection.execute(_COUNT_CARRIED, rows)
 
     def _leave_tombstones(self, kind: str, keys: Iterable[str], *, number: int) -> None:
         self._put(tables.tombstones, [{"kind": kind, "key": key, "number": number} for key in keys])
@@ -102,16 +95,20 @@ class FleetWrites(Writer):
         lost = [name for name in names if saved.get(name, 0) not in (loaded[name], loaded[name] + 1)]
         return Conflict(f'group "{min(lost or names)}" was changed by somebody else: try again')
 
-    def _save_machines(self, machines: Sequence[Machine], *, number: int) -> None:
-        rows = [MACHINES.write(machine) | {"changed": number} for machine in machines]
-        if len(rows) > 1:
-            self._release_claims(rows)
+    def _save_machines(self, changes: Changes, *, number: int) -> None:
+        # Machines that are given others' names, addresses or ports may swap them: all are freed first.
+        claiming = [
+            each.id.lower()
+            for each in changes.machines
+            if each.id in changes.machines_before
+            and _claims(each) != _claims(changes.machines_before[each.id])
+        ]
+        for chunk in chunks(claiming if len(changes.machines) > 1 else ()):
+            self._connection.execute(_RELEASE, {"keys": chunk})
+        rows = [MACHINES.write(machine) | {"changed": number} for machine in changes.machines]
         self._put(tables.machines, rows, keep=("last_seen",))
 
-    def _release_claims(self, rows: Iterable[Columns]) -> None:
-        """Free the names, addresses and ports of machines that are given others: they may swap them."""
-        wanted = {row["id"]: tuple(row[name] for name in _CLAIMS) for row in rows}
-        saved = self._among(_SAVED_CLAIMS, wanted)
-        moving = [id_ for id_, *claims in saved if tuple(claims) != wanted[id_]]
-        for chunk in chunks(moving):
-            self._connection.execute(_RELEASE, {"keys": chunk})
+
+def _claims(machine: Machine) -> tuple[object, ...]:
+    """Return what no two machines may have at once."""
+    return name_key(machine.name), machine.project, machine.network, machine.address, machine.port

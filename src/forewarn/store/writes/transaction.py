@@ -58,11 +58,21 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
         super().__init__(connection, lock=True, project=project)
         self.recorded: list[Record] = []  # in it, saved or not
 
-    def save(self, changes: Changes) -> None:
-        """Save what was decided; Unavailable if it cannot be, Conflict if another has changed a group."""
-        number = self._number_for(changes)
+    def save(self, changes: Changes) -> Changes:
+        """Save what was decided, and return it with the numbers that it was given.
+
+        Unavailable if it cannot be saved, Conflict if it was decided on what is saved no longer.
+        """
+        before = self._meta.number
+        if changes.as_of is not None and changes.as_of != before:
+            raise Conflict("somebody else has saved something meanwhile: try again")
+        changes = changes.numbered(after=before)
+        if changes.empty:
+            return changes
+        self._found.clear()
+        number = _newest(changes, before)
         self._save_fleet(changes, number=number)
-        self._save_orders(changes.orders)
+        self._save_orders(changes)
         self._save_events(changes.events)
         self._save_records(changes.records)
         self.recorded += changes.records
@@ -74,6 +84,7 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
         reached = self._not_before(changes.now)
         defaults = self._meta.defaults if changes.defaults is None else changes.defaults
         self._save_meta(replace(self._meta, number=number, reached=reached, defaults=defaults))
+        return changes
 
     def save_notices(self, sent: Sent) -> None:
         """Save when machines were first sent events; what is saved already stays as it is."""
@@ -92,23 +103,22 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
         """Remove a webhook."""
         self._delete(tables.webhooks.c.id, [webhook.upper()])
 
-    def _number_for(self, changes: Changes) -> int:
-        """Choose the number that readers of the feed will find the changes by."""
-        saved = self._meta.number
-        if changes.number < saved:
-            raise Conflict("somebody else has saved something meanwhile: try again")
-        boards_must_know = (
-            changes.groups or changes.machines or changes.removed_groups or changes.removed_machines
-        )
-        # A change without a record needs a number too, or it would hide behind the last one.
-        return saved + 1 if changes.number == saved and boards_must_know else changes.number
-
     def _not_before(self, now: datetime) -> datetime:
         return now if self._meta.reached is None else max(now, self._meta.reached)
 
     def _save_meta(self, meta: Meta) -> None:
         self._connection.execute(update(tables.meta), META.write(meta))
         self._known_meta = meta
+
+
+def _newest(changes: Changes, before: int) -> int:
+    """Return the number by which readers of the feed will find changes that are numbered."""
+    newest = max((record.number for record in changes.records), default=before)
+    boards_must_know = (
+        changes.groups or changes.machines or changes.removed_groups or changes.removed_machines
+    )
+    # A change without a record needs a number too, or it would hide behind the last one.
+    return before + 1 if newest == before and boards_must_know else newest
 
 
 class SqlTransaction(ProjectTransaction, SqlSnapshot):

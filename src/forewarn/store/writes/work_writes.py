@@ -2,19 +2,24 @@
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Table, bindparam, delete, insert, select
+from sqlalchemy import Table, bindparam, delete, insert
 
+from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.words import StageState, StepState
 from forewarn.store import tables
-from forewarn.store.reads.reader import among
 from forewarn.store.rows.stored import EVENTS, ORDERS, RECORDS, name_key
 from forewarn.store.writes.writer import Writer
 
-_SAVED_PAIRS = {
-    table: among(select(table), table.c.order_id) for table in (tables.order_machines, tables.order_waits)
+_PAIRS = (tables.order_machines, tables.order_waits)  # of a key and an order
+_INSERT_PAIRS = {table: insert(table) for table in _PAIRS}
+_DELETE_PAIRS = {
+    table: delete(table).where(
+        table.columns[0] == bindparam("this_key"), table.columns[1] == bindparam("this_order")
+    )
+    for table in _PAIRS
 }
 _INSERT_RECORDS = insert(tables.records)
 
@@ -24,27 +29,22 @@ Pairs = set[tuple[str, str]]  # a key and an order
 class WorkWrites(Writer):
     """Writes to orders, events and records."""
 
-    def _save_orders(self, orders: Sequence[Order]) -> None:
-        if not orders:
-            return
-        self._save(ORDERS, orders)
-        machines = {(machine, order.id.upper()) for order in orders for machine in _touched(order)}
-        waits = {(group, order.id.upper()) for order in orders for group in _waited_for(order)}
-        ids = [order.id.upper() for order in orders]
-        self._update_pairs(tables.order_machines, ids, machines)
-        self._update_pairs(tables.order_waits, ids, waits)
+    def _save_orders(self, changes: Changes) -> None:
+        self._save(ORDERS, changes.orders)
+        for table, keys in ((tables.order_machines, _touched), (tables.order_waits, _waited_for)):
+            before = {(key, each.id.upper()) for each in changes.orders_before.values() for key in keys(each)}
+            after = {(key, each.id.upper()) for each in changes.orders for key in keys(each)}
+            self._change_pairs(table, before, after)
 
-    def _update_pairs(self, table: Table, orders: Sequence[str], wanted: Pairs) -> None:
-        """Make a side table hold these pairs of these orders; most saves change nothing there."""
+    def _change_pairs(self, table: Table, before: Pairs, after: Pairs) -> None:
+        """Make a side table hold other pairs than before; most saves change nothing there."""
         key, order = table.columns
-        saved = {(row[0], row[1]) for row in self._among(_SAVED_PAIRS[table], orders)}
-        if gone := saved - wanted:
-            this_row = (key == bindparam("this_key"), order == bindparam("this_order"))
-            rows = [{"this_key": key_, "this_order": order_} for key_, order_ in gone]
-            self._connection.execute(delete(table).where(*this_row), rows)
-        if new := wanted - saved:
+        if gone := before - after:
+            rows = [{"this_key": key_, "this_order": order_} for key_, order_ in sorted(gone)]
+            self._connection.execute(_DELETE_PAIRS[table], rows)
+        if new := after - before:
             rows = [{key.name: key_, order.name: order_} for key_, order_ in sorted(new)]
-            self._connection.execute(insert(table), rows)
+            self._connection.execute(_INSERT_PAIRS[table], rows)
 
     def _save_events(self, events: Sequence[Event]) -> None:
         self._save(EVENTS, events)
