@@ -24,6 +24,7 @@ from forewarn.control.push.webhooks import WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollouts import RolloutRequest
 from forewarn.control.signal import Signal
+from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.use_case import Context
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
@@ -240,6 +241,7 @@ class Service:
             rehearsals=rehearsals,
             answering=self.answering,
             sessions=self.sessions,
+            unsaved_holds=UnsavedHolds(context, answering=self.answering),
         )
         self.fleet = FleetUseCases.made(self.shared, new_secret=self.secrets)
         self.rollouts, self.tokens = self.fleet.rollouts, self.fleet.tokens

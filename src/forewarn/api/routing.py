@@ -19,6 +19,7 @@ from forewarn.clock import monotonic
 from forewarn.control.answering_once import Answered, KeyedCall
 from forewarn.control.durations import Durations
 from forewarn.core.access import Right, check
+from forewarn.core.errors import Unavailable
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body
 
@@ -51,6 +52,9 @@ class Promise:
     shown: bool = True
     # What the worker does once the answer is saved, and again when it is repeated: it may have been killed.
     finish: Callable[[Services, Mapping[str, Any]], None] | None = None
+    # What is answered where nothing can be saved: it takes the call, if it has a key, and the handler's
+    # arguments; None if there is nothing else to say than that. It may still happen as it was asked for.
+    otherwise: Callable[..., "WithStatus[Any] | None"] | None = None
     # How an answer is sent that is more than its body; and what is sent, if not what the handler returns.
     sends: Callable[[Request, Answered], Response] | None = None
     sent: Any = None
@@ -131,7 +135,13 @@ class ApiRoute(Route):
         run = services.scoped(request.state.caller).run  # in the caller's turn
         call = await keyed_call(request)
         if not inspect.iscoroutinefunction(self.handler):
-            return await run(lambda: self._work(services, call, arguments))
+            try:
+                return await run(lambda: self._work(services, call, arguments))
+            except Unavailable:
+                otherwise = self._otherwise(call, arguments)
+                if otherwise is None:
+                    raise
+                return otherwise
         # Nothing of it is in the store, so that there is nothing to save its answer with.
         known = await run(lambda: services.answering.find(call)) if call else None
         if known:
@@ -140,6 +150,10 @@ class ApiRoute(Route):
         if call is None:
             return answered
         return await run(lambda: services.answering.answer(call, lambda: answered))
+
+    def _otherwise(self, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered | None:
+        answer = None if self.promise.otherwise is None else self.promise.otherwise(call, **arguments)
+        return None if answer is None else self._answered(answer)
 
     def _work(self, services: Services, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered:
         def work() -> Answered:

@@ -23,6 +23,7 @@ from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rehearsals.rehearsals import Rehearsals
 from forewarn.control.rollouts.rollouts import Rollouts
 from forewarn.control.tokens import Tokens
+from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.use_case import Context
 from forewarn.control.views import Views
@@ -45,6 +46,7 @@ class Shared:
     rehearsals: OpenRehearsals
     answering: AnsweringOnce
     sessions: BrowserSessions
+    unsaved_holds: UnsavedHolds
 
 
 class CallerUseCases:
@@ -88,6 +90,7 @@ class FleetUseCases:
     rollouts: Rollouts
     tokens: Tokens
     guests: GuestUseCases
+    unsaved_holds: UnsavedHolds
 
     @classmethod
     def made(cls, shared: Shared, *, new_secret: Callable[[], str]) -> "FleetUseCases":
@@ -100,4 +103,5 @@ class FleetUseCases:
             rollouts=Rollouts(context, activity=shared.activity),
             tokens=Tokens(context, new_secret=new_secret),
             guests=GuestUseCases(context),
+            unsaved_holds=shared.unsaved_holds,
         )

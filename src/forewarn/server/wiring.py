@@ -3,6 +3,7 @@
 import secrets
 import uuid
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,10 @@ from forewarn.control.push.webhooks import SECRET_PREFIX, WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.signal import Signal
 from forewarn.control.tokens import Tokens
+from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.use_case import Context
+from forewarn.core.model.record import Record
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.refusals import Refusals
@@ -218,12 +221,13 @@ def wire(opened: OpenedService) -> Parts:
         rehearsals=rehearsals,
         answering=answering,
         sessions=sessions,
+        unsaved_holds=UnsavedHolds(context, answering=answering),
     )
+    _save_holds_first(shared.unsaved_holds, worker=worker, store=opened.store)
     operator_refusals = Refusals("operator")
     api = api_settings(settings.operator)
     fleet = FleetUseCases.made(shared, new_secret=new_secret)
-    deadlines = opened.store.deadlines
-    health = Health(worker, silent=lambda: deadlines.trouble is not None)
+    health = Health(worker, silent=lambda: opened.store.deadlines.trouble is not None)
     pusher = _pusher(shared, jobs, lineage=lineage)
     services = Services(
         ApiParts(
@@ -257,6 +261,14 @@ def wire(opened: OpenedService) -> Parts:
         pusher=pusher,
         operator_refusals=operator_refusals,
     )
+
+
+def _save_holds_first(holds: UnsavedHolds, *, worker: Worker, store: SqlStore) -> None:
+    def saved(records: Sequence[Record]) -> None:
+        log_records(records)
+        holds.heard(records)
+
+    store.saved, worker.first = saved, holds.save
 
 
 def tokens_of(store: SqlStore, clock: Clock, settings: Settings) -> Tokens:

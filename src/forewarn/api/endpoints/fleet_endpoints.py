@@ -1,6 +1,7 @@
 """The whole fleet, as it is declared; and counted."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from starlette.requests import Request
@@ -48,6 +49,8 @@ async def show_summary(query: SummaryQuery, service: Service) -> SummaryAnswer:
     asked for, `hosts` for who does not see hosts.
     """
     counted = await service.run(lambda: service.narrowed(query.project).views.summary())
+    if counted.holds is not None:
+        counted = replace(counted, holds=counted.holds + len(service.fleet.unsaved_holds.in_force))
     return SummaryAnswer.like(counted)
 
 

@@ -1,17 +1,29 @@
 """Holds: show, set and lift what keeps anything new from being announced or started."""
 
+from typing import Annotated
+
+from starlette.responses import JSONResponse
+
 from forewarn.api.declared import Body, declared, given, maybe
+from forewarn.api.inputs import FromRequest
 from forewarn.api.queries import HoldInPath
 from forewarn.api.request_fields import HOST, PROJECT, line
-from forewarn.api.routing import ApiRouter
+from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, Service
-from forewarn.core.errors import Invalid
+from forewarn.control.answering_once import Answered, KeyedCall
+from forewarn.core.errors import Invalid, Unavailable
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import HostName, ProjectName
 from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.coding import write_body
 from forewarn.wire.answers.service_answers import HoldAnswer
 
 router = ApiRouter("holds")
+
+# The same whether it is saved at once or kept in memory first.
+NewHoldId = Annotated[
+    str, FromRequest(lambda request: request.app.state.services.fleet.unsaved_holds.new_id())
+]
 
 
 @declared
@@ -23,23 +35,71 @@ class HoldBody(Body):
     host: HostName | None = maybe(HOST)
 
 
+def _keep_in_memory(
+    call: KeyedCall | None, *, body: HoldBody, id: str, service: Service, caller: str
+) -> WithStatus[HoldAnswer]:
+    """Hold all the same while nothing can be saved."""
+    unsaved = service.fleet.unsaved_holds
+    hold = unsaved.put(_request(body, caller), id_=id, project=body.project, host=body.host, call=call)
+    once_saved = JSONResponse(write_body(HoldAnswer.of(hold))).body
+    unsaved.will_answer(hold, Answered(status=201, body=bytes(once_saved)))
+    return WithStatus(HoldAnswer.of(hold, saved=False), status=202)
+
+
+def _lift_in_memory(
+    _: KeyedCall | None, *, id: str, service: Service, caller: str
+) -> WithStatus[HoldAnswer] | None:
+    """Lift a hold that was never saved; another can only be lifted when something can be saved."""
+    hold = service.fleet.unsaved_holds.release(id, by=caller)
+    return None if hold is None else WithStatus(HoldAnswer.of(hold, saved=False), status=202)
+
+
 @router.call("GET /v1/holds", "List holds")
 async def list_holds(service: Service) -> Page[HoldAnswer]:
-    """List what is held, and why, oldest first."""
-    found = await service.run(service.fleet.views.holds)
-    return Page(kind=HoldAnswer, items=[HoldAnswer.of(hold) for hold in found])
+    """List what is held, and why, oldest first.
+
+    While the database does not answer, those that are saved are listed as they were known last.
+    """
+    unsaved = service.fleet.unsaved_holds
+    try:
+        found = await service.run(service.fleet.views.holds)
+    except Unavailable:
+        found = unsaved.known
+    in_memory = [HoldAnswer.of(hold, saved=False) for hold in unsaved.in_force]
+    return Page(kind=HoldAnswer, items=[*(HoldAnswer.of(hold) for hold in found), *in_memory])
 
 
-@router.call("POST /v1/holds", "Hold the fleet, a project or a host", status=201, errors=(404, 409, 413))
-def set_hold(body: HoldBody, service: Service, caller: CallerName) -> HoldAnswer:
-    """Let nothing new be announced or started; polls and approvals go on."""
-    if body.project is not None and body.host is not None:
-        raise Invalid("the body: expected a project or a host, not both")
-    request = body.asked(OrderRequest, by=caller)
-    return HoldAnswer.of(service.fleet.hosts.hold(request, project=body.project, host=body.host))
+@router.call(
+    "POST /v1/holds",
+    "Hold the fleet, a project or a host",
+    status=201,
+    errors=(404, 409, 413),
+    also={202: "Held, in memory only: nothing can be saved now."},
+    otherwise=_keep_in_memory,
+)
+def set_hold(body: HoldBody, id: NewHoldId, service: Service, caller: CallerName) -> HoldAnswer:
+    """Let nothing new be announced or started; polls and approvals go on.
+
+    While nothing can be saved the hold is kept in memory, obeyed, and saved before anything else when that
+    is possible again: `saved` is false then, and `note` says so.
+    """
+    request = _request(body, caller)
+    return HoldAnswer.of(service.fleet.hosts.hold(request, id_=id, project=body.project, host=body.host))
 
 
-@router.call("POST /v1/holds/{id}/release", "Lift a hold", errors=(404,))
+@router.call(
+    "POST /v1/holds/{id}/release",
+    "Lift a hold",
+    errors=(404,),
+    also={202: "Lifted, in memory only: it was never saved."},
+    otherwise=_lift_in_memory,
+)
 def release_hold(id: HoldInPath, service: Service, caller: CallerName) -> HoldAnswer:
     """Lift a hold; what waited for it goes on."""
     return HoldAnswer.of(service.fleet.hosts.release(id, by=caller))
+
+
+def _request(body: HoldBody, caller: str) -> OrderRequest:
+    if body.project is not None and body.host is not None:
+        raise Invalid("the body: expected a project or a host, not both")
+    return body.asked(OrderRequest, by=caller)

@@ -29,7 +29,7 @@ LIST = terminal.ItemTable[HoldAnswer](
         "REACH": lambda hold: hold.reach,
         "BY": lambda hold: hold.by,
         "SINCE": lambda hold: hold.at,
-        "WHY": lambda hold: hold.reason,
+        "WHY": lambda hold: hold.reason if hold.saved else f"{hold.reason} (in memory only)",
     },
     wraps=("WHY",),
     empty="Nothing is held.",
@@ -63,6 +63,8 @@ def holds(session: Session) -> None:
 
 def _show_set(session: Session, hold: HoldAnswer) -> None:
     terminal.echo(f"{hold.reach}: held. Nothing new is announced or started; polls and approvals go on.")
+    if hold.note is not None:
+        terminal.echo(f"  {hold.note[0].upper()}{hold.note[1:]}.")
     terminal.echo(f"  Lift it:  {session.command('release ' + hold.id)}")
 
 

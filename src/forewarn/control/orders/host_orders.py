@@ -30,24 +30,34 @@ class HostOrders(FleetUseCase):
                 requests.check_heartbeat(order)
         return Placed(order=draft.orders[order.id], events=draft.events_of(order.id))
 
-    def hold(self, request: OrderRequest, *, project: ProjectName | None, host: HostName | None) -> Hold:
+    def hold(
+        self,
+        request: OrderRequest,
+        *,
+        project: ProjectName | None,
+        host: HostName | None,
+        id_: str | None = None,
+    ) -> Hold:
         """Let nothing new be announced or started: anywhere, in a project, or on a host."""
+        return self.keep(
+            Hold(
+                id=id_ or self._new_id(),
+                reason=request.reason,
+                by=request.by,
+                at=self._clock.now(),
+                project=project,
+                host=host,
+            )
+        )
+
+    def keep(self, hold: Hold, *, late: bool = False) -> Hold:
+        """Save a hold, perhaps a while after it was set; nothing if it is saved already."""
         with self._store.write() as tx:
-            naming.check_host(tx, host, scope=EVERYTHING)
-            if project is not None and project not in {known.name for known in tx.projects()}:
-                raise naming.unknown_project(tx, project)
-            with self._saving(tx, tx.around(hosts=[] if host is None else [host])) as draft:
-                return holds.put(
-                    draft,
-                    Hold(
-                        id=self._new_id(),
-                        reason=request.reason,
-                        by=request.by,
-                        at=draft.now,
-                        project=project,
-                        host=host,
-                    ),
-                )
+            naming.check_host(tx, hold.host, scope=EVERYTHING)
+            if hold.project is not None and hold.project not in {known.name for known in tx.projects()}:
+                raise naming.unknown_project(tx, hold.project)
+            with self._saving(tx, tx.around(hosts=[] if hold.host is None else [hold.host])) as draft:
+                return holds.put(draft, hold, late=late)
 
     def release(self, hold: str, *, by: str) -> Hold:
         """Lift a hold."""

@@ -8,18 +8,29 @@ from forewarn.core.model.hold import FLEET_REACH, Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.project import Project
 from forewarn.core.model.waiting import Waiting
+from forewarn.core.moments import format_time
 from forewarn.core.words import HostName, Kind, ProjectName
 
 
-def put(draft: Draft, hold: Hold) -> Hold:
-    """Set a hold; a second one on the same thing is refused, naming the first."""
-    for other in draft.holds.values():
-        if (other.project, other.host) == (hold.project, hold.host):
-            raise Conflict(f"{reach(hold)} is held already by {other.by} (hold {other.id}): {other.reason}")
+def put(draft: Draft, hold: Hold, *, late: bool = False) -> Hold:
+    """Set a hold, perhaps a while after it was asked for; a second one on the same thing is refused."""
+    if hold.id in draft.holds:
+        return draft.holds[hold.id]
+    check_free(hold, draft.holds.values())
     draft.holds[hold.id] = hold
-    draft.record(Kind.HOLD_SET, _about(draft, hold), by=hold.by, reason=f"{reach(hold)}: {hold.reason}")
+    since = f" (since {format_time(hold.at)})" if late else ""
+    draft.record(
+        Kind.HOLD_SET, _about(draft, hold), by=hold.by, reason=f"{reach(hold)}: {hold.reason}{since}"
+    )
     draft.wake_all()
     return hold
+
+
+def check_free(hold: Hold, others: Iterable[Hold]) -> None:
+    """Refuse a second hold on the same thing, naming the first."""
+    for other in others:
+        if (other.project, other.host) == (hold.project, hold.host):
+            raise Conflict(f"{reach(hold)} is held already by {other.by} (hold {other.id}): {other.reason}")
 
 
 def release(draft: Draft, hold: str, *, by: str) -> Hold:

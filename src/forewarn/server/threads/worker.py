@@ -3,6 +3,7 @@
 import logging
 import queue
 import threading
+from collections.abc import Callable
 from datetime import datetime
 
 from forewarn.clock import Clock, ScaledClock, monotonic
@@ -39,6 +40,8 @@ class Worker:
         time: TimeWatch,
     ) -> None:
         self._jobs = jobs
+        # Saves what must be saved before anything else is decided.
+        self.first: Callable[[], None] = lambda: None
         self._engine = engine
         self._answering = answering
         self._clock = clock
@@ -95,6 +98,7 @@ class Worker:
         try:
             # First: a job may start what a jump of the clock has made due.
             self._time.look()
+            self.first()
             result = job.work()
         except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
             if isinstance(error, Unavailable) and self._proved:
@@ -117,6 +121,7 @@ class Worker:
     def _tick(self) -> None:
         try:
             now = self._time.look()
+            self.first()
             self._prove(now)
             # Old answers can wait until there is nothing better to do.
             self._more = self._engine.tick(now) or self._answering.prune()

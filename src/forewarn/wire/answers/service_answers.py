@@ -32,6 +32,13 @@ class StatusAnswer(ApiAnswer):
     status: str
 
 
+# What whoever holds something must know while nothing can be saved.
+IN_MEMORY_ONLY = (
+    "in memory only, and obeyed: nothing can be saved now. "
+    "It is saved before anything else when that is possible again, and lost if the server ends before"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldAnswer(ApiAnswer):
     """Where nothing new is announced or started, and in words what that reaches."""
@@ -45,11 +52,13 @@ class HoldAnswer(ApiAnswer):
     reason: str
     by: str
     at: datetime
+    saved: bool = True
+    note: str | None = None  # what becomes of one that is not saved
 
     @classmethod
-    def of(cls, hold: Hold) -> Self:
-        """Show a hold."""
-        return cls.like(hold, reach=reach(hold))
+    def of(cls, hold: Hold, *, saved: bool = True) -> Self:
+        """Show a hold, saved or in memory alone."""
+        return cls.like(hold, reach=reach(hold), saved=saved, note=None if saved else IN_MEMORY_ONLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

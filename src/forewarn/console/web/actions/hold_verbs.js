@@ -42,6 +42,14 @@ function kept(project, host) {
 const request = ({ project, host }, values) =>
   post("/v1/holds", { body: { reason: values.reason ?? "", project: project ?? null, host: host ?? null } });
 
+/** Show a hold that is in memory alone: no record of the stream tells of it. @param {any} answer */
+const after = (answer) => {
+  if (answer.hold && !answer.hold.saved) void copy.readHolds();
+};
+
+/** @param {any} answer */
+const caution = (answer) => (answer.hold?.note ? ` It is ${answer.hold.note}.` : "");
+
 /**
  * @param {{ project?: string, host?: string }} reach
  * @param {Values} values
@@ -98,7 +106,8 @@ export const HOLD = {
   ],
   request: (_, values) => request(reachOf(values), values),
   command: (_, values) => command(reachOf(values), values),
-  outcome: (hold) => `Held: ${hold.hold?.reach ?? hold.reach}.`,
+  after,
+  outcome: (answer) => `Held: ${answer.hold?.reach ?? answer.reach}.${caution(answer)}`,
 };
 
 /** @type {import("./verb.js").Verb<{ name: string }>} */
@@ -115,7 +124,8 @@ export const HOLD_HOST = {
   fields: () => [NEEDED_REASON],
   request: (host, values) => request({ host: host.name }, values),
   command: (host, values) => command({ host: host.name }, values),
-  outcome: (_, host) => ["Held: ", hostLink(host.name), "."],
+  after,
+  outcome: (answer, host) => ["Held: ", hostLink(host.name), `.${caution(answer)}`],
 };
 
 /** @type {import("./verb.js").Verb<{ name: string }>} */
@@ -127,7 +137,7 @@ export const HOLD_PROJECT = {
   touches: (project) => kept(project.name, undefined),
   request: (project, values) => request({ project: project.name }, values),
   command: (project, values) => command({ project: project.name }, values),
-  outcome: (_, project) => `Held: project ${project.name}.`,
+  outcome: (answer, project) => `Held: project ${project.name}.${caution(answer)}`,
 };
 
 /** @type {import("./verb.js").Verb<Hold>} */
@@ -141,6 +151,7 @@ export const RELEASE = {
   doing: () => "Release",
   touches: (hold) => ({ summary: `Held by ${hold.by}: ${hold.reason}` }),
   request: (hold) => post("/v1/holds/{id}/release", { path: { id: hold.id } }),
+  after,
   command: (hold) => ["release", shortId(hold.id)],
   outcome: (_, hold) => `Released: ${hold.reach}.`,
 };

@@ -27,6 +27,7 @@ class Performed extends EventTarget {
    */
   async perform(verb, subject, values, { key, isQuiet = false }) {
     const answer = await api.send(verb.request(subject, values), key);
+    verb.after?.(answer);
     const outcome = verb.outcome?.(answer, subject) ?? ordered(verb.doing(subject), answer);
     this.#add({
       command: shellText(["forewarn", ...verb.command(subject, values)]),

@@ -320,6 +320,11 @@ export class FleetCopy extends EventTarget {
     this.#changed("rollouts");
   }
 
+  /** Read what is held: a hold that could not be saved yet has no record. */
+  readHolds() {
+    return this.#readHolds();
+  }
+
   async #readHolds() {
     this.holds = (await this.#api.get("/v1/holds")).holds;
     this.#changed("holds");

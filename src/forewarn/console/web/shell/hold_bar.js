@@ -54,6 +54,7 @@ function line(hold) {
       ` ${hold.reach}: ${hold.reason} (${hold.by}, `,
       countdown(hold.at),
       ")",
+      hold.saved ? null : h("em", { title: hold.note }, " in memory only, not saved yet"),
     ),
     actionButtons("hold", hold),
   );

@@ -1,0 +1,146 @@
+"""Holds that could not be saved: kept in memory, and saved before anything else is decided.
+
+Nothing can be announced or started while nothing can be saved, so that such a hold is obeyed from the moment
+it is set. It is lost if the process ends first; who sets it is told so.
+"""
+
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from forewarn.control.answering_once import Answered, AnsweringOnce, KeyedCall
+from forewarn.control.orders.host_orders import HostOrders
+from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.core.admission import holds
+from forewarn.core.errors import Conflict, NotFound, Unavailable
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.record import Record
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import HostName, Kind, ProjectName
+
+log = logging.getLogger(__name__)
+
+_ABOUT_HOLDS = frozenset({Kind.HOLD_SET, Kind.HOLD_RELEASED})
+# Nobody sets so many by hand while a database is away.
+MOST = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsavedHold:
+    """A hold in memory, and what its caller may repeat to be answered again."""
+
+    hold: Hold
+    call: KeyedCall | None = None
+    answered: Answered | None = None  # as it is repeated once it is saved
+    released_by: str | None = None
+
+
+class UnsavedHolds(FleetUseCase):
+    """Sets and lifts holds while nothing can be saved; any thread may ask, the worker saves."""
+
+    def __init__(self, context: Context, *, answering: AnsweringOnce) -> None:
+        super().__init__(context)
+        self._answering = answering
+        self._hosts = HostOrders(context)
+        self._lock = threading.Lock()
+        self._unsaved: tuple[UnsavedHold, ...] = ()
+        self._known: tuple[Hold, ...] = ()  # those that are saved, as last read
+        self._stale = True  # whether those may have changed since
+
+    def new_id(self) -> str:
+        """Make the id of a hold: the same whether it is saved at once or kept in memory first."""
+        return self._new_id()
+
+    @property
+    def in_force(self) -> Sequence[Hold]:
+        """Holds that are in memory alone."""
+        return [each.hold for each in self._unsaved if each.released_by is None]
+
+    @property
+    def known(self) -> Sequence[Hold]:
+        """Holds that are saved, as far as that was known when the store was last read."""
+        lifted = {each.hold.id for each in self._unsaved}
+        return [hold for hold in self._known if hold.id not in lifted]
+
+    def put(
+        self,
+        request: OrderRequest,
+        *,
+        id_: str,
+        project: ProjectName | None,
+        host: HostName | None,
+        call: KeyedCall | None = None,
+    ) -> Hold:
+        """Set a hold in memory; Conflict if the same thing is held already.
+
+        Whether the project or the host exists is found out when it is saved.
+        """
+        with self._lock:
+            for each in self._unsaved:
+                if call is not None and each.call == call:
+                    return each.hold
+            hold = Hold(
+                id=id_,
+                reason=request.reason,
+                by=request.by,
+                at=self._clock.now(),
+                project=project,
+                host=host,
+            )
+            holds.check_free(hold, [*self.known, *self.in_force])
+            if len(self._unsaved) >= MOST:
+                raise Unavailable("more holds cannot be kept in memory: hold the whole fleet")
+            self._unsaved += (UnsavedHold(hold=hold, call=call),)
+        log.warning("%s is held by %s, in memory only", holds.reach(hold), hold.by)
+        return hold
+
+    def will_answer(self, hold: Hold, answered: Answered) -> None:
+        """Take what a repeated call is answered once the hold is saved."""
+        with self._lock:
+            self._unsaved = tuple(
+                replace(each, answered=answered) if each.hold.id == hold.id else each
+                for each in self._unsaved
+            )
+
+    def release(self, id_: str, *, by: str) -> Hold | None:
+        """Lift a hold that is in memory alone; None if it is not."""
+        with self._lock:
+            found = next((hold for hold in self.in_force if hold.id == id_.upper()), None)
+            if found is not None:
+                self._unsaved = tuple(
+                    replace(each, released_by=by) if each.hold is found else each for each in self._unsaved
+                )
+        return found
+
+    def heard(self, records: Iterable[Record]) -> None:
+        """Take note of what was saved."""
+        if any(record.kind in _ABOUT_HOLDS for record in records):
+            self._stale = True
+
+    def save(self) -> None:
+        """Save what is in memory alone; Unavailable if it cannot be: then nothing else must be decided."""
+        if unsaved := self._unsaved:
+            with self._store.joining():
+                for each in unsaved:
+                    self._save(each)
+            with self._lock:
+                saved = {id(each) for each in unsaved}  # one that was lifted meanwhile is another
+                self._unsaved = tuple(each for each in self._unsaved if id(each) not in saved)
+            self._stale = True
+        if self._stale:
+            self._stale = False
+            with self._store.read() as snapshot:
+                self._known = tuple(snapshot.around().holds.values())
+
+    def _save(self, unsaved: UnsavedHold) -> None:
+        hold = unsaved.hold
+        try:
+            if unsaved.call is not None and unsaved.answered is not None:
+                answered = unsaved.answered
+                self._answering.answer(unsaved.call, lambda: answered)
+            self._hosts.keep(hold, late=True)
+            if unsaved.released_by is not None:
+                self._hosts.release(hold.id, by=unsaved.released_by)
+        except (Conflict, NotFound) as error:
+            log.warning("the hold of %s by %s is not kept: %s", holds.reach(hold), hold.by, error)
