@@ -26,6 +26,7 @@ from forewarn.control.rollouts.rollouts import RolloutRequest
 from forewarn.control.signal import Signal
 from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
+from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.event import Event
@@ -207,7 +208,7 @@ class Service:
 
     def wire(self, store: SqlStore) -> None:
         external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
-        unsaved = UnsavedNotices(self.polls)
+        unsaved, polls = UnsavedNotices(self.polls), UnsavedPolls(self.polls)
         context = Context(
             store=NoticeSavingStore(store, unsaved),
             clock=self.clock,
@@ -225,7 +226,7 @@ class Service:
             Engine,
             context,
             drivers={"simulated": self.driver, EXTERNAL: external},
-            guests=GuestSaving(context, activity=self.polls, unsaved=unsaved),
+            guests=GuestSaving(context, polls=polls, unsaved=unsaved),
             external=ExternalTimeout(context, external=external),
             rehearsals=rehearsals,
         )
@@ -233,7 +234,7 @@ class Service:
         changed = Signal()
         self.shared = Shared(
             context=context,
-            activity=self.polls,
+            polls=polls,
             unsaved=unsaved,
             external=external,
             recent=self.recent,

@@ -350,18 +350,6 @@ def test_history_is_newest_first_and_can_be_narrowed(store: SqlStore) -> None:
     assert numbers(since=NOW + 3 * SECOND) == []
 
 
-def test_machines_are_last_seen_at_the_newest_time(store: SqlStore) -> None:
-    seen, unseen = machine_id("web-0"), machine_id("web-1")
-    save_fleet(store, [machine("web-0"), machine("web-1")])
-    for at in (NOW, NOW - SECOND):
-        with store.write() as tx:
-            tx.save_last_seen({seen: at})
-    save(store, machines=(machine("web-0", state=MachineState.FROZEN),))
-    with store.read() as snapshot:
-        assert snapshot.last_seen([seen, unseen, machine_id("gone")]) == {seen: NOW}
-        assert snapshot.last_seen([]) == {}
-
-
 def test_the_time_reached_never_goes_back(store: SqlStore) -> None:
     with store.write() as tx:
         tx.set_reached(NOW)

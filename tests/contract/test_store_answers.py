@@ -11,7 +11,7 @@ from forewarn.core.words import ProjectName
 from forewarn.store.sql import SqlStore, open_store
 from tests.contract.samples import NOW
 from tests.contract.test_store_access import token
-from tests.fixtures.versions import VERSIONS, put_back
+from tests.fixtures.versions import RELEASED, put_back
 
 SECOND = timedelta(seconds=1)
 
@@ -81,7 +81,7 @@ def test_what_a_caller_has_more_than_the_most_is_its_oldest(store: SqlStore) -> 
         assert snapshot.surplus_answers("olga (operator)", keep=5, limit=10) == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", RELEASED)
 def test_a_store_of_an_older_version_has_no_answers_and_keeps_them(url: str, version: str) -> None:
     put_back(version, url)
     opened = open_store(url, new_id=lambda: "NEW")

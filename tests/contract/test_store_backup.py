@@ -44,9 +44,9 @@ def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
     )
     save(store_at_url, removed_machines=(machine_id("web-1"),))
     with store_at_url.write() as tx:
-        tx.save_last_seen({machine_id("web-0"): NOW})
         tx.set_grace(Grace(until=NOW, announced_before=NOW))
         tx.set_applied_fleet("digest")
+    store_at_url.save_activity({}, {machine_id("web-0"): NOW})
     with hold(url):
         backup(url, tmp_path / "copy.db", new_lineage="COPY")
     copy = reopen(tmp_path / "copy.db")

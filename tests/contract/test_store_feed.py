@@ -1,7 +1,5 @@
 """What every store must do: tell readers of the feed all that changed, and nothing else."""
 
-from dataclasses import replace
-
 from forewarn.control.ports.store import Delta
 from forewarn.core.words import GroupName
 from forewarn.store.sql import SqlStore
@@ -78,16 +76,6 @@ def test_a_change_with_records_has_the_number_of_the_last(store: SqlStore) -> No
 def test_what_boards_need_not_know_takes_no_number(store: SqlStore) -> None:
     number = save_fleet(store)
     assert save(store, orders=(order(1),)) == number
-
-
-def test_activity_is_not_a_change(store: SqlStore) -> None:
-    number = save_fleet(store, [machine("web-0")])
-    with store.write() as tx:
-        tx.save_activity({WEB: NOW})
-        tx.save_last_seen({machine_id("web-0"): NOW})
-        tx.set_reached(NOW)
-    assert since(store, number - 1 or 0).groups == (replace(group(), last_active=NOW),)
-    assert since(store, number) == Delta(number=number, events={})
 
 
 def test_what_was_removed_is_told(store: SqlStore) -> None:

@@ -90,44 +90,6 @@ def test_open_orders_on_a_host_that_gained_a_machine_are_woken(store: SqlStore) 
     assert due(store) == [order_id(1)]
 
 
-def test_enabled_groups_are_idle_since_their_last_activity(store: SqlStore) -> None:
-    long_ago = group("a", enabled_at=NOW - 9 * SECOND, last_active=NOW - 5 * SECOND)
-    never = group("b", enabled_at=NOW - 6 * SECOND)
-    lately = group("c", enabled_at=NOW - 9 * SECOND, last_active=NOW)
-    off = group("d", last_active=NOW - 9 * SECOND)
-    save(store, groups=(long_ago, never, lately, off))
-    with store.read() as snapshot:
-        assert snapshot.idle_groups(since=NOW - 5 * SECOND, limit=10) == [never, long_ago]
-        assert snapshot.idle_groups(since=NOW - 5 * SECOND, limit=1) == [never]
-        assert snapshot.oldest_activity() == NOW - 6 * SECOND
-
-
-def test_without_enabled_groups_nobody_is_silent(store: SqlStore) -> None:
-    save(store, groups=(group("d", last_active=NOW),))
-    with store.read() as snapshot:
-        assert snapshot.oldest_activity() is None
-
-
-def test_activity_is_saved_unless_it_is_older(store: SqlStore) -> None:
-    off, on = group("off"), group("on", enabled_at=NOW, last_active=NOW)
-    save(store, groups=(off, on))
-    for at in (NOW + SECOND, NOW - SECOND):
-        with store.write() as tx:
-            tx.save_activity({off.name: at, on.name: at, GroupName("gone"): at})
-    with store.read() as snapshot:
-        assert snapshot.group(off.name) == replace(off, last_active=NOW + SECOND)
-        assert snapshot.group(on.name) == replace(on, last_active=NOW + SECOND)
-        assert snapshot.oldest_activity() == NOW + SECOND
-
-
-def test_no_activity_changes_nothing(store: SqlStore) -> None:
-    with store.write() as tx:
-        tx.save_activity({})
-        tx.save_last_seen({})
-    with store.read() as snapshot:
-        assert snapshot.oldest_activity() is None
-
-
 def test_the_next_group_to_become_ready_is_known(store: SqlStore) -> None:
     save(store, groups=(group("a", ready_at=NOW), group("b", ready_at=NOW + SECOND), group("c")))
     with store.read() as snapshot:

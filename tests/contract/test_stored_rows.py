@@ -105,7 +105,6 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             incarnation=3,
             enabled_at=NOW,
             ready_at=LATER,
-            last_active=LATER,
             policy=GroupPolicy(
                 approval=ApprovalRule.ALL,
                 auto_approve=True,

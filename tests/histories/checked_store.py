@@ -31,7 +31,7 @@ class CheckedStore:
         self._store = store
         self._service = service
         self._announced = announced
-        self.read = store.read
+        self.read, self.save_activity = store.read, store.save_activity
 
     def scoped(self, scope: Scope) -> "CheckedStore":
         assert scope == EVERYTHING

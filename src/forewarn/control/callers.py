@@ -16,7 +16,6 @@ from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.orders.host_orders import HostOrders
 from forewarn.control.orders.order_use_cases import OrderUseCases
 from forewarn.control.ports.external import ExternalReports
-from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.scope import Scope
 from forewarn.control.push.webhooks import Webhooks, WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
@@ -25,6 +24,7 @@ from forewarn.control.rollouts.rollouts import Rollouts
 from forewarn.control.tokens import Tokens
 from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
+from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context
 from forewarn.control.views import Views
 from forewarn.core.errors import Conflict, Refused
@@ -38,7 +38,7 @@ class Shared:
     """What the use cases of all callers share."""
 
     context: Context
-    activity: Activity
+    polls: UnsavedPolls
     unsaved: UnsavedNotices
     external: ExternalReports
     recent: RecentRecords
@@ -57,7 +57,7 @@ class CallerUseCases:
         self._shared = shared
         self.scope = scope
         self.orders = OrderUseCases(context, scope, external=shared.external)
-        self.views = Views(context, scope, activity=shared.activity, unsaved=shared.unsaved)
+        self.views = Views(context, scope, polls=shared.polls, unsaved=shared.unsaved)
         self.records = FollowedRecords(context, scope, recent=shared.recent)
         self.webhooks = Webhooks(context, scope, terms=shared.webhooks)
         self.rehearsals = Rehearsals(context, scope, open_ones=shared.rehearsals)
@@ -100,7 +100,7 @@ class FleetUseCases:
             declarations=FleetCommands(context, webhooks_changed=shared.webhooks.changed),
             hosts=HostOrders(context),
             views=FleetViews(context),
-            rollouts=Rollouts(context, activity=shared.activity),
+            rollouts=Rollouts(context, polls=shared.polls),
             tokens=Tokens(context, new_secret=new_secret),
             guests=GuestUseCases(context),
             unsaved_holds=shared.unsaved_holds,

@@ -1,6 +1,6 @@
 """What guests have been sent, on its way into the store: saved before anything is decided by it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import TypeVar
@@ -16,7 +16,7 @@ from forewarn.control.ports.store import (
     Transaction,
 )
 from forewarn.core.model.slice import Sent
-from forewarn.core.words import EventId, MachineId
+from forewarn.core.words import EventId, GroupName, MachineId
 
 Tx = TypeVar("Tx", bound=ScopedTransaction)
 
@@ -87,6 +87,12 @@ class NoticeSavingStore:
     def joining(self) -> AbstractContextManager[Transaction]:
         """Open a transaction that all which are opened within the block are part of."""
         return self._unsaved.saved_first(self._store.joining())
+
+    def save_activity(
+        self, groups: Mapping[GroupName, datetime], machines: Mapping[MachineId, datetime]
+    ) -> None:
+        """Save when groups and machines last polled: what they were sent can wait."""
+        self._store.save_activity(groups, machines)
 
     def scoped(self, scope: Scope) -> ScopedStore:
         """Return the same store as a scope sees it."""

@@ -8,12 +8,12 @@ from forewarn.control import naming
 from forewarn.control.disclosing import check_sees_hosts, sees_hosts
 from forewarn.control.history_search import BATCH, PROJECT_BATCH, Found, RecordSearch
 from forewarn.control.ports.fleet import ANY_MACHINE, MachineFilter
-from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.control.ports.work import ANY_ORDER, CURRENT_EVENTS, EventFilter, OrderFilter
 from forewarn.control.unsaved_notices import UnsavedNotices
+from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, ScopedUseCase
 from forewarn.core.guests import notice
 from forewarn.core.guests.notice import MachineNotice
@@ -84,10 +84,10 @@ class Views(ScopedUseCase):
     """The use cases that only read."""
 
     def __init__(
-        self, context: Context, scope: Scope, *, activity: Activity, unsaved: UnsavedNotices
+        self, context: Context, scope: Scope, *, polls: UnsavedPolls, unsaved: UnsavedNotices
     ) -> None:
         super().__init__(context, scope)
-        self._activity = activity
+        self._polls = polls
         self._unsaved = unsaved
 
     def machine(self, name: str) -> MachineView:
@@ -272,7 +272,7 @@ class Views(ScopedUseCase):
         ids = [machine.id for machine in page]
         page = self._disclosed(snapshot, page)
         groups = snapshot.around(groups=sorted({machine.group for machine in page})).groups
-        saved, fresh = snapshot.last_seen(ids), self._activity.fresh(ids)
+        saved, fresh = snapshot.last_seen(ids), self._polls.fresh(ids)
         return [
             MachineView(
                 machine=machine,

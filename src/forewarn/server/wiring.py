@@ -34,6 +34,7 @@ from forewarn.control.signal import Signal
 from forewarn.control.tokens import Tokens
 from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
+from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context
 from forewarn.core.model.record import Record
 from forewarn.drivers.registry import Drivers
@@ -168,7 +169,7 @@ def wire(opened: OpenedService) -> Parts:
     board = Board(lineage=lineage)
     board.apply(everything)
     activity = BoardActivity(board, clock, loop)
-    unsaved = UnsavedNotices(activity)
+    unsaved, polls = UnsavedNotices(activity), UnsavedPolls(activity)
     context = replace(opened.context, store=NoticeSavingStore(opened.store, unsaved))
     guest = GuestServer(
         board,
@@ -189,7 +190,7 @@ def wire(opened: OpenedService) -> Parts:
     engine = Engine(
         context,
         drivers=drivers.by_name,
-        guests=GuestSaving(context, activity=activity, unsaved=unsaved),
+        guests=GuestSaving(context, polls=polls, unsaved=unsaved),
         external=ExternalTimeout(context, external=drivers.external),
         rehearsals=rehearsals,
         keep_history=settings.history.keep,
@@ -209,7 +210,7 @@ def wire(opened: OpenedService) -> Parts:
     )
     shared = Shared(
         context=context,
-        activity=activity,
+        polls=polls,
         unsaved=unsaved,
         external=drivers.external,
         recent=recent,

@@ -1,8 +1,9 @@
 """The store: opened by the URL of its database, read in snapshots, written in transactions."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 
 from sqlalchemy import Connection, Engine, insert, select
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -12,7 +13,7 @@ from forewarn.control.durations import Durations
 from forewarn.control.ports.scope import Scope
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 from forewarn.core.model.record import Record
-from forewarn.core.words import ProjectName
+from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.opening.database import (
     Database,
@@ -24,6 +25,7 @@ from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.opening.private_files import create_private, keep_private
 from forewarn.store.opening.schema import check_schema, migrate
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
+from forewarn.store.writes.activity_writes import save_activity
 from forewarn.store.writes.transaction import ProjectTransaction, SqlTransaction
 
 
@@ -65,6 +67,13 @@ class SqlStore:
                 self._of_thread.joined = joined
                 mine, self._of_thread.untold = self._of_thread.untold, untold
         self._tell([*mine, *opened.recorded])
+
+    def save_activity(
+        self, groups: Mapping[GroupName, datetime], machines: Mapping[MachineId, datetime]
+    ) -> None:
+        """Save when groups and machines last polled, in a transaction that writers need not wait for."""
+        with self._begin(self._engines.writing) as connection:
+            save_activity(connection, groups, machines)
 
     def scoped(self, scope: Scope) -> "SqlStore | ProjectStore":
         """Return the same store as a scope sees it."""

@@ -113,8 +113,6 @@ groups = Table(
     Column("incarnation", BigInteger, nullable=False),
     Column("enabled_at", TIME),
     Column("ready_at", TIME),
-    Column("last_active", TIME),
-    Column("silent_since", TIME),  # while enabled: the last activity, or else when it was enabled
     Column("version", BigInteger, nullable=False),  # grows with each save: what compare-and-set compares
     Column("changed", BigInteger, nullable=False),  # the number of its last change, for the feed
     Index("groups_changed", "changed"),
@@ -124,7 +122,16 @@ LISTED_GROUP: ColumnElement[bool] = groups.c.kind != literal_column("'standalone
 _where("groups_listed", groups.c.name, only=LISTED_GROUP)
 _where("groups_project", groups.c.project, groups.c.name, only=LISTED_GROUP)
 _where("groups_ready", groups.c.ready_at, only=groups.c.ready_at.is_not(None))
-_where("groups_silent", groups.c.silent_since, groups.c.name, only=groups.c.silent_since.is_not(None))
+
+# When each enabled group last polled, or else was enabled. A table of its own, like that of the machines:
+# it is written for whole fleets at a time, and nobody who decides something must wait for that.
+group_activity = Table(
+    "group_activity",
+    metadata,
+    Column("group_name", NAME, primary_key=True),
+    Column("last_active", TIME, nullable=False),
+    Index("group_activity_oldest", "last_active", "group_name"),
+)
 
 machines = Table(
     "machines",
@@ -150,7 +157,6 @@ machines = Table(
     Column("zone", Text, nullable=False),
     Column("size", Text, nullable=False),
     Column("os", Text, nullable=False),
-    Column("last_seen", TIME),
     Column("changed", BigInteger, nullable=False),
     UniqueConstraint("project", "key", name="machines_name"),
     UniqueConstraint("network", "address", name="machines_address"),
@@ -161,6 +167,14 @@ machines = Table(
     Index("machines_group", "group_name", "update_domain", "state"),
     Index("machines_state", "state"),
     Index("machines_changed", "changed"),
+)
+
+# When machines last polled; those that never did have no row.
+machine_activity = Table(
+    "machine_activity",
+    metadata,
+    Column("machine_id", NAME, primary_key=True),
+    Column("last_seen", TIME, nullable=False),
 )
 
 orders = Table(

@@ -10,6 +10,7 @@ import pytest
 
 from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
+from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.core.errors import Conflict
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Action, Kind, MachineId, Work
@@ -102,7 +103,7 @@ def test_what_a_refused_transaction_took_is_saved_by_the_next(service: Service) 
     with pytest.raises(Conflict), store.write():
         raise Conflict("refused")
     post.sent = {event: {machine_id: START + timedelta(seconds=1)}}
-    GuestSaving(context, activity=post, unsaved=unsaved).save_sent()
+    GuestSaving(context, polls=UnsavedPolls(post), unsaved=unsaved).save_sent()
     with service.store.read() as snapshot:
         assert snapshot.notices([event]) == {event: {machine_id: START}}
 

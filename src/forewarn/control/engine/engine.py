@@ -76,7 +76,7 @@ class Engine(FleetUseCase):
         self._external = external
         self._rehearsals = rehearsals
         self._pruning = RecordPruning(context, keep=keep_history)
-        self._rollouts = RolloutEngine(context, activity=guests.activity)
+        self._rollouts = RolloutEngine(context, polls=guests.polls)
 
     def tick(self, now: datetime) -> bool:
         """Do what is due by now, but no more than a batch of it; return whether more may be left.
@@ -85,8 +85,9 @@ class Engine(FleetUseCase):
         lost notice to what was announced first.
         """
         self._rehearsals.review()
-        self._guests.save_due(now)
-        self._disable_silent(now)
+        more_polls = self._guests.save_due(now)
+        if not more_polls:  # else the newest poll of a group may be one of those
+            self._disable_silent(now)
         faults = self._fail_overdue(now)
         due = self._due_orders(now)
         faults += [f"order {order}" for order in due if not self._try("order", self.work_on, order, now)]
@@ -96,7 +97,7 @@ class Engine(FleetUseCase):
         faults += [f"rollout {each}" for each in rollouts if not self._try("rollout", look, each, now)]
         if faults:
             raise Stuck(f"{faults[0]} cannot go on ({len(faults)} in all); the log says why")
-        if due or rollouts:
+        if due or rollouts or more_polls:
             return True  # what was done may have made something else due
         return self._prune(now)  # it can wait until there is nothing better to do
 
@@ -248,7 +249,7 @@ class Engine(FleetUseCase):
     def save_all(self, now: datetime) -> None:
         """Save what is only in memory, and the time reached."""
         self._guests.save_sent()
-        self._guests.save_activity(now)
+        self._guests.save_polls(now)
         self.prove_present(now)
 
     def _disable_silent(self, now: datetime) -> None:

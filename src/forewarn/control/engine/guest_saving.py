@@ -2,32 +2,35 @@
 
 from datetime import datetime
 
-from forewarn.control.ports.guests import Activity
 from forewarn.control.unsaved_notices import UnsavedNotices
+from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, FleetUseCase
-from forewarn.core.words import GroupName, MachineId
 
 
 class GuestSaving(FleetUseCase):
     """Saves which events guests were sent at once, and which machines have polled now and then."""
 
-    def __init__(self, context: Context, *, activity: Activity, unsaved: UnsavedNotices) -> None:
+    def __init__(self, context: Context, *, polls: UnsavedPolls, unsaved: UnsavedNotices) -> None:
         super().__init__(context)
-        self.activity = activity
+        self.polls = polls
         self._unsaved = unsaved
         self._saved_at: datetime | None = None
-        self._groups: dict[GroupName, datetime] = {}
-        self._machines: dict[MachineId, datetime] = {}
 
-    def save_due(self, now: datetime) -> None:
-        """Save what is to be saved by now."""
+    def save_due(self, now: datetime) -> bool:
+        """Save what is to be saved by now, but only a part of many polls; return whether more are left."""
         self.save_sent()
-        if now >= self._activity_due(now):
-            self.save_activity(now)
+        if now >= self._polls_due(now):
+            self.polls.collect()
+            self._saved_at = now
+        if self.polls.half_saved:
+            self.polls.save_some(self._store)
+        return self.polls.half_saved
 
     def next_due(self, now: datetime) -> datetime | None:
         """Return when polls are saved next; None while there are none."""
-        return self._activity_due(now) if self.activity.pending() else None
+        if self.polls.half_saved:
+            return now
+        return self._polls_due(now) if self.polls.pending() else None
 
     def save_sent(self) -> None:
         """Save what guests have been sent since the last time."""
@@ -35,19 +38,14 @@ class GuestSaving(FleetUseCase):
             with self._store.write():  # each transaction begins with it
                 pass
 
-    def save_activity(self, now: datetime) -> None:
-        """Save which machines have polled since the last time."""
-        groups, machines = self.activity.take()
-        self._groups.update(groups)
-        self._machines.update(machines)
-        if self._groups or self._machines:
-            with self._store.write() as tx:
-                tx.save_activity(self._groups)
-                tx.save_last_seen(self._machines)
-            self._groups, self._machines = {}, {}
+    def save_polls(self, now: datetime) -> None:
+        """Save all polls that there are."""
+        self.polls.collect()
         self._saved_at = now
+        while self.polls.half_saved:
+            self.polls.save_some(self._store)
 
-    def _activity_due(self, now: datetime) -> datetime:
+    def _polls_due(self, now: datetime) -> datetime:
         if self._saved_at is None:
             self._saved_at = now
         return self._saved_at + self._policy.save_activity_every

@@ -173,14 +173,6 @@ class Transaction(ScopedTransaction, Snapshot, Protocol):
         """Keep how far old records have been removed."""
         ...
 
-    def save_activity(self, seen: Mapping[GroupName, datetime]) -> None:
-        """Save when groups were last active; an older time than the one known changes nothing."""
-        ...
-
-    def save_last_seen(self, seen: Mapping[MachineId, datetime]) -> None:
-        """Save when machines were last seen."""
-        ...
-
     def save_token(self, token: Token) -> None:
         """Save a token; one with the same digest is replaced."""
         ...
@@ -261,6 +253,16 @@ class Store(Protocol):
         """Open a transaction that all which this thread opens within the block are part of.
 
         What it has written is seen by snapshots opened within the block.
+        """
+        ...
+
+    def save_activity(
+        self, groups: Mapping[GroupName, datetime], machines: Mapping[MachineId, datetime]
+    ) -> None:
+        """Save when groups and machines last polled, in a transaction that other writers need not wait for.
+
+        Groups that are not enabled and machines that are gone are passed over, and an older time than the one
+        known changes nothing.
         """
         ...
 

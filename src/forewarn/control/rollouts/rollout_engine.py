@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.store import Snapshot, Transaction
+from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.draft import Draft
 from forewarn.core.guests import notice
@@ -36,9 +36,9 @@ TOGETHER = 10
 class RolloutEngine(FleetUseCase):
     """Carries rollouts as far as they can go."""
 
-    def __init__(self, context: Context, *, activity: Activity) -> None:
+    def __init__(self, context: Context, *, polls: UnsavedPolls) -> None:
         super().__init__(context)
-        self._activity = activity
+        self._polls = polls
 
     def look(self, id_: str, now: datetime) -> None:
         """Carry a rollout as far as it can go now."""
@@ -84,7 +84,7 @@ class RolloutEngine(FleetUseCase):
         if not mine.terms.require_poll:
             return ()
         worked_on = [step.machine for order in orders_.values() for step in order.steps]
-        seen = {**tx.last_seen(worked_on), **self._activity.fresh(worked_on)}
+        seen = {**tx.last_seen(worked_on), **self._polls.fresh(worked_on)}
         return machine_health.silent(mine, orders_.values(), seen)
 
     def pause(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> Rollout:

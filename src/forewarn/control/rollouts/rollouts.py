@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
-from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.control.rollouts.rollout_engine import RolloutEngine, surveyed, with_notice
+from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.catalogue import MAINTENANCE_WORK
@@ -56,10 +56,10 @@ class RolloutView:
 class Rollouts(FleetUseCase):
     """The use cases about rollouts."""
 
-    def __init__(self, context: Context, *, activity: Activity) -> None:
+    def __init__(self, context: Context, *, polls: UnsavedPolls) -> None:
         super().__init__(context)
-        self._activity = activity
-        self._engine = RolloutEngine(context, activity=activity)
+        self._polls = polls
+        self._engine = RolloutEngine(context, polls=polls)
 
     def plan(self, request: RolloutRequest) -> RolloutView:
         """Show the whole plan, and do nothing."""
@@ -205,7 +205,7 @@ class Rollouts(FleetUseCase):
         self, snapshot: Snapshot, mine: Rollout, survey: HostSurvey, now: datetime
     ) -> tuple[str, ...]:
         saved = snapshot.silent_machines(mine.hosts)
-        fresh = self._activity.fresh(list(saved))
+        fresh = self._polls.fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in fresh)
         never = (f"never polled: {naming.some(silent)}",) if silent else ()
         times = forecast.times(mine, survey, now=now, policy=self._policy)

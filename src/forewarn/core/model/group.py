@@ -33,7 +33,6 @@ class Group:
     incarnation: int = 1
     enabled_at: datetime | None = None  # the first poll; None while the feature is off
     ready_at: datetime | None = None  # when polls are answered: enabled_at and the enable delay
-    last_active: datetime | None = None  # the newest poll that has been saved
     policy: GroupPolicy = GroupPolicy()
 
     @property

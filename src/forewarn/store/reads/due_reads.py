@@ -13,7 +13,8 @@ from forewarn.store.reads.reader import SELECT_GROUPS, Reader
 from forewarn.store.rows.stored import ORDERS
 from forewarn.store.rows.times import micros
 
-_O, _G = tables.orders.c, tables.groups.c
+_O, _G, _A = tables.orders.c, tables.groups.c, tables.group_activity.c
+_BY_ACTIVITY = SELECT_GROUPS.join(tables.group_activity, _A.group_name == _G.name)
 
 
 class DueReads(Reader):
@@ -35,12 +36,12 @@ class DueReads(Reader):
 
     def idle_groups(self, *, since: datetime, limit: int) -> Sequence[Group]:
         """List enabled groups whose last saved activity is not after a moment, the longest idle first."""
-        query = SELECT_GROUPS.where(_G.silent_since <= micros(since))
-        return self._list(self._group, query.order_by(_G.silent_since, _G.name).limit(limit))
+        query = _BY_ACTIVITY.where(_A.last_active <= micros(since))
+        return self._list(self._group, query.order_by(_A.last_active, _A.group_name).limit(limit))
 
     def oldest_activity(self) -> datetime | None:
         """Return when the enabled group that has been silent for longest was last active."""
-        return self._earliest(_G.silent_since, _G.silent_since.is_not(None))
+        return self._earliest(_A.last_active)
 
     def next_group_ready(self, *, after: datetime) -> datetime | None:
         """Return when the next group becomes ready, of those that become so after a moment."""

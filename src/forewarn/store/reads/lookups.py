@@ -27,7 +27,8 @@ from forewarn.store.rows.stored import EVENTS, HOSTS, ORDERS, name_key
 from forewarn.store.rows.times import moment
 
 _M, _G, _O, _E = tables.machines.c, tables.groups.c, tables.orders.c, tables.events.c
-_LAST_SEEN = among(select(_M.id, _M.last_seen), _M.id).where(_M.last_seen.is_not(None))
+_A = tables.machine_activity.c
+_LAST_SEEN = among(select(_M.id, _A.last_seen).join(tables.machine_activity, _A.machine_id == _M.id), _M.id)
 _NOT_STARTED = (OrderState.QUEUED, OrderState.ANNOUNCED)
 
 

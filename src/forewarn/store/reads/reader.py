@@ -54,7 +54,7 @@ def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
 
 
 class Reader:
-    """A consistent view of the store; it remembers which version of each group was read."""
+    """A consistent view of the store; it remembers how each group was read."""
 
     def __init__(
         self, connection: Connection, *, lock: bool = False, project: ProjectName | None = None
@@ -63,6 +63,7 @@ class Reader:
         self._connection = connection
         self._project = project
         self._versions: dict[GroupName, int] = {}
+        self._enabled: set[GroupName] = set()  # of those groups
         # Machines that were found, with the hosts that carry them, until something is saved.
         self._found: dict[MachineId, tuple[Machine, Host | None]] = {}
         self._known_meta = self._load_meta(lock=True) if lock else None
@@ -145,7 +146,9 @@ class Reader:
         return machine
 
     def _group(self, row: Row) -> Group:
-        """Read a group, and remember its version for compare-and-set."""
+        """Read a group, and remember its version for compare-and-set, and whether it was enabled."""
         group = GROUPS.read(row)
         self._versions[group.name] = row[len(GROUPS.columns)]
+        if group.enabled:
+            self._enabled.add(group.name)
         return group

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import exists, func, select
 
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout
@@ -32,7 +32,8 @@ _FOOTPRINTS = (
 )
 _SIZES = select(_M.group_name, func.count()).group_by(_M.group_name)
 _LISTED = select(_E.group_name, _E.domain).where(tables.COUNTED_EVENT).distinct()
-_NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, _M.last_seen.is_(None))
+_SEEN = exists().where(tables.machine_activity.c.machine_id == _M.id)
+_NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, ~_SEEN)
 
 
 class RolloutReads(BudgetReads):

@@ -98,17 +98,7 @@ PROJECTS = Mapped(
 )
 HOSTS = mapped(Host, tables.hosts, STORED)
 HOLDS = mapped(Hold, tables.holds, STORED, derived={"id": lambda hold: hold.id.upper()})
-GROUPS = mapped(
-    Group,
-    tables.groups,
-    STORED,
-    derived={
-        "silent_since": lambda group: micros_or_none(
-            (group.last_active or group.enabled_at) if group.enabled else None
-        )
-    },
-    distinct=("name",),
-)
+GROUPS = mapped(Group, tables.groups, STORED, distinct=("name",))
 MACHINES = mapped(
     Machine,
     tables.machines,

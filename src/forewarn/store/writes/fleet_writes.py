@@ -13,6 +13,7 @@ from forewarn.store import tables
 from forewarn.store.reads.name_reads import REMOVED_HOSTS
 from forewarn.store.reads.reader import among, chunks
 from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS, name_key
+from forewarn.store.rows.times import micros_or_none
 from forewarn.store.writes.writer import Writer
 
 _G = tables.groups.c
@@ -41,7 +42,9 @@ class FleetWrites(Writer):
 
     def _save_fleet(self, changes: Changes, *, number: int) -> None:
         # Removed first: what comes in may take the name or the address of what goes.
-        self._delete(tables.machines.c.id, [machine.lower() for machine in changes.removed_machines])
+        gone = [machine.lower() for machine in changes.removed_machines]
+        self._delete(tables.machines.c.id, gone)
+        self._delete(tables.machine_activity.c.machine_id, gone)
         self._save(PROJECTS, changes.projects)
         self._save(HOSTS, changes.hosts, keep=("carried",))
         self._save(HOLDS, changes.holds)
@@ -52,9 +55,7 @@ class FleetWrites(Writer):
         self._remove_groups(changes.removed_groups)
         self._delete(tables.hosts.c.name, changes.removed_hosts)
         self._delete(tables.projects.c.name, changes.removed_projects)
-        self._leave_tombstones(
-            "machines", [machine.lower() for machine in changes.removed_machines], number=number
-        )
+        self._leave_tombstones("machines", gone, number=number)
         self._leave_tombstones("groups", changes.removed_groups, number=number)
         self._leave_tombstones(REMOVED_HOSTS, changes.removed_hosts, number=number)
 
@@ -66,7 +67,7 @@ class FleetWrites(Writer):
     def _leave_tombstones(self, kind: str, keys: Iterable[str], *, number: int) -> None:
         self._put(tables.tombstones, [{"kind": kind, "key": key, "number": number} for key in keys])
 
-    def _save_groups(self, groups: Iterable[Group], *, number: int) -> None:
+    def _save_groups(self, groups: Sequence[Group], *, number: int) -> None:
         new, known = [], []
         for group in groups:
             loaded = self._versions.get(group.name)
@@ -80,11 +81,26 @@ class FleetWrites(Writer):
         if known and self._connection.execute(_UPDATE_GROUP, known).rowcount != len(known):
             raise self._overtaken([row["loaded_name"] for row in known])
         self._versions.update({row["name"]: row["version"] for row in (*new, *known)})
+        self._follow_enabled(groups)
+
+    def _follow_enabled(self, groups: Sequence[Group]) -> None:
+        """Begin or end the activity of groups that are enabled or disabled with this."""
+        began = [group for group in groups if group.enabled and group.name not in self._enabled]
+        ended = {group.name for group in groups if not group.enabled} & self._enabled
+        self._put(
+            tables.group_activity,
+            [{"group_name": group.name, "last_active": micros_or_none(group.enabled_at)} for group in began],
+        )
+        self._delete(tables.group_activity.c.group_name, sorted(ended))
+        self._enabled.update(group.name for group in began)
+        self._enabled -= ended
 
     def _remove_groups(self, names: Sequence[GroupName]) -> None:
         rows = [{"loaded_name": name, "loaded_version": self._versions.get(name)} for name in names]
         if rows and self._connection.execute(_DELETE_GROUP, rows).rowcount != len(rows):
             raise self._overtaken(names)
+        self._delete(tables.group_activity.c.group_name, sorted(self._enabled.intersection(names)))
+        self._enabled.difference_update(names)
         for name in names:
             del self._versions[name]
 
@@ -106,7 +122,7 @@ class FleetWrites(Writer):
         for chunk in chunks(claiming if len(changes.machines) > 1 else ()):
             self._connection.execute(_RELEASE, {"keys": chunk})
         rows = [MACHINES.write(machine) | {"changed": number} for machine in changes.machines]
-        self._put(tables.machines, rows, keep=("last_seen",))
+        self._put(tables.machines, rows)
 
 
 def _claims(machine: Machine) -> tuple[object, ...]:

@@ -1,10 +1,10 @@
 """The transaction of control's ports: a snapshot that can be written to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, case, delete, null, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
 from forewarn.control.ports.answers import SavedAnswer
 from forewarn.core.access import Token
@@ -18,7 +18,7 @@ from forewarn.core.model.service_time import TimeKind
 from forewarn.core.model.slice import Sent
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.retention import Pruning
-from forewarn.core.words import GroupName, MachineId, ProjectName
+from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
 from forewarn.store.rows.meta import META, Meta
@@ -27,19 +27,6 @@ from forewarn.store.rows.times import micros
 from forewarn.store.writes.fleet_writes import FleetWrites
 from forewarn.store.writes.waking import Waking
 from forewarn.store.writes.work_writes import WorkWrites
-
-_G, _M = tables.groups.c, tables.machines.c
-_SEEN = bindparam("seen", type_=tables.TIME)
-_SAVE_ACTIVITY = (
-    update(tables.groups)
-    .where(_G.name == bindparam("group"), or_(_G.last_active.is_(None), _G.last_active < _SEEN))
-    .values(last_active=_SEEN, silent_since=case((_G.enabled_at.is_(None), null()), else_=_SEEN))
-)
-_SAVE_LAST_SEEN = (
-    update(tables.machines)
-    .where(_M.id == bindparam("machine"), or_(_M.last_seen.is_(None), _M.last_seen < _SEEN))
-    .values(last_seen=_SEEN)
-)
 
 _S, _T = tables.sessions.c, tables.tokens.c
 _IN_FORCE = select(_T.digest).where(_T.revoked_at.is_(None))
@@ -127,18 +114,6 @@ class SqlTransaction(ProjectTransaction, SqlSnapshot):
     def remove_records(self, numbers: Sequence[int]) -> None:
         """Remove records."""
         self._delete(tables.records.c.number, numbers)
-
-    def save_activity(self, seen: Mapping[GroupName, datetime]) -> None:
-        """Save when groups were last active; an older time than the one known changes nothing."""
-        if seen:
-            rows = [{"group": group, "seen": micros(at)} for group, at in seen.items()]
-            self._connection.execute(_SAVE_ACTIVITY, rows)
-
-    def save_last_seen(self, seen: Mapping[MachineId, datetime]) -> None:
-        """Save when machines were last seen; an older time than the one known changes nothing."""
-        if seen:
-            rows = [{"machine": machine.lower(), "seen": micros(at)} for machine, at in seen.items()]
-            self._connection.execute(_SAVE_LAST_SEEN, rows)
 
     def save_token(self, token: Token) -> None:
         """Save a token; one with the same digest is replaced."""

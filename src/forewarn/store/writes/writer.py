@@ -35,14 +35,15 @@ class Writer(Reader):
             self._connection.execute(delete(column.table).where(column.in_(chunk)))
 
 
-def _insert(dialect: str, table: Table) -> Any:
+def insertion(dialect: str, table: Table) -> Any:
+    """Insert into a table, by a statement that can do something else where a row is there already."""
     # SQLAlchemy loads the dialect that is used; the other would only be waited for.
     return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)
 
 
 @cache
 def _upsert(dialect: str, table: Table, *, keep: tuple[str, ...]) -> Any:
-    statement = _insert(dialect, table)
+    statement = insertion(dialect, table)
     keys, others = _columns(table)
     replaced = [name for name in others if name not in keep]
     if not replaced:
@@ -54,7 +55,7 @@ def _upsert(dialect: str, table: Table, *, keep: tuple[str, ...]) -> Any:
 
 @cache
 def _adding(dialect: str, table: Table) -> Any:
-    statement = _insert(dialect, table)
+    statement = insertion(dialect, table)
     keys, others = _columns(table)
     return statement.on_conflict_do_update(
         index_elements=keys, set_={name: table.c[name] + statement.excluded[name] for name in others}

@@ -6,12 +6,40 @@ from alembic import op
 revision = "0022"
 down_revision = "0021"
 
+_NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
 
 def upgrade() -> None:
     """Change one thing after another; each is a function below."""
     _let_hosts_say_where_they_are_reached()
+    _keep_activity_apart()
 
 
 def _let_hosts_say_where_they_are_reached() -> None:
     op.add_column("hosts", sa.Column("uri", sa.Text))
     op.add_column("hosts", sa.Column("at_once", sa.Integer))
+
+
+def _keep_activity_apart() -> None:
+    """Take what is known of groups that are enabled, and of machines that have polled."""
+    op.create_table(
+        "group_activity",
+        sa.Column("group_name", _NAME, primary_key=True),
+        sa.Column("last_active", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
+        "machine_activity",
+        sa.Column("machine_id", _NAME, primary_key=True),
+        sa.Column("last_seen", sa.BigInteger, nullable=False),
+    )
+    _fill("group_activity", "SELECT name, silent_since FROM groups WHERE silent_since IS NOT NULL")
+    _fill("machine_activity", "SELECT id, last_seen FROM machines WHERE last_seen IS NOT NULL")
+    op.create_index("group_activity_oldest", "group_activity", ["last_active", "group_name"])
+    op.drop_index("groups_silent", "groups")
+    op.drop_column("groups", "silent_since")
+    op.drop_column("groups", "last_active")
+    op.drop_column("machines", "last_seen")
+
+
+def _fill(table: str, query: str) -> None:
+    op.execute(sa.text(f"INSERT INTO {table} {query}"))

@@ -1,0 +1,55 @@
+"""The polls of guests, on their way from memory into the store: a part at a time."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+
+from forewarn.control.ports.guests import Activity
+from forewarn.control.ports.store import Store
+from forewarn.core.words import GroupName, MachineId
+
+# Groups, and machines, that are saved in one transaction: it takes less time than anybody notices.
+AT_ONCE = 1_000
+
+
+class UnsavedPolls:
+    """Polls that no transaction has saved yet, whether the boards still have them or not."""
+
+    def __init__(self, activity: Activity) -> None:
+        self._activity = activity
+        self._groups: dict[GroupName, datetime] = {}
+        self._machines: dict[MachineId, datetime] = {}
+
+    def pending(self) -> bool:
+        """Return whether there is anything to hand over."""
+        return self._activity.pending()
+
+    @property
+    def half_saved(self) -> bool:
+        """Whether something was handed over and is not saved yet."""
+        return bool(self._groups or self._machines)
+
+    def collect(self) -> None:
+        """Have the boards hand over what they have."""
+        groups, machines = self._activity.take()
+        self._groups.update(groups)
+        self._machines.update(machines)
+
+    def save_some(self, store: Store) -> None:
+        """Save a part of what was handed over; one that cannot be saved is kept."""
+        groups = dict(islice(self._groups.items(), AT_ONCE))
+        machines = dict(islice(self._machines.items(), AT_ONCE))
+        store.save_activity(groups, machines)
+        for group in groups:
+            del self._groups[group]
+        for machine in machines:
+            del self._machines[machine]
+
+    def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
+        """Return when these machines were last seen, as far as that is not saved.
+
+        Any thread may ask; another than the worker may miss what is being handed over in that instant.
+        """
+        newest = self._activity.fresh(machines)
+        found = ((machine, self._machines.get(machine)) for machine in machines)
+        return {machine: at for machine, at in found if at is not None} | dict(newest)

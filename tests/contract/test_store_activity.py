@@ -1,0 +1,137 @@
+"""When groups and machines last polled: kept apart from all else, and gone with what polled."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import func, select
+
+from forewarn.control.ports.store import Delta
+from forewarn.core.model.changes import Changes
+from forewarn.core.words import GroupName, MachineState
+from forewarn.store import tables
+from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import (
+    NOW,
+    SECOND,
+    group,
+    host,
+    machine,
+    machine_id,
+    save,
+    save_fleet,
+)
+
+A, B, C = GroupName("a"), GroupName("b"), GroupName("c")
+
+
+def oldest(store: SqlStore) -> datetime | None:
+    with store.read() as snapshot:
+        return snapshot.oldest_activity()
+
+
+def idle(store: SqlStore, *, since: datetime, limit: int = 10) -> list[GroupName]:
+    with store.read() as snapshot:
+        return [found.name for found in snapshot.idle_groups(since=since, limit=limit)]
+
+
+def test_enabled_groups_are_idle_since_their_last_activity(store: SqlStore) -> None:
+    began = NOW - 9 * SECOND
+    never = group("b", enabled_at=NOW - 6 * SECOND)
+    save(store, groups=(group("a", enabled_at=began), never, group("c", enabled_at=began), group("d")))
+    store.save_activity({A: NOW - 5 * SECOND, C: NOW, GroupName("d"): NOW - 8 * SECOND}, {})
+    assert idle(store, since=NOW - 5 * SECOND) == [B, A]
+    assert idle(store, since=NOW - 5 * SECOND, limit=1) == [B]
+    assert oldest(store) == NOW - 6 * SECOND
+    with store.read() as snapshot:
+        assert snapshot.idle_groups(since=NOW - 6 * SECOND, limit=1) == [never]
+
+
+def test_without_enabled_groups_nobody_is_silent(store: SqlStore) -> None:
+    save(store, groups=(group("d"),))
+    store.save_activity({GroupName("d"): NOW}, {})
+    assert oldest(store) is None
+
+
+def test_activity_is_saved_unless_it_is_older(store: SqlStore) -> None:
+    save(store, groups=(group("a", enabled_at=NOW),))
+    for at in (NOW + SECOND, NOW - SECOND):
+        store.save_activity({A: at, GroupName("gone"): at}, {})
+    assert oldest(store) == NOW + SECOND
+
+
+def test_no_activity_changes_nothing(store: SqlStore) -> None:
+    store.save_activity({}, {})
+    assert oldest(store) is None
+
+
+def test_a_group_that_is_saved_again_stays_as_active_as_it_was(store: SqlStore) -> None:
+    enabled = group("a", enabled_at=NOW)
+    save(store, groups=(enabled,))
+    store.save_activity({A: NOW + SECOND}, {})
+    save(store, groups=(replace(enabled, incarnation=7),))
+    assert oldest(store) == NOW + SECOND
+
+
+def test_a_group_that_is_disabled_or_removed_is_not_waited_for(store: SqlStore) -> None:
+    off, gone = group("a", enabled_at=NOW), group("b", enabled_at=NOW)
+    save(store, groups=(off, gone))
+    save(store, groups=(replace(off, enabled_at=None),), removed_groups=(gone.name,))
+    store.save_activity({A: NOW + SECOND, B: NOW + SECOND}, {})
+    assert oldest(store) is None
+    save(store, groups=(replace(off, enabled_at=NOW + 2 * SECOND),))
+    assert oldest(store) == NOW + 2 * SECOND
+
+
+def test_what_is_enabled_and_disabled_in_one_transaction_is_not_waited_for(store: SqlStore) -> None:
+    off = group("a")
+    save(store, groups=(off,))
+    with store.write() as tx:
+        tx.everything()
+        tx.save(Changes(now=NOW, groups=(replace(off, enabled_at=NOW),)))
+        tx.save(Changes(now=NOW, groups=(off,)))
+    assert oldest(store) is None
+
+
+def test_machines_are_last_seen_at_the_newest_time(store: SqlStore) -> None:
+    seen, unseen = machine_id("web-0"), machine_id("web-1")
+    save_fleet(store, [machine("web-0"), machine("web-1")])
+    for at in (NOW, NOW - SECOND):
+        store.save_activity({}, {seen: at, machine_id("gone"): at})
+    save(store, machines=(machine("web-0", state=MachineState.FROZEN),))
+    with store.read() as snapshot:
+        assert snapshot.last_seen([seen, unseen, machine_id("gone")]) == {seen: NOW}
+        assert snapshot.last_seen([]) == {}
+        assert list(snapshot.silent_machines([host("host-1").name])) == [unseen]
+
+
+def test_a_machine_that_is_gone_was_not_seen_when_it_is_back(store: SqlStore) -> None:
+    seen = machine_id("web-0")
+    save_fleet(store, [machine("web-0")])
+    store.save_activity({}, {seen: NOW})
+    save(store, removed_machines=(seen,))
+    store.save_activity({}, {seen: NOW + SECOND})
+    save(store, machines=(machine("web-0"),))
+    with store.read() as snapshot:
+        assert snapshot.last_seen([seen]) == {}
+
+
+def test_activity_is_not_a_change(store: SqlStore) -> None:
+    number = save_fleet(store, [machine("web-0")])
+    store.save_activity({GroupName("web"): NOW}, {machine_id("web-0"): NOW})
+    with store.read() as snapshot:
+        assert snapshot.since(number) == Delta(number=number, events={})
+
+
+def test_activity_is_saved_while_another_decides(store_at_url: SqlStore, url: str) -> None:
+    if url.startswith("sqlite"):
+        return  # its writers come one after another, whatever they write
+    save_fleet(store_at_url, [machine("web-0")])
+    with store_at_url.write():
+        engines = create_engines(parse_database(url))
+        other = SqlStore(parse_database(url), engines)
+        other.save_activity({}, {machine_id("web-0"): NOW})
+        with engines.reading.connect() as connection:
+            count = connection.scalar(select(func.count()).select_from(tables.machine_activity))
+        other.close()
+    assert count == 1
