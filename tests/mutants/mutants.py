@@ -15,7 +15,7 @@ from forewarn.core.model.budget import Budget
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.order import AttemptId, Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders import reasons, stages
 from forewarn.core.policy import Notice, Policy
@@ -277,10 +277,9 @@ def a_retry_runs_finished_steps_again(real: Real, step: Step) -> Step:
 
 
 @mutant("core.orders.reports:_running_step", "unit/test_reports.py", rule="8")
-def a_late_report_touches_a_finished_step(
-    real: Real, draft: Draft, order: OrderId, machine: MachineId
-) -> Step | None:
-    return next((step for step in draft.orders[order].steps if step.machine == machine), None)
+def a_late_report_touches_a_finished_step(real: Real, draft: Draft, attempt: AttemptId) -> Step | None:
+    mine = draft.orders[attempt.order].steps
+    return next((step for step in mine if step.machine == attempt.machine), None)
 
 
 @mutant("core.orders.reports:step_failed", "unit/test_reports.py", rule="8")

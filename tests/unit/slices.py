@@ -13,7 +13,7 @@ from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, OrderTerms, Step
+from forewarn.core.model.order import AttemptId, Order, OrderTerms, Step
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.room import Room
@@ -145,14 +145,14 @@ class Fleet:
     def finish(self, order: OrderId) -> None:
         """Report every running step of an order as done, and let all orders go on."""
         for step in self.running(order):
-            reports.step_done(self.draft, order, step.machine)
+            reports.step_done(self.draft, AttemptId(order, step.machine, step.attempt))
         for each in list(self.draft.orders):
             self.advance(each)
 
     def fail(self, order: OrderId, why: str = "it burns") -> None:
         """Report every running step of an order as failed, and let it go on."""
         for step in self.running(order):
-            reports.step_failed(self.draft, order, step.machine, why=why)
+            reports.step_failed(self.draft, AttemptId(order, step.machine, step.attempt), why=why)
         self.advance(order)
 
     # What it is

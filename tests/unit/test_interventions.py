@@ -3,7 +3,7 @@
 import pytest
 
 from forewarn.core.errors import Conflict
-from forewarn.core.model.order import Order
+from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.orders import interventions, reports
 from forewarn.core.words import Action, Kind, MachineId, MachineState, OrderState, StepState, Work
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
@@ -93,7 +93,7 @@ def test_a_step_that_is_done_is_never_run_again() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
-    reports.step_done(fleet.draft, order.id, MachineId("web-0"))
+    reports.step_done(fleet.draft, attempt(order, "web-0"))
     fleet.fail(order.id)
     again = retry(fleet, order)
     assert [(step.state, step.attempt) for step in again.steps] == [
@@ -127,26 +127,96 @@ def test_an_abandoned_order_is_over_and_stays_failed() -> None:
     assert fleet.history(Kind.ORDER_ABANDONED) == [order.why]
 
 
-def test_an_order_is_not_abandoned_while_a_step_runs() -> None:
+def half_failed(fleet: Fleet, **terms: object) -> Order:
+    """Maintenance of host-1: web-0 has failed, web-1 still runs."""
+    order = fleet.maintain(**terms)  # type: ignore[arg-type]
+    fleet.pass_(15 * MINUTE)
+    reports.step_failed(fleet.draft, attempt(order, "web-0"), why="it burns")
+    return fleet.advance(order.id)
+
+
+def attempt(order: Order, name: str) -> AttemptId:
+    return AttemptId(order.id, MachineId(name), 1)
+
+
+def test_an_order_is_being_abandoned_while_a_step_runs() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
+    order = half_failed(fleet)
+    reports.step_running(fleet.draft, attempt(order, "web-1"), look_at=fleet.now + HOUR)
+    order = abandon(fleet, order)
+    assert (order.open, order.state, order.terms.abandoned_by) == (True, OrderState.FAILED, "ops")
+    assert order.due_at == fleet.now  # its driver is asked at once
+    assert fleet.waits(order.id) == [
+        f"order {order.id}: being abandoned by ops: web-1 still run, unless their driver calls them off"
+    ]
+    assert fleet.history(Kind.ORDER_ABANDONING) == ["its driver is asked to call off what runs: web-1"]
+    assert len(fleet.events()) == 1
+
+
+def test_what_its_driver_calls_off_is_moot_and_an_order_without_more_is_closed() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    order = abandon(fleet, half_failed(fleet))
+    reports.step_cancelled(fleet.draft, attempt(order, "web-1"))
+    order = fleet.advance(order.id)
+    assert (order.open, order.why) == (False, "abandoned by ops: failed: it burns")
+    assert [step.why for step in order.steps] == [order.why, "abandoned by ops, and called off"]
+    assert (fleet.events(), fleet.machine("web-1").state) == ((), MachineState.RUNNING)
+
+
+def test_what_cannot_be_called_off_goes_on_and_the_next_stage_is_not_announced() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
-    reports.step_failed(fleet.draft, order.id, MachineId("web-0"), why="it burns")
-    fleet.advance(order.id)
-    with pytest.raises(Conflict, match="still has steps running"):
+    order = abandon(fleet, fleet.draft.orders[order.id])
+    assert order.state is OrderState.STARTED
+    fleet.pass_(HOUR)
+    assert [step.state for step in fleet.draft.orders[order.id].steps] == [
+        StepState.RUNNING,
+        StepState.WAITING,
+    ]
+    fleet.finish(order.id)
+    order = fleet.draft.orders[order.id]
+    assert [step.state for step in order.steps] == [StepState.DONE, StepState.MOOT]
+    assert (order.state, order.why) == (OrderState.FAILED, "abandoned by ops")
+
+
+def test_an_order_whose_driver_goes_by_real_time_is_not_due_to_be_asked() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    assert abandon(fleet, half_failed(fleet, driver="libvirt")).due_at is None
+
+
+def test_while_it_is_being_abandoned_an_order_is_neither_abandoned_nor_retried() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    order = abandon(fleet, half_failed(fleet))
+    for what in (abandon, retry):
+        with pytest.raises(Conflict, match="is being abandoned by ops already"):
+            what(fleet, order)
+
+
+def test_an_order_of_which_nothing_runs_is_cancelled_or_ends_by_itself() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain()
+    with pytest.raises(Conflict, match="is announced, and nothing of it runs: cancel it, or let it end"):
+        abandon(fleet, order)
+    fleet.pass_(15 * MINUTE)
+    fleet.finish(order.id)
+    with pytest.raises(Conflict, match="is started, and nothing of it runs"):
         abandon(fleet, order)
 
 
-@pytest.mark.parametrize("what", [retry, abandon])
-def test_only_an_order_that_failed_is_retried_or_abandoned(what: object) -> None:
+def test_only_an_order_that_failed_is_retried() -> None:
     fleet = Fleet(machine("web-0"))
-    order = fleet.maintain()
-    with pytest.raises(Conflict, match="is announced: only one that failed can be retried or abandoned"):
-        what(fleet, order)  # type: ignore[operator]
+    with pytest.raises(Conflict, match="is announced: only one that failed can be retried"):
+        retry(fleet, fleet.maintain())
+
+
+def test_what_is_over_is_neither_retried_nor_abandoned() -> None:
     fleet = Fleet(machine("web-0"))
     order = abandon(fleet, failed(fleet))
     with pytest.raises(Conflict, match="is failed, and over: only one that failed"):
-        what(fleet, order)  # type: ignore[operator]
+        retry(fleet, order)
+    with pytest.raises(Conflict, match="is failed, and over: there is nothing to abandon"):
+        abandon(fleet, order)
 
 
 def test_what_was_abandoned_is_not_looked_at_again() -> None:

@@ -48,7 +48,7 @@ def web(*domains: int, carried: int | None = None, busy: bool = False) -> Room:
 
 
 def chosen(fleet: Draft) -> str | None:
-    return placement.choose(fleet, MINE, but=OWN)
+    return placement.choose(fleet, MINE, but={OWN})
 
 
 def test_the_emptiest_host_is_chosen_and_ties_go_by_name() -> None:

@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId
 from forewarn.core.words import Action, HostName, OrderId, Work
 
 
@@ -37,6 +38,11 @@ class DriverTask:
     driver: str
     heartbeat: timedelta | None = None  # the longest time between two reports, if the order says so
     taken_up_at: datetime | None = None  # when somebody outside first said that they are at it
+
+    @property
+    def id(self) -> AttemptId:
+        """What names the attempt."""
+        return AttemptId(self.order, self.machine.id, self.attempt)
 
     @property
     def host(self) -> Host | None:

@@ -139,7 +139,7 @@ class Disclosure:
             by=self.person(order.by),
             reason=order.reason if said_by_own else self.text(order.reason),
             why=self.text(order.why),
-            terms=order.terms if said_by_own else self._terms(order.terms),
+            terms=self._terms(order.terms, said_by_own=said_by_own),
             waiting=tuple(
                 replace(each, what=self.text(each.what), reason=self.text(each.reason))
                 for each in order.waiting
@@ -147,9 +147,10 @@ class Disclosure:
             stages=tuple(_with_steps(stage, map(self._step, stage.steps)) for stage in order.stages),
         )
 
-    def _terms(self, terms: OrderTerms) -> OrderTerms:
-        shown: dict[str, Any] = {name: self.text(said) for name, said in _texts(terms).items()}
-        return replace(terms, **shown)
+    def _terms(self, terms: OrderTerms, *, said_by_own: bool) -> OrderTerms:
+        texts = {} if said_by_own else _texts(terms)
+        shown: dict[str, Any] = {name: self.text(said) for name, said in texts.items()}
+        return replace(terms, **shown | {"abandoned_by": self.person(terms.abandoned_by)})
 
     def _share(self, order: Order) -> Order:
         """Return what of a host's order concerns the project; its stages keep their places."""
@@ -171,7 +172,7 @@ class Disclosure:
         )
 
     def _step(self, step: Step) -> Step:
-        return replace(step, target=None, why=self.text(step.why))
+        return replace(step, target=None, refused=(), mark="", why=self.text(step.why))
 
     def _event(self, event: Event) -> Event:
         if self.sees_hosts:

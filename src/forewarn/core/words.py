@@ -172,6 +172,7 @@ class Kind(StrEnum):
     ORDER_FAILED = "order-failed"
     ORDER_CANCELLED = "order-cancelled"
     ORDER_RETRIED = "order-retried"
+    ORDER_ABANDONING = "order-abandoning"  # steps of it still run
     ORDER_ABANDONED = "order-abandoned"
     EVENT_SCHEDULED = "event-scheduled"
     EVENT_APPROVED = "event-approved"
@@ -193,6 +194,7 @@ class Kind(StrEnum):
     REHEARSAL_FAULTS = "rehearsal-faults"  # that guests meet from then on
     REHEARSAL_ENDED = "rehearsal-ended"
     STEP_BEGUN = "step-begun"
+    STEP_UNKNOWN = "step-unknown"  # its driver cannot tell how it is doing
     STEP_DONE = "step-done"
     STEP_FAILED = "step-failed"
     MACHINE_ADDED = "machine-added"
@@ -232,3 +234,5 @@ MaintenanceWord: TypeAlias = Literal["freeze", "reboot", "redeploy"]
 DriverName: TypeAlias = Literal["simulated", "external"]
 SIMULATED: DriverName = "simulated"
 EXTERNAL: DriverName = "external"  # work is done outside forewarn, and reported when it is done
+# They are asked where the engine runs, and what they say of time is service time.
+ANSWERING_AT_ONCE: frozenset[str] = frozenset({SIMULATED, EXTERNAL})

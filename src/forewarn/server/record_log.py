@@ -12,7 +12,14 @@ log = logging.getLogger("forewarn.records")
 # What a person may have to look after.
 GRAVE = frozenset(
     {
-        *(Kind.ORDER_FAILED, Kind.STEP_FAILED, Kind.PROMISE_BROKEN, Kind.NOTICE_LATE, Kind.NOTICE_NEVER),
+        *(
+            Kind.ORDER_FAILED,
+            Kind.STEP_FAILED,
+            Kind.STEP_UNKNOWN,
+            Kind.PROMISE_BROKEN,
+            Kind.NOTICE_LATE,
+            Kind.NOTICE_NEVER,
+        ),
         *(Kind.WEBHOOK_FAILING, Kind.CLOCK_JUMPED, Kind.SERVICE_AWAY),
     }
 )

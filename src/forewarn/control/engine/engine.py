@@ -226,22 +226,25 @@ class Engine(FleetUseCase):
             return perform(driver, DriverCall(verb=Verb.BEGIN, task=task))
         return answer
 
-    def _take(self, draft: Draft, task: DriverTask, answer: Answer, now: datetime) -> None:
-        order, machine = task.order, task.machine.id
+    def _take(self, draft: Draft, task: DriverTask, answer: Answer, now: datetime) -> None:  # noqa: C901
+        soonest = now + SHORTEST_WAIT
         match answer:
-            case Done():
-                reports.step_done(draft, order, machine)
-            case Running(look_at=look_at):
-                soonest = now + SHORTEST_WAIT
-                reports.step_running(draft, order, machine, look_at=look_at and max(look_at, soonest))
-            case Unknown(look_at=look_at):
-                soonest = now + SHORTEST_WAIT
-                reports.step_running(draft, order, machine, look_at=max(look_at or soonest, soonest))
-            case Failed(why=why) | Refused(why=why):
-                reports.step_failed(draft, order, machine, why=why)
+            case Done(host=host, impact=impact):
+                reports.step_done(draft, task.id, host=host, impact=impact)
+            case Running(look_at=look_at, mark=mark, progress=progress):
+                later = look_at and max(look_at, soonest)
+                reports.step_running(draft, task.id, look_at=later, mark=mark, progress=progress)
+            case Unknown(why=why, look_at=look_at):
+                reports.step_unknown(draft, task.id, why=why, look_at=max(look_at or soonest, soonest))
+            case Failed(why=why):
+                reports.step_failed(draft, task.id, why=why)
+            case Refused(why=why):
+                reports.step_refused(draft, task.id, why=why)
             case NotBegun():
-                reports.step_failed(draft, order, machine, why="the driver does not know the step")
-            case Cancelled() | TooLate():
+                reports.step_failed(draft, task.id, why="the driver does not know the step")
+            case Cancelled():
+                reports.step_cancelled(draft, task.id)
+            case TooLate():
                 pass
 
     # Groups
@@ -278,6 +281,7 @@ def _task(draft: Draft, order: Order, step: Step) -> DriverTask:
         begun_at=step.begun_at or draft.now,
         now=draft.now,
         deadline=_deadline(draft, order, step),
+        mark=step.mark,
         driver=order.driver,
         heartbeat=order.terms.heartbeat,
         taken_up_at=step.taken_up_at,

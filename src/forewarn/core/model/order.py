@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
@@ -22,6 +23,22 @@ from forewarn.core.words import (
 )
 
 
+class AttemptId(NamedTuple):
+    """What names one try of a step for good."""
+
+    order: OrderId
+    machine: MachineId
+    number: int  # the fencing token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedHost:
+    """A host that cannot take a machine, as the driver found out before it began."""
+
+    host: HostName
+    why: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One machine's share of a stage: what a driver does."""
@@ -36,8 +53,13 @@ class Step:
     begun_at: datetime | None = None
     look_at: datetime | None = None  # when to ask the driver again, while running, if that is known
     taken_up_at: datetime | None = None  # when somebody outside first said that they are at it
+    unknown_at: datetime | None = None  # when its driver first could not tell how it is doing
+    mark: str = ""  # what its driver recognises this attempt by
+    progress: float | None = None  # how much of it is done, from 0 to 1, if its driver says so
+    refused: tuple[RefusedHost, ...] = ()  # where its machine cannot go
+    impact: float | None = None  # the seconds its machine was really away, if its driver says so
     ended_at: datetime | None = None
-    why: str = ""  # why it failed or became moot
+    why: str = ""  # why it failed or became moot; while it runs, why its driver cannot tell how it is doing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +86,7 @@ class OrderTerms:
     rehearsal: str = ""  # the scenario that it is part of, which only guests that agreed to it may meet
     whole: bool = False  # the host's machines are done in one go; refused where that breaks rule 4
     together: str = ""  # why they are done in one go though that breaks rule 4; only an operator may say so
+    abandoned_by: str = ""  # who has given it up, while steps of it still run
 
     @property
     def undivided(self) -> bool:
@@ -111,3 +134,8 @@ class Order:
     def steps(self) -> tuple[Step, ...]:
         """All steps of all stages."""
         return tuple(step for stage in self.stages for step in stage.steps)
+
+    @property
+    def running(self) -> tuple[Step, ...]:
+        """The steps that are under way, also where their driver cannot tell how."""
+        return tuple(step for step in self.steps if step.state is StepState.RUNNING)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import Order, Step
-from forewarn.core.orders import departures, lifecycle, stages
+from forewarn.core.orders import abandonment, departures, lifecycle, stages
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind, OrderId, OrderState, StageState, StepState
 
@@ -24,7 +24,11 @@ def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> 
 
 def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
     """Carry out the failed steps of an order once more."""
-    mine = _failed(draft, order)
+    mine = draft.orders[order]
+    if not mine.open or mine.state is not OrderState.FAILED:
+        over = "" if mine.open else ", and over"
+        raise Conflict(f"order {order} is {mine.state}{over}: only one that failed can be retried")
+    _check_kept(mine)
     mine = stages.with_steps(mine, _tried_again)
     draft.record(Kind.ORDER_RETRIED, mine, by=by)
     draft.put_order(replace(mine, state=OrderState.STARTED))
@@ -34,17 +38,29 @@ def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
 def _tried_again(step: Step) -> Step:
     if step.state is not StepState.FAILED:
         return step
-    return replace(step, state=StepState.WAITING, attempt=step.attempt + 1, ended_at=None)
+    again = replace(step, state=StepState.WAITING, attempt=step.attempt + 1, ended_at=None)
+    return replace(again, refused=())  # a person may have made room
 
 
 def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
-    """Close an order that failed: its events leave, what was not done stays undone."""
-    mine = _failed(draft, order)
-    if any(step.state is StepState.RUNNING for step in mine.steps):
-        raise Conflict(f"order {order} still has steps running: abandon it when they have ended")
-    why = f"abandoned by {by}: {mine.waiting[0].reason}" if mine.waiting else f"abandoned by {by}"
-    departures.close(draft, mine, why=why, by=by, kind=Kind.ORDER_ABANDONED)
-    return draft.put_order(replace(draft.orders[order], state=OrderState.FAILED))
+    """Give up an order that failed or is under way: its events leave, what was not done stays undone.
+
+    Drivers are asked to call off what runs; the order closes when nothing of it runs any more.
+    """
+    mine = draft.orders[order]
+    if not mine.open:
+        raise Conflict(f"order {order} is {mine.state}, and over: there is nothing to abandon")
+    _check_kept(mine)
+    if mine.state is not OrderState.FAILED and not mine.running:
+        # Between two stages, or while its events linger.
+        why = "nothing of it runs: cancel it, or let it end"
+        raise Conflict(f"order {order} is {mine.state}, and {why}")
+    return abandonment.begin(draft, mine, by=by)
+
+
+def _check_kept(order: Order) -> None:
+    if order.terms.abandoned_by:
+        raise Conflict(f"order {order.id} is being abandoned by {order.terms.abandoned_by} already")
 
 
 def _wake_host_of(draft: Draft, order: Order) -> None:
@@ -52,13 +68,3 @@ def _wake_host_of(draft: Draft, order: Order) -> None:
     machine = draft.machines.get(order.machine) if order.machine else None
     if machine is not None and machine.host is not None:
         draft.wake(departures.orders_on(draft, machine.host))
-
-
-def _failed(draft: Draft, order: OrderId) -> Order:
-    mine = draft.orders[order]
-    if not mine.open or mine.state is not OrderState.FAILED:
-        over = ", and over" if not mine.open else ""
-        raise Conflict(
-            f"order {order} is {mine.state}{over}: only one that failed can be retried or abandoned"
-        )
-    return mine

@@ -12,7 +12,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order, Step
-from forewarn.core.orders import departures, events, reasons, recommendations, stages, steps
+from forewarn.core.orders import abandonment, departures, events, reasons, recommendations, stages, steps
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.words import Action, Kind, MachineName, OrderId, OrderState, StageState, StepState, Work
 
@@ -22,6 +22,8 @@ def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
     mine = draft.orders[order]
     if mine.open and recommendations.recommends(mine.action):
         return recommendations.advance(draft, mine, policy=policy)
+    if mine.open and mine.terms.abandoned_by:
+        return abandonment.go_on(draft, mine)
     while mine.open:
         before = mine
         mine = draft.put_order(_go_on(draft, mine, policy))

@@ -1,5 +1,7 @@
 """Where a machine goes that moves: to the emptiest host that does not carry too much of its group."""
 
+from collections.abc import Collection
+
 from forewarn.core.catalogue import WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
@@ -19,7 +21,7 @@ def may_be_placed(order: Order) -> bool:
     return order.machine is None or not order.stages or any(step.state in _UNPLACED for step in order.steps)
 
 
-def choose(draft: Draft, machine: Machine, *, but: HostName | None) -> HostName | None:
+def choose(draft: Draft, machine: Machine, *, but: Collection[HostName | None]) -> HostName | None:
     """Choose the best sound host for a machine, and count the machine there; None if there is no other."""
     chosen = _best(draft, machine, but=but)
     if chosen is not None:
@@ -29,15 +31,15 @@ def choose(draft: Draft, machine: Machine, *, but: HostName | None) -> HostName 
 
 def driver_where_chosen(draft: Draft, machine: Machine) -> str | None:
     """Return who does the work on the host that would be chosen; None if that is not said, or none can be."""
-    chosen = _best(draft, machine, but=None)
+    chosen = _best(draft, machine, but=())
     if chosen is None:
         return None
     host = draft.hosts.get(chosen)
     return host.driver if host is not None else draft.room[chosen].driver
 
 
-def _best(draft: Draft, machine: Machine, *, but: HostName | None) -> HostName | None:
-    sound = [name for name in draft.room if name != but and _is_sound(draft, name)]
+def _best(draft: Draft, machine: Machine, *, but: Collection[HostName | None]) -> HostName | None:
+    sound = [name for name in draft.room if name not in but and _is_sound(draft, name)]
     if not sound:
         return None
     spare = _spare(draft, machine)

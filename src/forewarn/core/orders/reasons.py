@@ -1,7 +1,7 @@
 """Why an order cannot go on yet: everything that waits carries its reason as data."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from forewarn.core.admission import announcing, holds
@@ -85,12 +85,33 @@ def not_to_start(
 
 def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
     """Return what keeps a started stage from being finished, beside the work itself."""
-    return (*failures(order), *_done_outside(draft, order, stage), *_busy(draft, order, stage.steps))
+    return (
+        *failures(order),
+        *_unknown(order),
+        *_done_outside(order, [step for step in stage.steps if step.state is StepState.RUNNING]),
+        *_busy(draft, order, stage.steps),
+    )
 
 
-def _done_outside(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
+def not_to_close(order: Order) -> tuple[Waiting, ...]:
+    """Return what keeps an order that was given up from being closed: all of it that still runs."""
+    by, names = order.terms.abandoned_by, ", ".join(step.name for step in order.running)
+    given_up = f"being abandoned by {by}: {names} still run, unless their driver calls them off"
+    return (
+        Waiting(what=f"order {order.id}", reason=given_up),
+        *_unknown(order),
+        *_done_outside(order, order.running),
+    )
+
+
+def _unknown(order: Order) -> tuple[Waiting, ...]:
+    """Return the steps whose driver cannot tell how they are doing."""
+    unknown = (step for step in order.running if step.why)
+    return tuple(Waiting(what=step.name, reason=f"its state is unknown: {step.why}") for step in unknown)
+
+
+def _done_outside(order: Order, running: Sequence[Step]) -> tuple[Waiting, ...]:
     """Return the work that waits for the word of those who do it."""
-    running = [step for step in stage.steps if step.state is StepState.RUNNING]
     if order.driver != EXTERNAL or not running:
         return ()
     what = f"host {order.host}" if order.host else running[0].name

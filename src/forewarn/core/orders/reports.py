@@ -1,31 +1,29 @@
-"""What drivers report of steps: under way, done, failed."""
+"""What drivers report of steps: under way, done, failed, called off, or that they cannot tell."""
 
 from dataclasses import replace
 from datetime import datetime
 
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
-from forewarn.core.model.order import Order, Step
+from forewarn.core.model.order import AttemptId, Order, Step
 from forewarn.core.orders import departures, lifecycle, stages, steps
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, HostName, HostState, MachineId, OrderId, StepState
+from forewarn.core.words import EXTERNAL, HostName, HostState, Kind, OrderId, StepState
+
+# Whole orders, as those report who work outside
 
 
 def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
     """Mark the running steps of an order done, as an external driver reports."""
-    mine = _under_way_outside(draft, order)
-    for step in mine.steps:
-        if step.state is StepState.RUNNING:
-            step_done(draft, order, step.machine, by=by)
+    for step in _under_way_outside(draft, order).running:
+        _done(draft, order, step, by=by)
     return lifecycle.advance(draft, order, policy=policy)
 
 
 def report_failed(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
     """Mark the running steps of an order failed, as an external driver reports."""
-    mine = _under_way_outside(draft, order)
-    for step in mine.steps:
-        if step.state is StepState.RUNNING:
-            step_failed(draft, order, step.machine, why=why, by=by)
+    for step in _under_way_outside(draft, order).running:
+        _fail(draft, order, step, why=why, by=by)
     return lifecycle.advance(draft, order, policy=policy)
 
 
@@ -33,9 +31,8 @@ def heartbeat(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
     """Note that an external driver is at work on an order: from then on, silence counts."""
     mine = _under_way_outside(draft, order)
     look_at = draft.now + (mine.terms.heartbeat or policy.external_silence)
-    for step in mine.steps:
-        if step.state is StepState.RUNNING:
-            step_running(draft, order, step.machine, look_at=look_at, taken_up=True)
+    for step in mine.running:
+        _put(draft, order, replace(step, look_at=look_at, taken_up_at=step.taken_up_at or draft.now, why=""))
     return lifecycle.advance(draft, order, policy=policy)
 
 
@@ -43,16 +40,15 @@ def _under_way_outside(draft: Draft, order: OrderId) -> Order:
     mine = draft.orders[order]
     if mine.driver != EXTERNAL:
         raise Conflict(f"order {order} is carried out by driver {mine.driver}: nobody else has a say")
-    if not any(step.state is StepState.RUNNING for step in mine.steps):
+    if not mine.running:
         raise Conflict(f"order {order} is {mine.state}: none of its work is under way")
     return mine
 
 
 def gone_silent(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
     """Mark the running steps of an order failed that somebody outside has taken up."""
-    for step in draft.orders[order].steps:
-        if is_awaited(step):
-            step_failed(draft, order, step.machine, why=why, by=by)
+    for step in filter(is_awaited, draft.orders[order].running):
+        _fail(draft, order, step, why=why, by=by)
     return lifecycle.advance(draft, order, policy=policy)
 
 
@@ -61,38 +57,86 @@ def is_awaited(step: Step) -> bool:
     return step.state is StepState.RUNNING and step.taken_up_at is not None
 
 
+# Single steps, as their drivers answer: what is said of an attempt that does not run any more is dropped
+
+
 def step_running(
-    draft: Draft, order: OrderId, machine: MachineId, *, look_at: datetime | None, taken_up: bool = False
+    draft: Draft,
+    attempt: AttemptId,
+    *,
+    look_at: datetime | None,
+    mark: str = "",
+    progress: float | None = None,
 ) -> None:
     """Note that a step is under way, and when to ask its driver again."""
-    if (step := _running_step(draft, order, machine)) is not None:
-        since = step.taken_up_at or (draft.now if taken_up else None)
-        _put(draft, order, replace(step, look_at=look_at, taken_up_at=since))
+    if (step := _running_step(draft, attempt)) is not None:
+        known = replace(step, look_at=look_at, mark=mark or step.mark, progress=progress, why="")
+        _put(draft, attempt.order, known)
 
 
-def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "") -> None:
-    """Mark a step done, as its driver reports."""
-    step = _running_step(draft, order, machine)
-    if step is None:
+def step_unknown(draft: Draft, attempt: AttemptId, *, why: str, look_at: datetime | None = None) -> None:
+    """Note that the driver of a step cannot tell how it is doing: it goes on, for all that is known."""
+    if (step := _running_step(draft, attempt)) is None:
         return
-    if step.target is not None and not _can_arrive(draft, step.target):
-        why = f"host {step.target} was lost before it arrived: retry, and another one is chosen"
-        step_failed(draft, order, machine, why=why)
+    if step.unknown_at is None:  # once for each attempt, however often the connection comes and goes
+        mine, machine = draft.orders[attempt.order], draft.machines[step.machine]
+        draft.record(Kind.STEP_UNKNOWN, machine, order=mine.id, by=mine.by, reason=f"{mine.work}: {why}")
+    unknown = replace(step, look_at=look_at, unknown_at=step.unknown_at or draft.now, why=why)
+    _put(draft, attempt.order, unknown)
+
+
+def step_done(
+    draft: Draft, attempt: AttemptId, *, host: HostName | None = None, impact: float | None = None
+) -> None:
+    """Mark a step done, and believe its driver where the machine is."""
+    if (step := _running_step(draft, attempt)) is None:
         return
-    before = draft.machines[machine]
-    _put(draft, order, steps.done(draft, draft.orders[order], step, by=by))
-    host = draft.machines[machine].host
+    if host is not None and host not in draft.hosts:
+        why = f"its driver says it is on {host}, which is no host of the fleet: declare it, then retry"
+        _fail(draft, attempt.order, step, why=why)
+    else:
+        _done(draft, attempt.order, replace(step, impact=impact), host=host)
+
+
+def step_failed(draft: Draft, attempt: AttemptId, *, why: str) -> None:
+    """Mark a step failed; a person must retry or abandon its order."""
+    if (step := _running_step(draft, attempt)) is not None:
+        _fail(draft, attempt.order, step, why=why)
+
+
+def step_refused(draft: Draft, attempt: AttemptId, *, why: str) -> None:
+    """Choose another host for a step that has not begun: its machine cannot go to the chosen one."""
+    if (step := _running_step(draft, attempt)) is not None:
+        _put(draft, attempt.order, steps.send_elsewhere(draft, draft.orders[attempt.order], step, why=why))
+        draft.wake(departures.touching(draft, step.machine))
+
+
+def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
+    """Make a step of an abandoned order moot that its driver has called off."""
+    if (step := _running_step(draft, attempt)) is not None:
+        mine = draft.orders[attempt.order]
+        why = f"abandoned by {mine.terms.abandoned_by}, and called off"
+        _put(draft, mine.id, steps.abandon(draft, mine, step, why=why))
+        draft.wake(departures.touching(draft, step.machine))
+
+
+def _done(draft: Draft, order: OrderId, step: Step, *, host: HostName | None = None, by: str = "") -> None:
+    arrived, before = host or step.target, draft.machines[step.machine]
+    if arrived is not None and not _can_arrive(draft, arrived):
+        why = f"host {arrived} was lost before it arrived: retry, and another one is chosen"
+        _fail(draft, order, step, why=why)
+        return
+    _put(draft, order, steps.done(draft, draft.orders[order], step, host=host, by=by))
+    host = draft.machines[step.machine].host
     if host != before.host:
         departures.leave_host(draft, before, why=f"moved to {host}" if host else "evicted", keep=order)
         departures.wake_whole_host(draft, before.host)
-    draft.wake(departures.touching(draft, machine))
+    draft.wake(departures.touching(draft, step.machine))
 
 
-def step_failed(draft: Draft, order: OrderId, machine: MachineId, *, why: str, by: str = "") -> None:
-    """Mark a step failed, as its driver reports."""
-    if (step := _running_step(draft, order, machine)) is not None:
-        _put(draft, order, steps.fail(draft, draft.orders[order], step, why=why, by=by))
-        draft.wake(departures.touching(draft, machine))
+def _fail(draft: Draft, order: OrderId, step: Step, *, why: str, by: str = "") -> None:
+    _put(draft, order, steps.fail(draft, draft.orders[order], step, why=why, by=by))
+    draft.wake(departures.touching(draft, step.machine))
 
 
 def _can_arrive(draft: Draft, target: HostName) -> bool:
@@ -100,10 +144,10 @@ def _can_arrive(draft: Draft, target: HostName) -> bool:
     return host is not None and host.state is not HostState.FAILED
 
 
-def _running_step(draft: Draft, order: OrderId, machine: MachineId) -> Step | None:
-    """Find the step; None if it is not running any more: the machine left meanwhile."""
-    mine = (step for step in draft.orders[order].steps if step.machine == machine)
-    return next((step for step in mine if step.state is StepState.RUNNING), None)
+def _running_step(draft: Draft, attempt: AttemptId) -> Step | None:
+    """Find the step; None if this attempt does not run any more: the machine left, or it is tried anew."""
+    mine = (step for step in draft.orders[attempt.order].running if step.machine == attempt.machine)
+    return next((step for step in mine if step.attempt == attempt.number), None)
 
 
 def _put(draft: Draft, order: OrderId, reported: Step) -> None:

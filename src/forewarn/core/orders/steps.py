@@ -1,14 +1,26 @@
 """The life of a step: begun, done, failed; and what that does to its machine."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 
 from forewarn.core.catalogue import WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Step
+from forewarn.core.model.order import Order, RefusedHost, Step
+from forewarn.core.moments import format_span
 from forewarn.core.orders import placement
 from forewarn.core.policy import work_of
-from forewarn.core.words import EXTERNAL, HostName, Kind, MachineId, MachineState, StepState, Work
+from forewarn.core.words import (
+    ANSWERING_AT_ONCE,
+    EXTERNAL,
+    HostName,
+    Kind,
+    MachineId,
+    MachineState,
+    StepState,
+    Work,
+)
 
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
 
@@ -21,12 +33,9 @@ def begin(draft: Draft, order: Order, step: Step) -> Step:
         machine = draft.put_machine(_down(machine))  # whether or not there is a host for it
     # An external driver chooses the host itself, and reports it when the machine has moved.
     placed_here = WORKS[work].moves and order.driver != EXTERNAL
-    # One whose host failed may come back there, if that has been restored since.
-    own = None if work is Work.RECOVER else machine.host
-    target = placement.choose(draft, machine, but=own) if placed_here else None
+    target = _choose(draft, order, step) if placed_here else None
     if placed_here and target is None:
-        why = f'no sound host can take "{machine.name}": add or uncordon one, then retry'
-        return fail(draft, order, step, why=why)
+        return fail(draft, order, step, why=_nowhere(step))
     draft.put_machine(replace(machine, state=WORKS[work].during or machine.state, bound_for=target))
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, target))
     return replace(
@@ -34,25 +43,69 @@ def begin(draft: Draft, order: Order, step: Step) -> Step:
         state=StepState.RUNNING,
         target=target,
         begun_at=draft.now,
-        look_at=draft.now,
+        look_at=ask_at(draft, order),
         taken_up_at=None,
+        unknown_at=None,
+        mark="",
+        progress=None,
+        impact=None,
         why="",
     )
 
 
-def done(draft: Draft, order: Order, step: Step, *, by: str = "") -> Step:
-    """Mark a step as carried out, and its machine as what it has become."""
+def ask_at(draft: Draft, order: Order) -> datetime | None:
+    """Return when a driver is to be asked at once; None if that is not a moment of service time."""
+    return draft.now if order.driver in ANSWERING_AT_ONCE else None
+
+
+def send_elsewhere(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
+    """Choose another host for a machine that cannot go to the chosen one; without any, the step fails."""
+    if step.target is not None:
+        step = replace(step, refused=(*step.refused, RefusedHost(host=step.target, why=why)))
+    machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
+    target = _choose(draft, order, step)
+    if target is None:
+        return fail(draft, order, step, why=_nowhere(step))
+    draft.put_machine(replace(machine, bound_for=target))
+    said = f"{_said(order, target)}: {_refusals(step.refused[-1:])}"
+    draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=said)
+    return replace(step, target=target, look_at=ask_at(draft, order))
+
+
+def _choose(draft: Draft, order: Order, step: Step) -> HostName | None:
+    machine = draft.machines[step.machine]
+    # One whose host failed may come back there, if that has been restored since.
+    own = None if order.work is Work.RECOVER else machine.host
+    return placement.choose(draft, machine, but={own, *(refused.host for refused in step.refused)})
+
+
+def _nowhere(step: Step) -> str:
+    found = f"{_refusals(step.refused)}; " if step.refused else ""
+    return f'no sound host can take "{step.name}": {found}add or uncordon one, then retry'
+
+
+def _refusals(refused: Iterable[RefusedHost]) -> str:
+    return "; ".join(f"{each.host} cannot take it, {each.why}" for each in refused)
+
+
+def done(draft: Draft, order: Order, step: Step, *, host: HostName | None = None, by: str = "") -> Step:
+    """Mark a step as carried out, and its machine as what it has become, on the host its driver names."""
     before = draft.machines[step.machine]
-    after = draft.put_machine(replace(_become(before, work_of(order), step.target), bound_for=None))
-    draft.record(Kind.STEP_DONE, after, order=order.id, by=by or order.by, reason=_said(order, step.target))
-    return replace(step, state=StepState.DONE, ended_at=draft.now, look_at=None)
+    after = draft.put_machine(replace(_become(before, work_of(order), host or step.target), bound_for=None))
+    said = _said(order, step.target if after.host == before.host else after.host)
+    if step.target not in (None, after.host):
+        said += f", not {step.target} as chosen"
+    if step.impact is not None:
+        said += f", away for {format_span(round(step.impact, 1))}"
+    draft.record(Kind.STEP_DONE, after, order=order.id, by=by or order.by, reason=said)
+    return _ended(draft, step, StepState.DONE)
 
 
 def fail(draft: Draft, order: Order, step: Step, *, why: str, by: str = "") -> Step:
     """Mark a step as failed; a person must retry or abandon its order."""
     machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
     draft.record(Kind.STEP_FAILED, machine, order=order.id, by=by or order.by, reason=f"{order.work}: {why}")
-    return replace(step, state=StepState.FAILED, ended_at=draft.now, look_at=None, why=why)
+    return _ended(draft, step, StepState.FAILED, why=why)
 
 
 def abandon(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
@@ -60,7 +113,11 @@ def abandon(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
     machine = draft.machines.get(step.machine)
     if machine is not None and step.state in (StepState.RUNNING, StepState.FAILED):
         draft.put_machine(replace(_without(machine, work_of(order)), bound_for=None))
-    return replace(step, state=StepState.MOOT, ended_at=draft.now, look_at=None, why=why)
+    return _ended(draft, step, StepState.MOOT, why=why)
+
+
+def _ended(draft: Draft, step: Step, state: StepState, *, why: str = "") -> Step:
+    return replace(step, state=state, ended_at=draft.now, look_at=None, progress=None, why=why)
 
 
 def _without(machine: Machine, work: Work) -> Machine:

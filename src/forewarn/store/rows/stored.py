@@ -26,7 +26,10 @@ from forewarn.wire.projects import read_project, write_project
 _MICROSECOND = timedelta(microseconds=1)
 _SHAPES = {
     Machine: Shape(keys={"group": "group_name"}),
-    Step: Shape(keys={"update_domain": "domain"}, optional=("taken_up_at",)),
+    Step: Shape(
+        keys={"update_domain": "domain"},
+        optional=("taken_up_at", "unknown_at", "mark", "progress", "refused", "impact"),
+    ),
     Event: Shape(keys={"order": "order_id", "group": "group_name", "update_domain": "domain"}),
     Record: Shape(keys={"order": "order_id", "event": "event_id", "group": "group_name"}),
     Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}, optional=("drivers",)),
@@ -34,7 +37,7 @@ _SHAPES = {
     OrderTerms: Shape(
         optional=(
             *("notice", "heartbeat", "deadline", "expected", "paused", "rollout", "rehearsal"),
-            *("whole", "together"),
+            *("whole", "together", "abandoned_by"),
         ),
         empty=OrderTerms(),
     ),

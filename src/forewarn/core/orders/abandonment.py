@@ -1,0 +1,43 @@
+"""An order that is given up: drivers are asked to call off what runs; it closes once nothing does."""
+
+from dataclasses import replace
+
+from forewarn.core.draft import Draft
+from forewarn.core.model.order import Order, Step
+from forewarn.core.orders import departures, reasons, stages, steps
+from forewarn.core.words import Kind, OrderState, StepState
+
+
+def begin(draft: Draft, order: Order, *, by: str) -> Order:
+    """Give an order up: at once if nothing of it runs."""
+    order = replace(order, terms=replace(order.terms, abandoned_by=by))
+    if order.running:
+        draft.record(Kind.ORDER_ABANDONING, order, by=by, reason=_called_off(order))
+
+    def asked(step: Step) -> Step:
+        runs = step.state is StepState.RUNNING
+        return replace(step, look_at=steps.ask_at(draft, order)) if runs else step
+
+    return go_on(draft, draft.put_order(stages.with_steps(order, asked)))
+
+
+def go_on(draft: Draft, order: Order) -> Order:
+    """Close an order that was given up once nothing of it runs; until then, say what it waits for."""
+    if not order.running:
+        return _close(draft, order)
+    looks = [step.look_at for step in order.running if step.look_at is not None]
+    waiting = reasons.not_to_close(order)
+    return draft.put_order(replace(order, waiting=waiting, due_at=min(looks, default=None)))
+
+
+def _close(draft: Draft, order: Order) -> Order:
+    by = order.terms.abandoned_by
+    failed = reasons.failures(order)
+    why = f"abandoned by {by}: {failed[0].reason}" if failed else f"abandoned by {by}"
+    departures.close(draft, order, why=why, by=by, kind=Kind.ORDER_ABANDONED)
+    return draft.put_order(replace(draft.orders[order.id], state=OrderState.FAILED))
+
+
+def _called_off(order: Order) -> str:
+    names = ", ".join(step.name for step in order.running)
+    return f"its driver is asked to call off what runs: {names}"
