@@ -7,7 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from forewarn.server.threads.jobs import Jobs
+from forewarn.core.errors import Unavailable, Uncertain
+from forewarn.server.threads import jobs as threads_jobs
+from forewarn.server.threads.jobs import LONGEST_WAIT, Jobs
 
 GUEST = None
 
@@ -65,3 +67,47 @@ def test_the_end_comes_after_all_that_waits() -> None:
 def test_when_nothing_comes_in_time_it_is_empty() -> None:
     with pytest.raises(queue.Empty):
         Jobs().next(timeout=0)
+
+
+class SlowDatabase:
+    """How long the worker has waited for it."""
+
+    waited = 0.0
+
+    def __call__(self) -> float:
+        return self.waited
+
+
+@pytest.fixture(autouse=True)
+def looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads_jobs, "LOOK_EVERY", 0)
+
+
+async def given_up(jobs: Jobs, slow: SlowDatabase, *, under_way: bool) -> Unavailable:
+    """Ask for something while the database is slow; return the refusal."""
+    asked = asyncio.ensure_future(jobs.run_for("a")(lambda: "done"))
+    await asyncio.sleep(0)
+    if under_way:
+        jobs.next(timeout=0)
+    slow.waited += LONGEST_WAIT + 0.1
+    with pytest.raises(Unavailable) as refused:
+        await asked
+    return refused.value
+
+
+def test_a_job_that_has_waited_too_long_for_the_database_is_taken_back_and_never_run() -> None:
+    jobs, slow = Jobs(), SlowDatabase()
+    jobs.waited = slow
+    refused = asyncio.run(given_up(jobs, slow, under_way=False))
+    assert type(refused) is Unavailable
+    assert "nothing was done" in str(refused)
+    with pytest.raises(queue.Empty):
+        jobs.next(timeout=0)
+
+
+def test_what_is_under_way_for_too_long_may_still_happen_and_its_caller_is_told_so() -> None:
+    jobs, slow = Jobs(), SlowDatabase()
+    jobs.waited = slow
+    refused = asyncio.run(given_up(jobs, slow, under_way=True))
+    assert type(refused) is Uncertain
+    assert "same Idempotency-Key" in str(refused)

@@ -225,6 +225,7 @@ def wire(opened: OpenedService) -> Parts:
         unsaved_holds=UnsavedHolds(context, answering=answering),
     )
     _save_holds_first(shared.unsaved_holds, worker=worker, store=opened.store)
+    jobs.waited = lambda: opened.store.deadlines.waited(worker.thread)
     operator_refusals = Refusals("operator")
     api = api_settings(settings.operator)
     fleet = FleetUseCases.made(shared, new_secret=new_secret)

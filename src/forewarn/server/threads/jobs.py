@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
+
 T = TypeVar("T")
+
+# How much of that a caller bears, who is to be answered within six seconds. Usually the store gives up before;
+# this is for one that answers now and then, or hangs where it cannot be interrupted.
+LONGEST_WAIT = 4.8
+LOOK_EVERY = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,8 @@ class Jobs:
         self._callers: OrderedDict[str, deque[Job]] = OrderedDict()  # whose turn is next comes first
         self._callers_turn = False
         self._ended = False
+        # Tells how many seconds the worker has waited for a database that is slow to answer.
+        self.waited: Callable[[], float] = lambda: 0.0
 
     async def run(self, work: Callable[[], T], /) -> T:
         """Have a guest's use case run, or the server's own."""
@@ -72,7 +81,26 @@ class Jobs:
             return self._guests.popleft() if self._guests else None
 
     async def _run(self, caller: str | None, work: Callable[[], T], /) -> T:
-        return await asyncio.wrap_future(self._put(caller, work))
+        before, answer = self.waited(), self._put(caller, work)
+        answered = asyncio.wrap_future(answer)
+        while not (await asyncio.wait([answered], timeout=LOOK_EVERY))[0]:
+            if self.waited() - before > LONGEST_WAIT:
+                answered.add_done_callback(_ignore)
+                raise self._given_up(answer)
+        return answered.result()
+
+    def _given_up(self, answer: "Future[Any]") -> Unavailable:
+        """Take back a job that still waits; what is under way cannot be."""
+        with self._news:
+            for waiting in (self._guests, *self._callers.values()):
+                for job in waiting:
+                    if job.answer is answer:
+                        waiting.remove(job)
+                        self._callers = OrderedDict(
+                            (who, jobs) for who, jobs in self._callers.items() if jobs
+                        )
+                        return Unavailable("the database is too slow to answer; nothing was done")
+        return Uncertain(f"the database is too slow to answer; {MAY_STILL_HAPPEN}")
 
     def _put(self, caller: str | None, work: Callable[[], T]) -> "Future[T]":
         answer: Future[T] = Future()
@@ -93,3 +121,9 @@ class Jobs:
         if waiting:
             self._callers[caller] = waiting
         return job
+
+
+def _ignore(answered: "asyncio.Future[Any]") -> None:
+    """Let nobody be told of the error of a job that was given up."""
+    if not answered.cancelled():
+        answered.exception()

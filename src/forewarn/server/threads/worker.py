@@ -64,6 +64,11 @@ class Worker:
         return self._thread.is_alive()
 
     @property
+    def thread(self) -> int:
+        """The id of the thread that it runs on, once it does."""
+        return self._thread.ident or 0
+
+    @property
     def trouble(self) -> str | None:
         """Why nothing can be saved now, if that is so."""
         if self._trouble is None and not self.writable:
