@@ -14,8 +14,8 @@ from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 
 T = TypeVar("T")
 
-# How much of that a caller bears, who is to be answered within six seconds. Usually the store gives up before;
-# this is for one that answers now and then, or hangs where it cannot be interrupted.
+# How long the database may keep a caller waiting, who is to be answered within six seconds. Usually the store
+# gives up before; this is for one that answers now and then, or hangs where it cannot be interrupted.
 LONGEST_WAIT = 4.8
 LOOK_EVERY = 0.25
 
