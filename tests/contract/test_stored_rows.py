@@ -193,6 +193,7 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             why="done",
             approvals=(Approval(by="web-0", kind=ApprovedBy.GUEST, at=NOW, address="10.0.0.1"),),
             rule=ApprovalRule.LEADER,
+            judged=True,
             deferred=Deferral(
                 by=MachineName("web-0"), at=NOW, until=LATER, since=NOW, asked=timedelta(minutes=5)
             ),

@@ -74,6 +74,7 @@ class Histories:
 
     def __init__(self, seed: int, reached: Reached) -> None:
         self.random = Random(seed)
+        self._delivery = Random(seed)  # apart, so that the rest of a history does not depend on it
         self.steps = [f"seed {seed}"]
         self.reached = reached
         self._folder = tempfile.TemporaryDirectory()
@@ -255,7 +256,18 @@ class Histories:
         if self.begun_outside():
             seconds = min(seconds, 7200)  # it is asked about every ten minutes: a week of that takes long
         self.steps.append(f"    {seconds} s pass")
+        self._deliver()
         self.service.advance(seconds=seconds)
+
+    def _deliver(self) -> None:
+        """Tell machines of their events; word of it may come from elsewhere, and late."""
+        now = self.service.clock.now()
+        for event in self.events():
+            for named in event.resources:
+                if self._delivery.random() < 0.2:
+                    ago = timedelta(seconds=self._delivery.choice([0, 0, 60, 900]))
+                    sent = self.service.polls.sent.setdefault(event.id, {})
+                    sent.setdefault(named.machine, max(now - ago, event.announced_at))
 
     def put(self, name: str, host: str, owner: str | None, domain: int) -> None:
         self.do(self.service.put, name, host=HostName(host), group=owner, update_domain=domain)

@@ -101,6 +101,8 @@ SITUATIONS: Mapping[str, Situation] = {
     "started because a host failed": _recorded(Kind.EVENT_STARTED, " failed"),
     "an emergency breaks a promise": _recorded(Kind.PROMISE_BROKEN, "of notice instead of"),
     "update domains are disturbed together": _recorded(Kind.PROMISE_BROKEN, "disturbed together"),
+    "a machine was told late": _recorded(Kind.NOTICE_LATE),
+    "a machine was never told": _recorded(Kind.NOTICE_NEVER),
     "a whole host carries who was not told": _waits("has not been told"),
     "a machine leaves an event": _recorded(Kind.EVENT_LEFT),
     "an eviction takes a machine out of an event": _evicts_what_is_announced,

@@ -26,6 +26,7 @@ from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,
     ApprovedBy,
+    EventId,
     GroupKind,
     GroupName,
     HostName,
@@ -92,6 +93,7 @@ class Fleet:
             machines={each.id: each for each in machines},
         )
         self.records: list[Record] = []
+        self.sent: dict[EventId, dict[MachineId, datetime]] = {}
         self.draft = self._draft(base, now)
         self.draft = self._draft(self.saved(), now)
 
@@ -141,6 +143,12 @@ class Fleet:
     def approve(self, event: Event, by: str = "web-0", kind: ApprovedBy = ApprovedBy.GUEST) -> None:
         approval = Approval(by=by, kind=kind, at=self.now)
         lifecycle.approve(self.draft, event, approval, policy=self.policy)
+
+    def send(self, name: str, *, at: datetime | None = None) -> None:
+        """Send a machine its events, if it has not been sent them; it is known once the clock is turned."""
+        for event in self.events():
+            if name in {each.name for each in event.resources}:
+                self.sent.setdefault(event.id, {}).setdefault(MachineId(name), at or self.now)
 
     def finish(self, order: OrderId) -> None:
         """Report every running step of an order as done, and let all orders go on."""
@@ -205,6 +213,7 @@ class Fleet:
             },
             grace=draft.grace,
             holds=draft.holds,
+            sent=self.sent,
         )
 
     def _room(self, host: HostName) -> Room:

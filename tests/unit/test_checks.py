@@ -13,6 +13,7 @@ from forewarn.core.checks import Change, misplaced, overdue, unexplained, violat
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.promise import PromiseCounts
+from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.words import (
@@ -75,12 +76,35 @@ def test_promises_that_are_counted_otherwise_than_the_history_has_it_are_found()
     made = fleet()
     before = made.saved()
     made.pass_(15 * MINUTE)
-    same = replace(change(before, made.saved(), made), counted=PromiseCounts(never=3))
+    started = made.saved()
+    nothing = replace(change(before, started, made), counted=PromiseCounts())
+    assert violations(nothing) == []
+    assert len(violations(replace(nothing, counted=PromiseCounts(kept=1)))) == 1
+    made.turn(2 * MINUTE)
+    for order in list(made.draft.orders):
+        made.finish(order)
+    same = replace(change(started, made.saved(), made), counted=PromiseCounts(never=3))
     assert violations(same) == []
     wrong = ({}, {"never": 2}, {"never": 3, "kept": 1}, {"kept": 3}, {"never": 3, "broken": 1})
     for counts in wrong:
         found = violations(replace(same, counted=PromiseCounts(**counts)))
         assert {each.partition(":")[0] for each in found} == {"promises_are_counted"}
+
+
+def test_what_starts_and_ends_at_once_may_be_judged() -> None:
+    made = fleet()
+    before = made.saved()
+    started = replace(before, events={})
+    ends = [Kind.EVENT_STARTED, Kind.EVENT_FINISHED]
+    records = [
+        Record(number=100, at=made.now, kind=kind, event=id_, reason="so")
+        for id_ in before.events
+        for kind in ends
+    ]
+    at_once = replace(change(before, started, made), records=records, now=made.now + 15 * MINUTE)
+    for kept, wrong in ((0, False), (3, False), (4, True)):
+        found = list(checks.promises_are_counted(replace(at_once, counted=PromiseCounts(kept=kept))))
+        assert bool(found) is wrong
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.guests.notice import MachineNotice, by_machine, impact, summary
+from forewarn.core.guests.notice import MachineNotice, by_machine, impact, summary, total
 from forewarn.core.model.event import Approval, Event, NoticeSummary, Resource
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.words import (
@@ -98,6 +98,11 @@ def test_an_approval_by_another_does_not_make_up_for_being_told_after_the_start(
     assert (got.notice, got.late) == (timedelta(), True)
 
 
+def test_an_event_that_began_early_was_approved_though_the_machine_that_did_so_has_left() -> None:
+    early = event("a", started=2 * SECOND)
+    assert (early.approved, one(early, SECOND).late) == (False, False)
+
+
 def test_a_late_start_adds_to_the_notice() -> None:
     assert one(event(started=20 * MINUTE), 5 * MINUTE) == MachineNotice(
         machine=MachineName("a"), sent_at=NOON + 5 * MINUTE, notice=15 * MINUTE, late=False
@@ -129,7 +134,18 @@ def test_the_sum_has_the_least_notice_and_counts_who_was_late_or_never_told() ->
     first, second = event("a", "b", "c"), event("d", started=None)
     sent = {MachineId("id of a"): NOON + 22 * SECOND, MachineId("id of b"): NOON + 10 * MINUTE}
     summed = summary([(first, by_machine(first, sent)), (second, by_machine(second, {}))])
-    assert summed == NoticeSummary(least=5 * MINUTE, late=1, never=1)
+    assert summed == NoticeSummary(least=5 * MINUTE, late=1, never=1, so_far=True)
+
+
+def test_what_is_summed_of_events_that_are_listed_is_so_only_until_they_are_judged() -> None:
+    shown = event()
+    for changed, so_far in ((shown, True), (replace(shown, judged=True), False), (over(shown), False)):
+        summed = summary([(changed, by_machine(changed, {}))])
+        assert (summed.so_far, total([NoticeSummary(), summed]).so_far) == (so_far, so_far)
+
+
+def over(shown: Event) -> Event:
+    return replace(shown, ended_at=NOON + 30 * MINUTE)
 
 
 def test_nothing_is_summed_of_events_that_never_started() -> None:

@@ -133,7 +133,8 @@ def notice(given: "NoticeAnswer") -> str | None:
     least = span_or_none(given.least_seconds)
     if least is None and not given.never:
         return None
-    return f"least {least or '-'}, late {given.late}, never polled {given.never}"
+    said = f"least {least or '-'}, late {given.late}, never polled {given.never}"
+    return f"{said} so far" if given.so_far else said
 
 
 def policy(asked: Mapping[str, Any]) -> list[str]:

@@ -103,7 +103,7 @@ def notice_is_kept(change: Change) -> Iterator[str]:
 
 
 def promises_are_counted(change: Change) -> Iterator[str]:
-    """What became of promises is counted as the history has it, each start once."""
+    """What became of promises is counted as the history has it, each machine once."""
     if change.counted is None:
         return
     said = {kind: [record for record in change.records if record.kind == kind] for kind in _OF_PROMISES}
@@ -115,16 +115,25 @@ def promises_are_counted(change: Change) -> Iterator[str]:
     found = replace(change.counted, kept=0)
     if found != recorded:
         yield f"{found} is counted, {recorded} recorded"
-    started = [change.before.events.get(record.event or EventId("")) for record in said[Kind.EVENT_STARTED]]
-    # What was not there before was born Started; who leaves an event as it starts may still be judged.
-    judged = sum(len(event.resources) for event in started if event is not None and _fell_due(event, change))
-    left = sum(record.kind == Kind.EVENT_LEFT for record in change.records)
-    if not judged - left <= change.counted.judged <= judged:
-        yield f"{change.counted.judged} machines are judged, {judged} had a start"
+    gone = [(event, _gone_from(event, change)) for event in change.before.events.values() if not event.judged]
+    sure = sum(names for event, names in gone if _fell_due(event, event.started_at))
+    # What starts and ends at once: who leaves it may do so before or after.
+    starts = {record.event for record in said[Kind.EVENT_STARTED]}
+    perhaps = sum(names for event, names in gone if event.id in starts and _fell_due(event, change.now))
+    if not sure <= change.counted.judged <= sure + perhaps:
+        left = f"{sure} to {sure + perhaps}"
+        yield f"{change.counted.judged} machines are judged, {left} have left a started event"
 
 
-def _fell_due(event: Event, change: Change) -> bool:
-    return change.now > event.announced_at and event.not_before > event.announced_at
+def _gone_from(event: Event, change: Change) -> int:
+    after = change.after.events.get(event.id)
+    return len(event.resources) - (0 if after is None else len(after.resources))
+
+
+def _fell_due(event: Event, started_at: datetime | None) -> bool:
+    if started_at is None:
+        return False
+    return started_at > event.announced_at and event.not_before > event.announced_at
 
 
 def _names_in(record: Record) -> int:

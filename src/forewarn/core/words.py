@@ -221,8 +221,8 @@ class Kind(StrEnum):
     WEBHOOK_REMOVED = "webhook-removed"
     WEBHOOK_FAILING = "webhook-failing"
     WEBHOOK_RECOVERED = "webhook-recovered"
-    NOTICE_LATE = "notice-late"  # machines that were sent an event too short before its start
-    NOTICE_NEVER = "notice-never"  # machines that were not sent an event before it started
+    NOTICE_LATE = "notice-late"  # machines that were sent an event too short before its start, or after it
+    NOTICE_NEVER = "notice-never"  # machines that were not sent an event as long as it was listed
     TOKEN_CREATED = "token-created"  # noqa: S105 - no password
     TOKEN_REVOKED = "token-revoked"  # noqa: S105 - no password
 

@@ -21,6 +21,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     event,
+    false,
     literal_column,
 )
 
@@ -254,6 +255,8 @@ events = Table(
     Column("approvals", JSON, nullable=False),
     Column("rule", Text, nullable=False, server_default="any"),
     Column("deferred", JSON(none_as_null=True)),
+    # Whether what became of its promise of notice is counted: before 0022 that was done when events started.
+    Column("judged", Boolean, nullable=False, server_default=false()),
     Index("events_order", "order_id"),
     Index("events_created", "number", "id"),
 )

@@ -278,10 +278,10 @@ def test_the_history_is_searched_and_what_is_found_is_exported(
 
 
 def test_promises_are_counted_by_month(service: Service, server: str) -> None:
-    assert run("promises").stdout == "No promises: nothing that was announced has started yet.\n"
+    assert run("promises").stdout == "No promises: nothing that was announced has started and ended yet.\n"
     service.poll("web-0")
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
-    service.advance(minutes=15)
+    service.advance(minutes=20)
     rows = [" ".join(line.split()) for line in run("promises", "--month", "2026-01").stdout.splitlines()]
     assert rows[0] == "MONTH PROJECT MACHINES KEPT LATE NEVER BROKEN WORK"
     assert rows[2:] == ["2026-01 default 3 0 0 3 0 simulated"]

@@ -41,13 +41,14 @@ def maintenance(service: Service) -> Any:
     return service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
 
 
-def test_who_was_told_late_and_who_never_is_written_down_when_the_event_starts(service: Service) -> None:
+def test_who_was_told_late_and_who_never_is_written_down_when_the_event_ends(service: Service) -> None:
     maintenance(service)
     service.fetch("web-0")
     service.advance(minutes=5)
     service.fetch("web-1")
-    assert flags(service) == []
     service.advance(minutes=10)
+    assert flags(service) == []
+    service.advance(minutes=5)
     assert flags(service) == [
         ("notice-late", "promised 15 m: web-1 got 10 m"),
         ("notice-never", "promised 15 m: web-2"),
@@ -57,8 +58,25 @@ def test_who_was_told_late_and_who_never_is_written_down_when_the_event_starts(s
 def test_an_event_that_all_were_told_of_in_time_is_not_flagged(service: Service) -> None:
     maintenance(service)
     service.fetch("web-0", "web-1", "web-2")
-    service.advance(minutes=15)
+    service.advance(minutes=20)
     assert flags(service) == []
+
+
+def test_word_that_comes_late_counts_by_the_time_it_tells_of_but_not_once_the_event_is_over(
+    service: Service,
+) -> None:
+    (event,) = maintenance(service).events
+    told_at = service.clock.now() + timedelta(seconds=1)
+    service.advance(minutes=15)
+    service.polls.sent = {event.id: {service.machine("web-0").id: told_at}}
+    service.advance(minutes=5)
+    judged = [("notice-never", "promised 15 m: web-1, web-2")]
+    assert flags(service) == judged
+    service.polls.sent = {event.id: {service.machine("web-1").id: told_at}}
+    service.advance(minutes=5)
+    assert flags(service) == judged
+    shown = {each.machine: each.late for each in service.views.event(event.id).notices if each.sent_at}
+    assert shown == {"web-0": False, "web-1": False}
 
 
 def test_what_was_sent_just_before_an_approval_counts_for_the_start_it_brings(service: Service) -> None:
@@ -66,6 +84,7 @@ def test_what_was_sent_just_before_an_approval_counts_for_the_start_it_brings(se
     service.advance(seconds=1)
     service.fetch("web-0", "web-1")
     service.fleet.guests.approve(service.machine("web-0").id, [placed.events[0].id], address="127.0.0.1")
+    service.advance(minutes=5)
     assert flags(service) == [("notice-never", "promised 15 m: web-2")]
 
 
@@ -115,7 +134,10 @@ def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) 
     service.fetch("web-0")
     service.advance(minutes=10)
     service.fetch("web-1")
-    service.advance(minutes=20)
+    service.advance(minutes=5)
+    so_far = api("GET", f"/v1/events/{placed.events[0].id}").json()["event"]["notice"]
+    assert so_far == {"least_seconds": 278.0, "late": 1, "never": 1, "so_far": True}
+    service.advance(minutes=15)
     answer = api("GET", f"/v1/events/{placed.events[0].id}").json()
     check_answer(NotedEventAnswer, answer)
     shown = answer["event"]
@@ -132,7 +154,7 @@ def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) 
     )
     order = api("GET", f"/v1/orders/{placed.order.id}").json()
     check_answer(NotedOrderWithEventsAnswer, order)
-    assert order["order"]["notice"] == {"least_seconds": 278.0, "late": 1, "never": 1}
+    assert order["order"]["notice"] == {"least_seconds": 278.0, "late": 1, "never": 1, "so_far": False}
     assert order["events"] == [shown]
     metrics = api("GET", "/metrics").text
     assert "forewarn_notice_late_total 1.0" in metrics

@@ -541,10 +541,10 @@ def test_the_history_of_a_machine_has_the_events_that_named_it_among_others(serv
         "machine-added",
         "event-scheduled",
         "event-started",
-        "notice-never",
         "step-begun",
         "step-done",
         "event-finished",
+        "notice-never",
     ]
 
 

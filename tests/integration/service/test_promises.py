@@ -1,4 +1,4 @@
-"""Promises: what became of them is counted when an event starts, and stays when records go."""
+"""Promises: what became of them is counted when an event ends, and stays when records go."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,36 +38,44 @@ def counted(service: Service) -> list[tuple[Any, ...]]:
     return [(each.month, each.simulated, each.kept, each.late, each.never, each.broken) for each in found]
 
 
+def complete(service: Service) -> None:
+    """Report all work as done, and turn the clock until its events are over."""
+    for order in list(service.everything().orders):
+        service.orders.complete_order(order, by="test")
+    service.advance(minutes=2)
+
+
 def maintain(service: Service, request: OrderRequest = OUTSIDE) -> None:
     service.fleet.hosts.order_host("host-1", Action.MAINTENANCE, request, work=Work.FREEZE)
     service.tick()
 
 
-def test_every_machine_is_counted_once_when_its_event_starts(service: Service) -> None:
+def test_every_machine_is_counted_once_when_its_event_ends(service: Service) -> None:
     maintain(service)
     service.fetch("web-0")
     service.advance(minutes=5)
     service.fetch("web-1")
-    assert counted(service) == []
     service.advance(minutes=10)
+    assert counted(service) == []
+    complete(service)
     assert counted(service) == [("2026-01", False, 1, 1, 1, 0)]
-    service.fetch("web-2")  # too late: what was counted stays
     service.advance(minutes=10)
     service.tick()
     assert counted(service) == [("2026-01", False, 1, 1, 1, 0)]
 
 
-def test_the_month_is_that_of_the_start(service: Service) -> None:
-    service.advance(days=26, hours=11, minutes=50)  # ten minutes before February
+def test_the_month_is_that_of_the_end(service: Service) -> None:
+    service.advance(days=26, hours=11, minutes=44)  # sixteen minutes before February
     maintain(service)
     service.fetch("web-0", "web-1", "web-2")
     service.advance(minutes=15)
+    complete(service)
     assert counted(service) == [("2026-02", False, 3, 0, 0, 0)]
 
 
 def test_what_is_simulated_is_counted_apart(service: Service) -> None:
     maintain(service, TEST)
-    service.advance(minutes=15)
+    service.advance(minutes=20)
     assert counted(service) == [("2026-01", True, 0, 0, 3, 0)]
 
 
@@ -84,13 +92,15 @@ def test_a_broken_promise_is_counted_beside_the_notice_that_was_got(service: Ser
     assert counted(service) == [("2026-01", False, 0, 0, 0, 1)]
     service.fetch("web-0", "web-1", "web-2")
     service.advance(minutes=2)
+    complete(service)
     assert counted(service) == [("2026-01", False, 3, 0, 0, 1)]
 
 
 def test_counts_stay_when_records_are_removed(service: Service) -> None:
     maintain(service, TEST)
-    service.advance(minutes=15)
+    service.advance(minutes=20)
     before = counted(service)
+    assert before != []
     service.advance(days=90)
     pruning = RecordPruning(service.shared.context, keep=timedelta(days=30))
     while pruning.prune(service.clock.now()):
@@ -99,10 +109,10 @@ def test_counts_stay_when_records_are_removed(service: Service) -> None:
     assert counted(service) == before
 
 
-def test_a_start_that_could_not_be_saved_is_counted_when_it_is(
+def test_an_end_that_could_not_be_saved_is_counted_when_it_is(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    maintain(service)
+    maintain(service, TEST)
     service.fetch("web-0", "web-1", "web-2")
     save = ProjectTransaction.save
 
@@ -114,10 +124,10 @@ def test_a_start_that_could_not_be_saved_is_counted_when_it_is(
     with monkeypatch.context() as broken:
         broken.setattr(ProjectTransaction, "save", fail_after)
         with pytest.raises(Unavailable):
-            service.advance(minutes=15)
+            service.advance(minutes=20)
     assert counted(service) == []
-    service.advance(minutes=15)
-    assert counted(service) == [("2026-01", False, 3, 0, 0, 0)]
+    service.advance(minutes=20)
+    assert counted(service) == [("2026-01", True, 3, 0, 0, 0)]
 
 
 def test_the_people_of_a_project_see_its_promises_alone(tmp_path: Path) -> None:
@@ -126,7 +136,7 @@ def test_the_people_of_a_project_see_its_promises_alone(tmp_path: Path) -> None:
     let_in(service)
     service.poll("a-0")
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
-    service.advance(minutes=15)
+    service.advance(minutes=20)
     api = Api(app_of(service))
 
     def asked(secret: str, query: str = "") -> list[tuple[str, int]]:

@@ -571,7 +571,7 @@ def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:
     service.advance(minutes=14)
     given = NoticeSummary(least=timedelta(minutes=13), late=1, never=1)
     [wave] = service.rollout(rollout).waves
-    assert (wave.state, wave.notice) == (WaveState.STARTED, given)
+    assert (wave.state, wave.notice) == (WaveState.STARTED, replace(given, so_far=True))
     service.advance(minutes=30)
     [wave] = service.rollout(rollout).waves
     assert (wave.state, wave.notice) == (WaveState.DONE, given)

@@ -158,7 +158,7 @@ def _show(session: Session, event: NotedEventAnswer) -> None:
         ]
     )
     terminal.echo()
-    pending = event.started_at is None and event.ended_at is None
+    pending = event.ended_at is None
     table = terminal.ItemTable[MachineNoticeAnswer](
         columns={
             "MACHINE": lambda given: given.machine,

@@ -29,7 +29,7 @@ def promises(
 ) -> None:
     """Count by project and month whose notice was kept, late or never got, and what was broken."""
     wanted = {"month": month, **session.scope}
-    none = "No promises: nothing that was announced has started yet."
+    none = "No promises: nothing that was announced has started and ended yet."
     table = terminal.ItemTable[PromiseAnswer](
         columns=COLUMNS,
         spare_if_same=("PROJECT",),

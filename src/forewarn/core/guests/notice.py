@@ -1,10 +1,11 @@
 """Proof of notice: what guests were promised, what they got, and what they then went through.
 
-The notice that a machine got is how long before the start it was first sent a document with the event.
+The notice that a machine got is how long before the start it was first sent a document with the event. It is
+judged when the event ends, or when the machine leaves it: what was sent may become known later than that.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.core.draft import Draft
@@ -23,7 +24,7 @@ NOTHING = timedelta()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNotice:
-    """What notice one machine of an event got; how much is known once the event has started."""
+    """What notice one machine of an event got; how much is told once the event has started."""
 
     machine: MachineName
     sent_at: datetime | None  # None: it never was sent the event
@@ -45,17 +46,19 @@ def by_machine(event: Event, sent: Mapping[MachineId, datetime]) -> tuple[Machin
 
 
 def summary_of(event: Event, machines: tuple[MachineNotice, ...]) -> NoticeSummary | None:
-    """Sum up what notice the machines of one event got; None while nothing is judged."""
-    return summary([(event, machines)]) if _is_judged(event) else None
+    """Sum up what notice the machines of one event got; None if no promise fell due, or not yet."""
+    return summary([(event, machines)]) if _fell_due(event) else None
 
 
 def summary(events: Iterable[tuple[Event, tuple[MachineNotice, ...]]]) -> NoticeSummary:
     """Sum up what notice the machines of these events got."""
-    judged = [each for event, machines in events if _is_judged(event) for each in machines]
+    due = [(event, machines) for event, machines in events if _fell_due(event)]
+    told = [each for _, machines in due for each in machines]
     return NoticeSummary(
-        least=min((each.notice for each in judged if each.notice is not None), default=None),
-        late=sum(each.late for each in judged),
-        never=sum(each.sent_at is None for each in judged),
+        least=min((each.notice for each in told if each.notice is not None), default=None),
+        late=sum(each.late for each in told),
+        never=sum(each.sent_at is None for each in told),
+        so_far=any(event.listed and not event.judged for event, _ in due),
     )
 
 
@@ -66,13 +69,14 @@ def total(parts: Iterable[NoticeSummary]) -> NoticeSummary:
         least=min((part.least for part in parts if part.least is not None), default=None),
         late=sum(part.late for part in parts),
         never=sum(part.never for part in parts),
+        so_far=any(part.so_far for part in parts),
     )
 
 
-def flag(draft: Draft, event: Event) -> None:
-    """Count which machines of an event that has just started were sent it in time, and record the others."""
-    if not _is_judged(event):
-        return
+def judge(draft: Draft, event: Event) -> Event:
+    """Count which machines of an event that ends were sent it in time, and record the others; once."""
+    if event.judged or not _fell_due(event):
+        return event
     machines = by_machine(event, draft.base.sent.get(event.id, {}))
     due = f"promised {_said(promised(event))}"
     late = [f"{each.machine} got {_said(each.notice)}" for each in machines if each.late]
@@ -83,6 +87,7 @@ def flag(draft: Draft, event: Event) -> None:
         if names:
             draft.record(kind, event, reason=f"{due}: {', '.join(names)}")
             draft.count(kind, len(names))
+    return replace(event, judged=True)
 
 
 def impact(order: Order, event: Event) -> timedelta | None:
@@ -108,11 +113,13 @@ def _notice_of(event: Event, name: MachineName, sent_at: datetime | None) -> Mac
 
 def _is_late(event: Event, sent_at: datetime, notice: timedelta) -> bool:
     """Return whether notice came late: an approval waives the rest of it, but after the start is too late."""
-    if not _is_judged(event) or event.started_at is None:
+    if not _fell_due(event) or event.started_at is None:
         return False
     if sent_at > event.started_at:
         return True
-    return not event.approved and notice < _needed(event)
+    # The machine whose approval let it start early may have left it since.
+    waived = event.approved or event.started_at < event.not_before
+    return not waived and notice < _needed(event)
 
 
 def _needed(event: Event) -> timedelta:
@@ -120,7 +127,7 @@ def _needed(event: Event) -> timedelta:
     return min(promise, ENOUGH) - min(TOLERANCE, promise / 2)
 
 
-def _is_judged(event: Event) -> bool:
+def _fell_due(event: Event) -> bool:
     """Return whether a promise fell due: what was withdrawn, or started when it was announced, broke none."""
     if event.started_at is None:
         return False

@@ -76,6 +76,7 @@ class Event:
     approvals: tuple[Approval, ...] = ()
     rule: ApprovalRule = ApprovalRule.ANY
     deferred: Deferral | None = None
+    judged: bool = False  # whether what became of its promise of notice is counted
 
     @property
     def hint(self) -> bool:
@@ -115,3 +116,4 @@ class NoticeSummary:
     least: timedelta | None = None  # of the machines that were sent the event
     late: int = 0
     never: int = 0
+    so_far: bool = False  # whether some of the events are not judged yet: word of who was sent them may come

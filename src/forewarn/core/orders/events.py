@@ -163,17 +163,15 @@ def approve(draft: Draft, event: Event, approval: Approval) -> Event:
 
 
 def start(draft: Draft, event: Event, *, why: str) -> Event:
-    """Mark an event Started, and record which machines were not sent it in time."""
+    """Mark an event Started; whether its machines were told in time is judged when it ends."""
     draft.record(Kind.EVENT_STARTED, event, reason=why)
-    started = replace(event, status=EventStatus.STARTED, started_at=draft.now)
-    notices.flag(draft, started)
-    return draft.put_event(started)
+    return draft.put_event(replace(event, status=EventStatus.STARTED, started_at=draft.now))
 
 
 def end(draft: Draft, event: Event, kind: Kind, *, why: str, by: str = "") -> Event:
-    """Take an event out of the document, with a record of why."""
+    """Take an event out of the document, with a record of why, and judge whether it was told in time."""
     draft.record(kind, event, by=by, reason=why)
-    return draft.put_event(replace(event, ended_at=draft.now, why=why))
+    return draft.put_event(replace(notices.judge(draft, event), ended_at=draft.now, why=why))
 
 
 def take_out(draft: Draft, event: Event, machine: MachineId, *, why: str) -> None:
@@ -184,7 +182,9 @@ def take_out(draft: Draft, event: Event, machine: MachineId, *, why: str) -> Non
     if not left:
         end(draft, event, Kind.EVENT_CANCELLED, why=why)
         return
-    draft.record(Kind.EVENT_LEFT, replace(event, resources=_only(event, machine)), reason=why)
+    leaving = replace(event, resources=_only(event, machine))
+    draft.record(Kind.EVENT_LEFT, leaving, reason=why)
+    notices.judge(draft, leaving)
     draft.put_event(replace(event, resources=left))
 
 

@@ -92,6 +92,8 @@ class NoticeAnswer(ApiAnswer):
     least_seconds: float | None
     late: int
     never: int
+    # Some of the events are still listed: they are judged when they end. Not sent by servers of before.
+    so_far: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

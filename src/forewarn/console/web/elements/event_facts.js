@@ -6,7 +6,7 @@ import { badge } from "./appearance.js";
 /** @typedef {import("../types").ListedEvent} ListedEvent */
 /** @typedef {import("../types").NotedEvent} NotedEvent */
 /** @typedef {import("./appearance.js").Appearance} Appearance */
-/** @typedef {{ least_seconds: number | null, late: number, never: number }} Notice */
+/** @typedef {{ least_seconds: number | null, late: number, never: number, so_far: boolean }} Notice */
 /** @typedef {import("../types").EventType} EventType */
 /** @typedef {ListedEvent & { notice?: Notice | null, notices?: NotedEvent["notices"] }} AnyEvent */
 
@@ -126,11 +126,12 @@ export function noticeOf(event) {
     least_seconds: got.length ? Math.min(...got) : null,
     late: event.notices.filter((each) => each.late).length,
     never: event.notices.filter((each) => each.sent_at === null).length,
+    so_far: !event.ended_at,
   };
 }
 
 /**
- * Say whether the promise of notice was kept.
+ * Say whether the promise of notice was kept; that is judged when the event ends.
  *
  * @param {AnyEvent} event
  * @returns {Appearance}
@@ -151,12 +152,23 @@ export function promiseAppearance(event) {
  * @returns {Appearance}
  */
 function verdict(notice) {
-  const broken = [
-    notice.late ? `${notice.late} late` : "",
-    notice.never ? `${notice.never} never told` : "",
-  ].filter((each) => each);
-  if (broken.length) return { tone: "danger", glyph: notice.never ? "✕" : "!", label: broken.join(", ") };
-  return { tone: "calm", glyph: "✓", label: "told in time" };
+  const broken = brokenOf(notice);
+  if (!broken.length) return { tone: "calm", glyph: "✓", label: "told in time" };
+  const label = broken.join(", ");
+  if (notice.so_far) return { tone: "warn", glyph: "…", label: `${label} so far` };
+  return { tone: "danger", glyph: notice.never ? "✕" : "!", label };
+}
+
+/**
+ * Who was not told in time, in words.
+ *
+ * @param {Notice} notice
+ */
+function brokenOf(notice) {
+  const never = notice.so_far ? "not told" : "never told";
+  return [notice.late ? `${notice.late} late` : "", notice.never ? `${notice.never} ${never}` : ""].filter(
+    (each) => each,
+  );
 }
 
 /**
@@ -169,8 +181,7 @@ export function noticeText(event) {
   const words = [promised ? `${span(promised)} promised` : "none promised"];
   const notice = noticeOf(event);
   if (notice && notice.least_seconds !== null) words.push(`at least ${span(notice.least_seconds)} delivered`);
-  if (notice?.late) words.push(`${notice.late} late`);
-  if (notice?.never) words.push(`${notice.never} never told`);
+  if (notice) words.push(...brokenOf(notice).map((each) => (notice.so_far ? `${each} so far` : each)));
   if (event.started_at && event.approved && promised) words.push("approved, so it began early");
   return words.join(", ");
 }

@@ -13,6 +13,7 @@ def upgrade() -> None:
     """Change one thing after another; each is a function below."""
     _let_hosts_say_where_they_are_reached()
     _keep_activity_apart()
+    _judge_promises_at_the_end()
 
 
 def _let_hosts_say_where_they_are_reached() -> None:
@@ -43,3 +44,9 @@ def _keep_activity_apart() -> None:
 
 def _fill(table: str, query: str) -> None:
     op.execute(sa.text(f"INSERT INTO {table} {query}"))
+
+
+def _judge_promises_at_the_end() -> None:
+    """Keep which events are judged: so far those were that had started, and they are not judged again."""
+    op.add_column("events", sa.Column("judged", sa.Boolean, nullable=False, server_default=sa.false()))
+    op.execute("UPDATE events SET judged = true WHERE started_at IS NOT NULL AND ended_at IS NULL")

@@ -35,7 +35,7 @@ function noticeRow(notice, event) {
     { key: notice.machine },
     cell("Machine", machineLink(notice.machine, event.project)),
     cell("State now", machine ? badge(machineAppearance(machine, copy.eventsOf(machine))) : null),
-    cell("Told at", time(notice.sent_at) ?? "not yet"),
+    cell("Told at", time(notice.sent_at) ?? (event.ended_at ? "never" : "not yet")),
     cell("Notice promised", promised ? span(promised) : "none"),
     cell("Notice got", notice.notice_seconds === null ? null : span(notice.notice_seconds)),
     cell("Promise", badge(noticeAppearance(notice, event))),
@@ -56,6 +56,7 @@ function noticeAppearance(notice, event) {
       : { tone: "warn", glyph: "…", label: "not told yet" };
   }
   if (!promisedSeconds(event)) return { tone: "idle", glyph: "○", label: "none promised" };
+  if (!isTold && !event.ended_at) return { tone: "warn", glyph: "…", label: "not told so far" };
   if (!isTold) return { tone: "danger", glyph: "✕", label: "never told" };
   if (notice.late) return { tone: "danger", glyph: "!", label: "told late" };
   return { tone: "calm", glyph: "✓", label: "told in time" };

@@ -10,7 +10,7 @@ const MEANINGS = [
     "told in time: sent a document with the event as long before its start as was promised, or an hour, less 30 seconds for a guest that polls that seldom. Who approves gives up the rest.",
   ],
   ["late", "told after the start, or with less notice than that."],
-  ["never", "not sent the event before it started: the machine did not ask."],
+  ["never", "not sent the event as long as it was listed: the machine did not ask."],
 ];
 
 export function promiseWords() {
@@ -41,7 +41,7 @@ export function promiseWords() {
     h(
       "p",
       { class: "small muted" },
-      "Not judged: what was cancelled or withdrawn before its start, and what started the moment it was announced, as after the failure of a host. Months are in UTC and service time. Counts stay when old records go; simulated work proves nothing about real work, and stands apart.",
+      "Promises are judged when the event ends, for until then word of who was told may come. Not judged: what was cancelled or withdrawn before its start, and what started the moment it was announced, as after the failure of a host. Months are in UTC and service time. Counts stay when old records go; simulated work proves nothing about real work, and stands apart.",
     ),
   );
 }

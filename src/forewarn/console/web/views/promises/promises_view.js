@@ -3,6 +3,7 @@
 import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
 import { download } from "../../elements/download.js";
+import { promisedSeconds } from "../../elements/event_facts.js";
 import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
 import { router } from "../../page/router.js";
@@ -22,6 +23,10 @@ const COLUMNS = /** @type {const} */ ([
 ]);
 // Fewer than so many kept are more than an accident.
 const MOSTLY = 0.95;
+// Promises are judged when events end, and for a machine that leaves one when it does.
+const JUDGING = [
+  ...["event-finished", "event-cancelled", "event-left", "promise-broken", "notice-late", "notice-never"],
+];
 const WORKS = { "": "All work", real: "Real work", simulated: "Simulated work" };
 
 class PromisesView extends View {
@@ -30,10 +35,10 @@ class PromisesView extends View {
 
   opened() {
     super.opened();
-    this.watch(copy, "projects");
+    this.watch(copy, "projects", "events");
     this.#promises = new LiveAnswer(
       () => api.all("/v1/promises", "promises"),
-      ({ kind }) => kind === "event-started" || kind === "promise-broken" || kind.startsWith("notice"),
+      ({ kind }) => JUDGING.includes(kind),
       this.ended,
     );
     this.watch(this.#promises, "changed");
@@ -47,11 +52,12 @@ class PromisesView extends View {
     const { value: all = null, trouble = "" } = this.#promises ?? {};
     if (trouble) return h("p", { class: "notice", "data-tone": "danger", role: "alert" }, trouble);
     if (!all) return h("p", { class: "muted", role: "status" }, "Reading …");
-    if (!all.length) return [nothingYet(), promiseWords(), asCommand(["promises"])];
+    if (!all.length) return [nothingYet(), notJudgedYet(), promiseWords(), asCommand(["promises"])];
     const wanted = readWanted(this.query);
     const rows = all.filter((row) => isWanted(row, wanted));
     return [
       this.#filters(all),
+      notJudgedYet(),
       rows.length
         ? [sums(rows), simulatedNotice(rows), this.#pictures(rows), exportButtons(rows)]
         : h(
@@ -184,12 +190,23 @@ function sum(tone, glyph, number, words) {
   );
 }
 
+/** Say how much is not in the counts because it is still going on. */
+function notJudgedYet() {
+  const open = [...copy.events.values()].filter((event) => event.started_at && promisedSeconds(event));
+  if (!open.length) return null;
+  return h(
+    "p",
+    { class: "muted", key: "open" },
+    `So far: ${count(open.length, "event that has started is", "events that have started are")} still listed, and judged when over.`,
+  );
+}
+
 function nothingYet() {
   return h(
     "div",
     { class: "empty", key: "empty" },
-    h("p", null, "No promises yet: nothing that was announced has started."),
-    h("p", null, "Order something, and it is judged when it starts:"),
+    h("p", null, "No promises yet: nothing that was announced has started and ended."),
+    h("p", null, "Order something, and it is judged when it is over:"),
     commandText(["machine", "restart", "web-0"]),
   );
 }

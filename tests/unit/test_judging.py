@@ -1,0 +1,109 @@
+"""Whether machines were told in time is judged once: when their event ends, or when they leave it."""
+
+from dataclasses import replace
+
+from forewarn.core.model.promise import PromiseCounts
+from forewarn.core.orders import departures, interventions
+from forewarn.core.words import Action, EventStatus, Kind
+from tests.unit.slices import MINUTE, NOON, SECOND, Fleet, machine
+
+NOTICES = (Kind.NOTICE_LATE, Kind.NOTICE_NEVER)
+
+
+def started(*names: str) -> Fleet:
+    """Maintenance of the machines of web was announced at noon, and has begun."""
+    fleet = Fleet(*map(machine, names or ("web-0", "web-1", "web-2")))
+    fleet.maintain()
+    fleet.pass_(15 * MINUTE)
+    return fleet
+
+
+def end(fleet: Fleet) -> None:
+    """Turn the clock past the end of all work, and let it end."""
+    fleet.turn(2 * MINUTE)
+    for order in list(fleet.draft.orders):
+        fleet.finish(order)
+
+
+def counted(fleet: Fleet) -> PromiseCounts:
+    """What this draft adds to the counts."""
+    found = fleet.draft.changes().promises
+    return PromiseCounts(
+        **{name: sum(getattr(each, name) for each in found) for name in ("kept", "late", "never")}
+    )
+
+
+def test_an_event_that_starts_is_not_judged() -> None:
+    fleet = started()
+    assert counted(fleet) == PromiseCounts()
+    assert fleet.history(*NOTICES) == []
+
+
+def test_an_event_that_ends_is_judged_by_what_is_known_then() -> None:
+    fleet = Fleet(*map(machine, ("web-0", "web-1", "web-2")))
+    fleet.maintain()
+    fleet.send("web-0")
+    fleet.turn(5 * MINUTE)
+    fleet.send("web-1")
+    fleet.pass_(10 * MINUTE)
+    end(fleet)
+    assert counted(fleet) == PromiseCounts(kept=1, late=1, never=1)
+    assert fleet.history(*NOTICES) == ["promised 15 m: web-1 got 10 m", "promised 15 m: web-2"]
+    assert fleet.draft.changes().tallies == {Kind.NOTICE_LATE: 1, Kind.NOTICE_NEVER: 1}
+    assert all(event.judged for event in fleet.draft.events.values())
+
+
+def test_word_that_comes_after_the_start_counts_by_the_time_it_tells_of() -> None:
+    fleet = started("web-0", "web-1")
+    fleet.send("web-0", at=NOON + SECOND)
+    fleet.send("web-1")
+    end(fleet)
+    assert counted(fleet) == PromiseCounts(kept=1, late=1)
+    fleet.turn(SECOND)
+    assert fleet.history(*NOTICES) == ["promised 15 m: web-1 got 0 s"]
+
+
+def test_a_machine_that_leaves_a_started_event_is_judged_as_it_leaves() -> None:
+    fleet = started("web-0", "web-1")
+    fleet.turn(SECOND)
+    departures.leave_fleet(fleet.draft, fleet.machine("web-1"), why="it burnt down")
+    assert counted(fleet) == PromiseCounts(never=1)
+    assert fleet.history(*NOTICES) == ["promised 15 m: web-1"]
+    end(fleet)
+    assert counted(fleet) == PromiseCounts(never=1)
+    assert fleet.history(*NOTICES) == ["promised 15 m: web-1", "promised 15 m: web-0"]
+
+
+def test_a_machine_that_leaves_before_the_start_is_not_judged() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    fleet.maintain()
+    fleet.turn(SECOND)
+    departures.leave_fleet(fleet.draft, fleet.machine("web-1"), why="it burnt down")
+    assert counted(fleet) == PromiseCounts()
+
+
+def test_what_was_judged_before_is_not_judged_again() -> None:
+    fleet = started("web-0")
+    (event,) = fleet.events()
+    fleet.draft.put_event(replace(event, judged=True))
+    end(fleet)
+    assert (counted(fleet), fleet.events()) == (PromiseCounts(), ())
+
+
+def test_work_that_was_begun_and_abandoned_is_judged() -> None:
+    fleet = started("web-0")
+    (order,) = fleet.draft.orders
+    fleet.fail(order)
+    interventions.abandon(fleet.draft, order, by="test")
+    assert counted(fleet) == PromiseCounts(never=1)
+
+
+def test_what_is_called_off_and_what_a_failure_starts_is_not_judged() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    interventions.cancel(fleet.draft, fleet.order("web-0").id, by="test")
+    fleet.turn(SECOND)
+    fleet.maintain(action=Action.FAIL)
+    assert {event.status for event in fleet.events()} == {EventStatus.STARTED}
+    end(fleet)
+    assert counted(fleet) == PromiseCounts()
+    assert fleet.history(*NOTICES) == []
