@@ -104,14 +104,14 @@ def save_in_parts(store: SqlStore) -> None:
 
 
 def test_what_is_saved_in_parts_is_saved_when_the_whole_is(store: SqlStore) -> None:
-    with store.joining() as tx:
+    with store.write() as tx:
         save_in_parts(store)
         assert tx.tokens_in_force() == [token(1)]
     assert find(store, answer(1)) == answer(1)
 
 
 def test_a_snapshot_sees_what_the_whole_has_written_so_far(store: SqlStore) -> None:
-    with store.joining() as tx:
+    with store.write() as tx:
         tx.save_answer(answer(1))
         assert find(store, answer(1)) == answer(1)
         save_in_parts(store)
@@ -124,7 +124,7 @@ def fail_after(*_: object) -> None:
 
 
 def test_parts_are_undone_with_the_whole(store: SqlStore) -> None:
-    with pytest.raises(LookupError), store.joining():
+    with pytest.raises(LookupError), store.write():
         fail_after(save_in_parts(store))
     assert find(store, answer(1)) is None
     with store.read() as snapshot:
@@ -132,7 +132,7 @@ def test_parts_are_undone_with_the_whole(store: SqlStore) -> None:
 
 
 def test_a_part_that_raises_is_undone_and_the_whole_goes_on(store: SqlStore) -> None:
-    with store.joining() as tx:
+    with store.write() as tx:
         keep(store, answer(1))
         with pytest.raises(LookupError), store.write() as part:
             fail_after(part.save_answer(answer(2)))
@@ -141,7 +141,7 @@ def test_a_part_that_raises_is_undone_and_the_whole_goes_on(store: SqlStore) -> 
 
 
 def test_after_the_whole_transactions_are_their_own_again(store: SqlStore) -> None:
-    with store.joining():
+    with store.write():
         pass
     with pytest.raises(LookupError), store.write() as tx:
         fail_after(tx.save_answer(answer(1)))

@@ -94,7 +94,7 @@ def test_promises_add_up_by_project_month_and_whether_they_were_simulated(store:
 
 def test_promises_of_a_transaction_that_is_undone_are_not_counted(store: SqlStore) -> None:
     def count_and_fail() -> None:
-        with store.joining():
+        with store.write():
             save(store, promises=(month("a", "2026-03", kept=3),))
             raise ZeroDivisionError
 

@@ -32,6 +32,8 @@ class CheckedStore:
         self._service = service
         self._announced = announced
         self.read, self.save_activity = store.read, store.save_activity
+        self.together = store.together
+        self.after_saving = store.after_saving
 
     def scoped(self, scope: Scope) -> "CheckedStore":
         assert scope == EVERYTHING

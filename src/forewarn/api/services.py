@@ -145,6 +145,10 @@ class Services(CallerUseCases):
         """Return the job's answer once its effect can be seen; its errors come in the caller's words."""
         return await self._run(job if self.scope.caller is None else lambda: self.in_its_words(job))
 
+    def after_saving(self, act: Callable[[], None]) -> None:
+        """Do something once what the worker is saving is saved; of a job alone."""
+        self._parts.shared.context.store.after_saving(act)
+
     def scoped(self, caller: access.Caller) -> "Services":
         """Return the services of a caller."""
         return Services(self._parts, Scope(caller=caller.project), run=self._parts.run_for(caller.name))

@@ -67,13 +67,13 @@ class AnsweringOnce(FleetUseCase):
         changed nothing.
         """
         now = self._real_now()
-        with self._store.joining() as tx:
+        with self._store.write() as tx:
             saved = tx.saved_answer(call.caller, _digest(call.key.encode()))
             if saved is not None and saved.saved_at > now - KEPT_FOR:
                 return _repeated(call, saved)
             answered = work()
             tx.save_answer(self._sealed(call, answered, now))
-        self._unpruned[call.caller] = self._unpruned.get(call.caller, 0) + 1
+            self._store.after_saving(lambda: self._count(call.caller))
         return answered
 
     def find(self, call: KeyedCall) -> Answered | None:
@@ -98,6 +98,9 @@ class AnsweringOnce(FleetUseCase):
         self._unpruned.clear()
         self._prune_at = now + PRUNE_EVERY
         return False
+
+    def _count(self, caller: str) -> None:
+        self._unpruned[caller] = self._unpruned.get(caller, 0) + 1
 
     def _removable(self, before: datetime) -> list[tuple[str, str]]:
         with self._store.read() as snapshot:

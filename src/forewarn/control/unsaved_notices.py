@@ -1,5 +1,6 @@
 """What guests have been sent, on its way into the store: saved before anything is decided by it."""
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -8,11 +9,13 @@ from typing import TypeVar
 from forewarn.control.ports.guests import SentNotices
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import (
+    Act,
     ScopedSnapshot,
     ScopedStore,
     ScopedTransaction,
     Snapshot,
     Store,
+    Together,
     Transaction,
 )
 from forewarn.core.model.slice import Sent
@@ -26,8 +29,9 @@ class UnsavedNotices:
 
     def __init__(self, sent: SentNotices) -> None:
         self._sent = sent
+        self._lock = threading.Lock()  # the worker saves them, and threads that read look at them
         self._unsaved: dict[EventId, dict[MachineId, datetime]] = {}
-        self._open = 0  # transactions, one within the other
+        self._being_saved: dict[EventId, dict[MachineId, datetime]] = {}  # the same ones, by a transaction
 
     def pending(self) -> bool:
         """Return whether there is anything to save."""
@@ -35,32 +39,51 @@ class UnsavedNotices:
         return bool(self._unsaved)
 
     @contextmanager
-    def saved_first(self, opened: AbstractContextManager[Tx]) -> Iterator[Tx]:
+    def saved_first(self, store: ScopedStore, opened: AbstractContextManager[Tx]) -> Iterator[Tx]:
         """Save them when a transaction begins; what one that is undone has lost, the next one saves."""
+        with opened as tx:
+            if taken := self._take():
+                store.after_saving(lambda: self._forget(taken), undone=lambda: self._put_back(taken))
+                tx.save_notices(taken)
+            yield tx
+
+    def notices(self, snapshot: ScopedSnapshot, events: Sequence[EventId]) -> Sent:
+        """Return when machines were first sent these events, saved or not."""
         self._collect()
-        saved = dict(self._unsaved)
-        self._open += 1
-        try:
-            with opened as tx:
-                tx.save_notices(saved)
-                yield tx
-        finally:
-            self._open -= 1
-        if not self._open:  # else they may still be undone with the whole
+        # Before what is saved: what is saved in between is found in one of them at least.
+        unsaved = {event: self._unsaved.get(event, {}) for event in events}
+        saved = snapshot.notices(events)
+        return {event: unsaved[event] | dict(saved.get(event, {})) for event in events}
+
+    def _take(self) -> Sent:
+        """Return what no transaction is saving yet."""
+        self._collect()
+        new = {
+            event: machines
+            for event, machines in self._unsaved.items()
+            if self._being_saved.get(event) is not machines
+        }
+        self._being_saved |= new
+        return new
+
+    def _forget(self, saved: Sent) -> None:
+        with self._lock:
             self._unsaved = {
                 event: machines
                 for event, machines in self._unsaved.items()
                 if saved.get(event) is not machines
             }
+        self._put_back(saved)
 
-    def notices(self, snapshot: ScopedSnapshot, events: Sequence[EventId]) -> Sent:
-        """Return when machines were first sent these events, saved or not."""
-        self._collect()
-        saved = snapshot.notices(events)
-        return {event: self._unsaved.get(event, {}) | dict(saved.get(event, {})) for event in events}
+    def _put_back(self, taken: Sent) -> None:
+        for event, machines in taken.items():
+            if self._being_saved.get(event) is machines:
+                del self._being_saved[event]
 
     def _collect(self) -> None:
-        if self._sent.has_sent():
+        if not self._sent.has_sent():
+            return
+        with self._lock:
             for event, machines in self._sent.take_sent().items():
                 # The first one counts, also before it is saved.
                 self._unsaved[event] = dict(machines) | self._unsaved.get(event, {})
@@ -82,11 +105,15 @@ class NoticeSavingStore:
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Open a transaction."""
-        return self._unsaved.saved_first(self._store.write())
+        return self._unsaved.saved_first(self._store, self._store.write())
 
-    def joining(self) -> AbstractContextManager[Transaction]:
-        """Open a transaction that all which are opened within the block are part of."""
-        return self._unsaved.saved_first(self._store.joining())
+    def together(self) -> AbstractContextManager[Together]:
+        """Save what this thread saves within the block together."""
+        return self._store.together()
+
+    def after_saving(self, saved: Act, *, undone: Act = lambda: None) -> None:
+        """Do something once what this thread is saving is saved, or something else once it is undone."""
+        self._store.after_saving(saved, undone=undone)
 
     def save_activity(
         self, groups: Mapping[GroupName, datetime], machines: Mapping[MachineId, datetime]
@@ -108,4 +135,7 @@ class _Scoped:
         return self._store.read()
 
     def write(self) -> AbstractContextManager[ScopedTransaction]:
-        return self._unsaved.saved_first(self._store.write())
+        return self._unsaved.saved_first(self._store, self._store.write())
+
+    def after_saving(self, saved: Act, *, undone: Act = lambda: None) -> None:
+        self._store.after_saving(saved, undone=undone)

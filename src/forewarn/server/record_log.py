@@ -1,9 +1,8 @@
 """A line of the log for each thing that happened: driven by the records, when they are saved."""
 
 import logging
-from collections.abc import Sequence
 
-from forewarn.core.model.record import Record
+from forewarn.control.ports.saved import Saved, records_of
 from forewarn.core.words import Kind
 from forewarn.wire.rfc3339 import write_time
 
@@ -38,9 +37,9 @@ def level_of(kind: str) -> int:
     return logging.DEBUG if fine else logging.INFO
 
 
-def log_records(records: Sequence[Record]) -> None:
+def log_records(saved: Saved) -> None:
     """Log what has been saved; `at` is service time, which need not be the world's."""
-    for record in records:
+    for record in records_of(saved):
         level = level_of(record.kind)
         if log.isEnabledFor(level):
             fields = {name: getattr(record, name) or None for name in FIELDS}

@@ -1,7 +1,7 @@
 """The store: opened by the URL of its database, read in snapshots, written in transactions."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 
@@ -10,11 +10,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from forewarn.clock import monotonic
 from forewarn.control.durations import Durations
+from forewarn.control.ports.saved import Listener
 from forewarn.control.ports.scope import Scope
-from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
-from forewarn.core.model.record import Record
+from forewarn.control.ports.store import Act
+from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
+from forewarn.store.joint import Joint, watch_writes
 from forewarn.store.opening.database import (
     Database,
     Engines,
@@ -24,6 +26,7 @@ from forewarn.store.opening.database import (
 from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.opening.private_files import create_private, keep_private
 from forewarn.store.opening.schema import check_schema, migrate
+from forewarn.store.reads.reader import KnownMeta
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
 from forewarn.store.writes.activity_writes import save_activity
 from forewarn.store.writes.transaction import ProjectTransaction, SqlTransaction
@@ -37,36 +40,57 @@ class SqlStore:
         self._engines = engines
         self._of_thread = threading.local()
         self.durations = Durations()  # of whole transactions, by whether they may write
-        # Told of records once they are saved, by the thread that saved them.
-        self.saved: Callable[[Sequence[Record]], None] = lambda _: None
+        # Told of what a transaction has saved, by the thread that saved it; None: that is not known.
+        self.saved: Listener = lambda _: None
+        watch_writes(engines.writing)
 
     @contextmanager
     def read(self) -> Iterator[SqlSnapshot]:
-        """Open a consistent snapshot."""
-        with self._begin(self._engines.reading) as connection:
-            yield SqlSnapshot(connection)
+        """Open a consistent snapshot; it sees what its thread is about to save."""
+        with self._reading() as (connection, known):
+            yield SqlSnapshot(connection, known=known)
 
     @contextmanager
     def write(self) -> Iterator[SqlTransaction]:
-        """Open a transaction: saved whole when the block ends, undone whole when it raises."""
-        with self._begin(self._engines.writing) as connection:
-            opened = SqlTransaction(connection)
-            yield opened
-        self._tell(opened.recorded)
+        """Open a transaction: saved whole when the block ends, undone whole when it raises.
+
+        All that the thread opens within the block are part of it.
+        """
+        with self._part() as joint:
+            yield SqlTransaction(joint.begin(), known=joint.known, saved=joint.changes)
 
     @contextmanager
-    def joining(self) -> Iterator[SqlTransaction]:
-        """Open a transaction that all which this thread opens within the block are part of."""
-        with self._begin(self._engines.writing) as connection:
-            joined, self._of_thread.joined = self._joined, connection
-            untold, self._of_thread.untold = self._untold, []
-            opened = SqlTransaction(connection)
-            try:
-                yield opened
-            finally:
-                self._of_thread.joined = joined
-                mine, self._of_thread.untold = self._of_thread.untold, untold
-        self._tell([*mine, *opened.recorded])
+    def together(self) -> Iterator[Joint]:
+        """Save what this thread saves within the block together; no transaction if that is nothing."""
+        joint = self._of_thread.joint = Joint(self._connecting)
+        try:
+            yield joint
+            joint.commit()
+        except BaseException as error:
+            self._leave(joint)
+            joint.undone()
+            if isinstance(error, Uncertain):
+                self.saved(None)
+            raise
+        self._leave(joint)
+        if joint.changes:
+            self.saved(joint.changes)
+        joint.followed()
+
+    def _leave(self, joint: Joint) -> None:
+        self._of_thread.joint = None
+        joint.close()
+
+    def after_saving(self, saved: Act, *, undone: Act = lambda: None) -> None:
+        """Do something once what this thread is saving is saved, or something else once it is undone.
+
+        At once if it is saving nothing.
+        """
+        joint = self._joint
+        if joint is None:
+            saved()
+        else:
+            joint.follow(saved, undone)
 
     def save_activity(
         self, groups: Mapping[GroupName, datetime], machines: Mapping[MachineId, datetime]
@@ -82,16 +106,14 @@ class SqlStore:
     @contextmanager
     def read_project(self, project: ProjectName) -> Iterator[ProjectSnapshot]:
         """Open a consistent snapshot of what one project sees."""
-        with self._begin(self._engines.reading) as connection:
-            yield ProjectSnapshot(connection, project=project)
+        with self._reading() as (connection, known):
+            yield ProjectSnapshot(connection, project=project, known=known)
 
     @contextmanager
     def write_project(self, project: ProjectName) -> Iterator[ProjectTransaction]:
         """Open a transaction that finds what one project sees."""
-        with self._begin(self._engines.writing) as connection:
-            opened = ProjectTransaction(connection, project=project)
-            yield opened
-        self._tell(opened.recorded)
+        with self._part() as joint:
+            yield ProjectTransaction(joint.begin(), project=project, known=joint.known, saved=joint.changes)
 
     @property
     def deadlines(self) -> Deadlines:
@@ -125,49 +147,49 @@ class SqlStore:
             check_schema(connection, name=self._database.name)
 
     @property
-    def _joined(self) -> Connection | None:
-        """The connection of the transaction that those of this thread are part of, if there is one."""
-        joined: Connection | None = getattr(self._of_thread, "joined", None)
-        return joined
+    def _joint(self) -> Joint | None:
+        """What this thread is saving, if it is."""
+        joint: Joint | None = getattr(self._of_thread, "joint", None)
+        return joint
 
-    @property
-    def _untold(self) -> list[Record] | None:
-        """What has been saved within the transaction that those of this thread are part of."""
-        untold: list[Record] | None = getattr(self._of_thread, "untold", None)
-        return untold
+    @contextmanager
+    def _part(self) -> Iterator[Joint]:
+        """Open a part of what this thread is saving, or all of it."""
+        joint = self._joint
+        if joint is None:
+            with self.together() as joint, joint.part():
+                yield joint
+        else:
+            with joint.part():
+                yield joint
 
-    def _tell(self, records: Sequence[Record]) -> None:
-        """Tell of records that were saved; those of a part, once the whole is."""
-        if (untold := self._untold) is not None:
-            untold.extend(records)
-        elif records:
-            self.saved(records)
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Connection, KnownMeta]]:
+        joint = self._joint
+        if joint is not None and joint.begun:
+            yield joint.begin(), joint.known
+            return
+        with self._begin(self._engines.reading) as connection:
+            yield connection, KnownMeta()
+
+    @contextmanager
+    def _connecting(self) -> Iterator[Connection]:
+        with self._timed("write"), self._connect(self._engines.writing) as connection:
+            yield connection
 
     @contextmanager
     def _begin(self, engine: Engine) -> Iterator[Connection]:
-        if (joined := self._joined) is not None:
-            # A part that raises is undone, whatever becomes of the whole.
-            with joined.begin_nested():
-                yield joined
-            return
-        began, kind = monotonic(), "write" if engine is self._engines.writing else "read"
+        kind = "write" if engine is self._engines.writing else "read"
+        with self._timed(kind), self._connect(engine) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def _timed(self, kind: str) -> Iterator[None]:
+        began = monotonic()
         try:
-            with self._connect(engine) as connection:
-                yield from self._committing(connection, writing=kind == "write")
+            yield
         finally:
             self.durations.note(kind, seconds=monotonic() - began)
-
-    def _committing(self, connection: Connection, *, writing: bool) -> Iterator[Connection]:
-        """Commit what is done meanwhile; Uncertain if the connection is lost while that is under way."""
-        done = False
-        try:
-            with connection.begin():
-                yield connection
-                done = True
-        except Unavailable as error:
-            if done and writing and connection.invalidated:
-                raise Uncertain(f"{error}; {MAY_STILL_HAPPEN}") from error
-            raise
 
     def _connect(self, engine: Engine) -> Connection:
         self._engines.check(engine)
@@ -191,6 +213,10 @@ class ProjectStore:
     def write(self) -> AbstractContextManager[ProjectTransaction]:
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
         return self._store.write_project(self._project)
+
+    def after_saving(self, saved: Act, *, undone: Act = lambda: None) -> None:
+        """Do something once what this thread is saving is saved, or something else once it is undone."""
+        self._store.after_saving(saved, undone=undone)
 
 
 def open_store(url: str, *, new_id: Callable[[], str], as_it_is: bool = False) -> SqlStore:

@@ -12,6 +12,7 @@ import pytest
 
 from forewarn.api.audit import AUDIT, audit
 from forewarn.config import LogSettings, Settings
+from forewarn.control.ports.saved import records_of
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.record import Record
@@ -113,17 +114,17 @@ def test_every_kind_has_a_level() -> None:
 def test_what_is_undone_is_not_told_of_and_a_part_only_with_its_whole(service: Service) -> None:
     service.apply(sample())
     told: list[Record] = []
-    service.store.saved = told.extend
+    service.store.saved = lambda saved: told.extend(records_of(saved))
 
     def maintained_twice() -> None:
-        with service.store.joining():
+        with service.store.write():
             service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
             service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
 
     with pytest.raises(Conflict):
         maintained_twice()
     assert told == []
-    with service.store.joining():
+    with service.store.write():
         service.host_order("host-1", Action.CORDON)
         assert told == []
     assert [each.kind for each in told] == ["order-placed", "host-changed", "order-done"]

@@ -70,7 +70,7 @@ def begin_session(request: Request, service: Service, identified: IdentifiedCall
     left = session_secret(request.scope)
     begun = service.sessions.sign_in(identified, instead_of=digest_of(left) if left else None)
     authenticator: Authenticator = request.app.state.authenticator
-    authenticator.forget(cut_off=begun.ended_others)
+    service.after_saving(lambda: authenticator.forget(cut_off=begun.ended_others))
     shown = SessionAnswer.of(
         identified.caller, csrf=csrf_of(begun.secret), expires_at=begun.session.expires_at
     )

@@ -48,7 +48,7 @@ def create_token(body: TokenBody, request: Request, service: Service, caller: Ca
     life = None if body.expires_seconds is None else timedelta(seconds=body.expires_seconds)
     wanted = body.asked(Grant, life=life)
     token, secret = service.fleet.tokens.create(wanted, by=caller)
-    request.app.state.authenticator.forget()
+    service.after_saving(request.app.state.authenticator.forget)
     return NewTokenAnswer(token=TokenAnswer.like(token), secret=secret)
 
 
@@ -58,5 +58,5 @@ def revoke_token(
 ) -> RevokedTokenAnswer:
     """End a token: from now on nothing can be done with it; `warnings` say what that leaves behind."""
     revoked = service.fleet.tokens.revoke(name, by=caller)
-    request.app.state.authenticator.forget()
+    service.after_saving(request.app.state.authenticator.forget)
     return RevokedTokenAnswer(token=TokenAnswer.like(revoked.token), warnings=tuple(revoked.warnings))

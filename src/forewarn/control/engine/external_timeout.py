@@ -35,7 +35,7 @@ class ExternalTimeout(FleetUseCase):
             known = draft.orders.get(order)
             if known is not None and _is_awaited(known):
                 reports.gone_silent(draft, order, by=FOREWARN, why=why, policy=self._policy)
-        self._external.forget(order)
+        self._store.after_saving(lambda: self._external.forget(order))
 
 
 def _is_awaited(order: Order) -> bool:

@@ -79,7 +79,7 @@ class FleetCommands(FleetUseCase):
             if digest is not None:
                 tx.set_applied_fleet(digest)
         if leaving.webhooks:
-            self._webhooks_changed.send()
+            self._store.after_saving(self._webhooks_changed.send)
         return changes
 
     def applied_fleet(self) -> str | None:

@@ -108,7 +108,7 @@ class OrderUseCases(ScopedUseCase):
 
         def heard(draft: Draft) -> Order:
             after = reports.heartbeat(draft, order, policy=self._policy)
-            self._external.heard(order, after.terms.heartbeat)
+            self._store.after_saving(lambda: self._external.heard(order, after.terms.heartbeat))
             return after
 
         return self._on_order(order, heard)

@@ -4,11 +4,11 @@ Adapters implement this without inheriting from it. All of it is synchronous: on
 control, one use case at a time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from forewarn.control.ports.answers import AnswerQueries, SavedAnswer
 from forewarn.control.ports.fleet import FleetQueries
@@ -38,6 +38,8 @@ from forewarn.core.words import (
     MachineId,
     OrderId,
 )
+
+Act: TypeAlias = Callable[[], None]
 
 # What metrics tell holds and open rollouts apart by.
 HOLD_REACHES = ("fleet", "project", "host")
@@ -226,6 +228,14 @@ class Transaction(ScopedTransaction, Snapshot, Protocol):
         ...
 
 
+class Together(Protocol):
+    """What is saved together."""
+
+    def part(self) -> AbstractContextManager[None]:
+        """Undo alone what is done within the block if it raises."""
+        ...
+
+
 class ScopedStore(Protocol):
     """Where everything is kept, as a scope sees it."""
 
@@ -237,6 +247,10 @@ class ScopedStore(Protocol):
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
         ...
 
+    def after_saving(self, saved: Act, *, undone: Act = ...) -> None:
+        """Do something once what this thread is saving is saved, or something else once it is undone."""
+        ...
+
 
 class Store(Protocol):
     """Where everything is kept."""
@@ -246,13 +260,21 @@ class Store(Protocol):
         ...
 
     def write(self) -> AbstractContextManager[Transaction]:
-        """Open a transaction: saved whole when the block ends, undone whole when it raises."""
+        """Open a transaction: saved whole when the block ends, undone whole when it raises.
+
+        All that this thread opens within the block are part of it, and see what it has written. A part that
+        raises is undone alone, unless what it raises undoes the whole.
+        """
         ...
 
-    def joining(self) -> AbstractContextManager[Transaction]:
-        """Open a transaction that all which this thread opens within the block are part of.
+    def together(self) -> AbstractContextManager[Together]:
+        """Save what this thread saves within the block together; no transaction if that is nothing."""
+        ...
 
-        What it has written is seen by snapshots opened within the block.
+    def after_saving(self, saved: Act, *, undone: Act = ...) -> None:
+        """Do something once what this thread is saving is saved, or something else once it is undone.
+
+        At once if it is saving nothing: what a use case does besides saving must not be done for nothing.
         """
         ...
 

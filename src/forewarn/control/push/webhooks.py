@@ -86,7 +86,7 @@ class Webhooks(ScopedUseCase):
             number = draft.given(webhook.number)
             webhook = replace(webhook, number=number, delivered=number)
             tx.save_webhook(webhook)
-        self._terms.changed.send()
+        self._store.after_saving(self._terms.changed.send)
         return webhook
 
     def remove(self, id_: WebhookId, *, by: str) -> Webhook:
@@ -96,7 +96,7 @@ class Webhooks(ScopedUseCase):
             with self._saving(tx) as draft:
                 draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=named(webhook))
             tx.remove_webhook(webhook.id)
-        self._terms.changed.send()
+        self._store.after_saving(self._terms.changed.send)
         return webhook
 
     def webhook(self, id_: WebhookId) -> WebhookView:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from forewarn.control.ports.store import ScopedSnapshot
@@ -123,6 +124,7 @@ class OpenRehearsals(FleetUseCase):
         """Begin a rehearsal."""
         self._endpoint.open(project, machines)
         self._open[project] = opened
+        self._store.after_saving(lambda: None, undone=lambda: self._drop(project))
 
     def renew(self, project: ProjectName, wanted: Rehearsal) -> None:
         """Go on with a rehearsal, with these faults."""
@@ -166,7 +168,13 @@ class OpenRehearsals(FleetUseCase):
                 project = declared_project(tx, ended.project)
                 draft.record(Kind.REHEARSAL_ENDED, project, by=ended.by, reason=ended.reason)
             self._unsettled.popleft()
+            self._store.after_saving(lambda: None, undone=partial(self._unsettled.appendleft, ended))
         return cancelled
+
+    def _drop(self, project: ProjectName) -> None:
+        """Undo the beginning of a rehearsal that could not be recorded."""
+        if self._open.pop(project, None) is not None:
+            self._endpoint.close(project)
 
     def _cancelled(self, ended: _Ended) -> Iterator[OrderId]:
         """Cancel its orders: no client watches any more what they would do to guests that believe them."""

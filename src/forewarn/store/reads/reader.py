@@ -53,11 +53,25 @@ def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
         yield chunk
 
 
+class KnownMeta:
+    """What is known of the store as a whole: all that are part of one transaction share it."""
+
+    __slots__ = ("meta",)
+
+    def __init__(self) -> None:
+        self.meta: Meta | None = None
+
+
 class Reader:
     """A consistent view of the store; it remembers how each group was read."""
 
     def __init__(
-        self, connection: Connection, *, lock: bool = False, project: ProjectName | None = None
+        self,
+        connection: Connection,
+        *,
+        lock: bool = False,
+        project: ProjectName | None = None,
+        known: KnownMeta | None = None,
     ) -> None:
         """Read on a connection: as one project sees things, or all of them."""
         self._connection = connection
@@ -66,19 +80,21 @@ class Reader:
         self._enabled: set[GroupName] = set()  # of those groups
         # Machines that were found, with the hosts that carry them, until something is saved.
         self._found: dict[MachineId, tuple[Machine, Host | None]] = {}
-        self._known_meta = self._load_meta(lock=True) if lock else None
+        self._known = known or KnownMeta()
+        self._lock = lock
+        if lock:
+            self._meta  # noqa: B018 - locked from the start
 
     @property
     def _meta(self) -> Meta:
-        if self._known_meta is None:
-            self._known_meta = self._load_meta(lock=False)
-        return self._known_meta
+        if self._known.meta is None:
+            self._known.meta = self._load_meta()
+        return self._known.meta
 
-    def _load_meta(self, *, lock: bool) -> Meta:
+    def _load_meta(self) -> Meta:
         # SQLite knows no row locks and needs none: its writers have begun with BEGIN IMMEDIATE.
-        return META.read(
-            self._connection.execute(META.select().with_for_update() if lock else META.select()).one()
-        )
+        query = META.select().with_for_update() if self._lock else META.select()
+        return META.read(self._connection.execute(query).one())
 
     def _mine(self, query: Select[Any], project: ColumnElement[Any]) -> Select[Any]:
         """Leave out other projects' rows if this is read for one; `project` is the column to tell by."""

@@ -7,19 +7,20 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
 from forewarn.control.ports.answers import SavedAnswer
+from forewarn.control.ports.saved import SavedChanges
 from forewarn.core.access import Token
 from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.errors import Conflict
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.hold import Grace
-from forewarn.core.model.record import Record
 from forewarn.core.model.service_time import TimeKind
 from forewarn.core.model.slice import Sent
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.retention import Pruning
 from forewarn.core.words import ProjectName
 from forewarn.store import tables
+from forewarn.store.reads.reader import KnownMeta
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
 from forewarn.store.rows.meta import META, Meta
 from forewarn.store.rows.stored import ROLLOUTS, SESSIONS, TOKENS, WEBHOOKS
@@ -41,9 +42,17 @@ _REMOVE_ANSWER = delete(tables.answers).where(_A.caller == bindparam("of"), _A.k
 class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
     """Reads and writes, one transaction at a time: it holds the lock on the counter from the start."""
 
-    def __init__(self, connection: Connection, *, project: ProjectName | None = None) -> None:
-        super().__init__(connection, lock=True, project=project)
-        self.recorded: list[Record] = []  # in it, saved or not
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        project: ProjectName | None = None,
+        known: KnownMeta | None = None,
+        saved: list[SavedChanges] | None = None,
+    ) -> None:
+        """Write on a connection; what was saved is added to a list."""
+        super().__init__(connection, lock=True, project=project, known=known)
+        self._saved = [] if saved is None else saved
 
     def save(self, changes: Changes) -> Changes:
         """Save what was decided, and return it with the numbers that it was given.
@@ -62,15 +71,15 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
         self._save_orders(changes)
         self._save_events(changes.events)
         self._save_records(changes.records)
-        self.recorded += changes.records
         tallies = [{"kind": kind.value, "machines": count} for kind, count in changes.tallies.items()]
         self._add(tables.tallies, tallies)
         self._add(tables.promises, [asdict(counted) for counted in changes.promises])
-        self._wake(changes)
+        wakes = self._wake(changes)
         self._save(ROLLOUTS, changes.rollouts)
         reached = self._not_before(changes.now)
         defaults = self._meta.defaults if changes.defaults is None else changes.defaults
         self._save_meta(replace(self._meta, number=number, reached=reached, defaults=defaults))
+        self._saved.append(SavedChanges(before=before, number=number, changes=changes, wakes=wakes))
         return changes
 
     def save_notices(self, sent: Sent) -> None:
@@ -95,7 +104,7 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
 
     def _save_meta(self, meta: Meta) -> None:
         self._connection.execute(update(tables.meta), META.write(meta))
-        self._known_meta = meta
+        self._known.meta = meta
 
 
 def _newest(changes: Changes, before: int) -> int:

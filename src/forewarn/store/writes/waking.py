@@ -36,28 +36,30 @@ _REASONS = select(_R.id, _R.waiting).where(tables.OPEN_ROLLOUT, _R.blocked)
 class Waking(Writer):
     """Writes to when orders and rollouts are due."""
 
-    def _wake(self, changes: Changes) -> None:
-        """Make due what may go on after these changes.
+    def _wake(self, changes: Changes) -> bool:
+        """Make due what may go on after these changes; return whether there is anything.
 
         Looking at a rollout costs as much as its hosts carry, so it is not done for nothing.
         """
         now = {"now": micros(changes.now)}
-        self._wake_those(_ORDERS_WAITING, changes.relieved_groups, now)
-        self._wake_those(_ORDERS_ON, changes.hosts_gaining_machines, now)
+        woken = self._wake_those(_ORDERS_WAITING, changes.relieved_groups, now)
+        woken += self._wake_those(_ORDERS_ON, changes.hosts_gaining_machines, now)
         rollouts = {order.terms.rollout for order in changes.orders if order.terms.rollout is not None}
-        self._wake_those(_ROLLOUTS_BY_ID, sorted(rollouts), now)
+        woken += self._wake_those(_ROLLOUTS_BY_ID, sorted(rollouts), now)
         if changes.wake_all:
-            self._connection.execute(_ORDERS, now)
+            woken += self._connection.execute(_ORDERS, now).rowcount
         if changes.wake_all or changes.budgets_tightened:
-            self._connection.execute(_ROLLOUTS_BLOCKED, now)
+            woken += self._connection.execute(_ROLLOUTS_BLOCKED, now).rowcount
         elif changes.changed_groups_and_hosts:
             changed = changes.changed_groups_and_hosts
             waiting = [id_ for id_, reasons in self._all(_REASONS) if _awaited(reasons) & changed]
-            self._wake_those(_ROLLOUTS_BY_ID, waiting, now)
+            woken += self._wake_those(_ROLLOUTS_BY_ID, waiting, now)
+        return bool(woken)
 
-    def _wake_those(self, statement: Update, keys: Iterable[str], now: dict[str, int]) -> None:
-        for chunk in chunks(keys):
-            self._connection.execute(statement, now | {"keys": chunk})
+    def _wake_those(self, statement: Update, keys: Iterable[str], now: dict[str, int]) -> int:
+        return sum(
+            self._connection.execute(statement, now | {"keys": chunk}).rowcount for chunk in chunks(keys)
+        )
 
 
 def _awaited(reasons: list[dict[str, Any]]) -> set[str]:

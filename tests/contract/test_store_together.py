@@ -1,0 +1,164 @@
+"""What every store must do: save together what a thread saves, and undo alone what fails."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from forewarn.control.ports.saved import Saved
+from forewarn.core.errors import Conflict, Unavailable, Uncertain
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import machine, save
+from tests.contract.test_store_answers import answer, find, keep
+from tests.statements import counted
+
+
+def kept(store: SqlStore, *numbers: int) -> list[bool]:
+    return [find(store, answer(number)) is not None for number in numbers]
+
+
+def fail(*_: object) -> None:
+    raise LookupError
+
+
+def test_what_is_saved_together_is_one_transaction_with_a_savepoint_for_each_but_the_first(
+    store: SqlStore,
+) -> None:
+    with counted(store) as asked, store.together() as whole:
+        for number in (1, 2, 3):
+            with whole.part():
+                keep(store, answer(number))
+    savepoints = [text for text in asked.texts if text.startswith("SAVEPOINT")]
+    assert (asked.writes, asked.reads, len(savepoints)) == (1, 0, 2)
+    assert kept(store, 1, 2, 3) == [True, True, True]
+
+
+def test_no_transaction_is_begun_for_nothing(store: SqlStore) -> None:
+    with counted(store) as asked, store.together() as whole, whole.part():
+        pass
+    assert (asked.writes, asked.reads) == (0, 0)
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_a_part_that_fails_is_undone_alone(store: SqlStore, failing: int) -> None:
+    with store.together() as whole:
+        for number in (1, 2, 3):
+            with suppress(LookupError), whole.part():
+                keep(store, answer(number))
+                if number == failing:
+                    fail()
+    assert kept(store, 1, 2, 3) == [number != failing for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("before", [(), (1,)])
+def test_a_part_within_a_part_that_fails_leaves_the_rest_of_it(store: SqlStore, before: tuple[int]) -> None:
+    """The transaction around it goes on, whether or not something was written before."""
+    with store.together() as whole:
+        for number in before:
+            with whole.part():
+                keep(store, answer(number))
+        with whole.part(), store.write() as tx:
+            with pytest.raises(LookupError), store.write() as inner:
+                fail(inner.save_answer(answer(2)))
+            tx.save_answer(answer(3))
+            keep(store, answer(4))
+    assert kept(store, 1, 2, 3, 4) == [bool(before), False, True, True]
+
+
+def test_a_part_around_a_failed_one_is_still_undone_alone(store: SqlStore) -> None:
+    def fail_twice() -> None:
+        with whole.part(), store.write() as tx:
+            with pytest.raises(LookupError), store.write() as inner:
+                fail(inner.save_answer(answer(2)))
+            fail(tx.save_answer(answer(3)))
+
+    with store.together() as whole:
+        with whole.part():
+            keep(store, answer(1))
+        with pytest.raises(LookupError):
+            fail_twice()
+        with whole.part():
+            keep(store, answer(4))
+    assert kept(store, 1, 2, 3, 4) == [True, False, False, True]
+
+
+def test_a_refusal_of_the_database_undoes_its_part_alone(store: SqlStore) -> None:
+    with store.together() as whole:
+        for number, status in ((1, 200), (2, None), (3, 200)):
+            with suppress(Conflict), whole.part():
+                keep(store, answer(number, status=status))
+    assert kept(store, 1, 2, 3) == [True, False, True]
+
+
+def test_what_follows_happens_once_all_is_saved_and_never_for_what_is_undone(store: SqlStore) -> None:
+    happened: list[str] = []
+
+    def note(what: str) -> Callable[[], None]:
+        return lambda: happened.append(what)
+
+    store.after_saving(note("at once"))
+    with store.together() as whole:
+        with whole.part():
+            keep(store, answer(1))
+            store.after_saving(note("1 saved"), undone=note("1 undone"))
+        with pytest.raises(LookupError), whole.part():
+            fail(store.after_saving(note("2 saved"), undone=note("2 undone")))
+        assert happened == ["at once", "2 undone"]
+    assert happened == ["at once", "2 undone", "1 saved"]
+
+
+def test_those_who_follow_are_told_what_was_saved_and_with_which_numbers(store: SqlStore) -> None:
+    told: list[Saved] = []
+    store.saved = told.append
+    with store.together() as whole:
+        with whole.part():
+            save(store, machines=[machine("web-0")])
+        with pytest.raises(LookupError), whole.part():
+            fail(save(store, machines=[machine("web-1")]))
+        with whole.part():
+            save(store, machines=[machine("web-2")])
+    ((first, second),) = told
+    assert [each.name for part in (first, second) for each in part.changes.machines] == ["web-0", "web-2"]
+    assert (first.before, first.number) == (0, second.before)
+
+
+def test_a_commit_that_fails_undoes_all(store: SqlStore) -> None:
+    happened: list[str] = []
+    store.saved = fail
+
+    def save_and_fail() -> None:
+        with store.together() as whole:
+            with whole.part():
+                keep(store, answer(1))
+                store.after_saving(fail, undone=lambda: happened.append("undone"))
+            event.listen(store._engines.writing, "commit", refuse, once=True)
+
+    def refuse(_: Any) -> None:
+        raise Unavailable("the disk is full")
+
+    with pytest.raises(Unavailable, match="the disk is full"):
+        save_and_fail()
+    assert happened == ["undone"]
+    assert kept(store, 1) == [False]
+
+
+def test_a_connection_that_is_lost_while_it_is_saved_leaves_it_open_whether_it_was(store: SqlStore) -> None:
+    told: list[Saved] = []
+    store.saved = told.append
+
+    def save_and_lose() -> None:
+        with store.together():
+            keep(store, answer(1))
+            event.listen(store._engines.writing, "commit", lose, once=True)
+
+    def lose(connection: Any) -> None:
+        connection.invalidate()
+        raise Unavailable("the connection was lost")
+
+    with pytest.raises(Uncertain, match="it may still happen"):
+        save_and_lose()
+    assert told == [None]
+    keep(store, answer(2))
+    assert kept(store, 2) == [True]
