@@ -121,7 +121,7 @@ class UnsavedHolds(FleetUseCase):
     def save(self) -> None:
         """Save what is in memory alone; Unavailable if it cannot be: then nothing else must be decided."""
         if unsaved := self._unsaved:
-            with self._store.joining():
+            with self._store.write():
                 for each in unsaved:
                     self._save(each)
             with self._lock:

@@ -3,7 +3,6 @@
 import secrets
 import uuid
 from base64 import b64encode
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,7 @@ from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.orders.guest_use_cases import GuestUseCases
+from forewarn.control.ports.saved import Saved, records_of
 from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.ports.store import Delta
 from forewarn.control.push.delivery_state import DeliveryState
@@ -36,7 +36,6 @@ from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context
-from forewarn.core.model.record import Record
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.refusals import Refusals
@@ -266,9 +265,9 @@ def wire(opened: OpenedService) -> Parts:
 
 
 def _save_holds_first(holds: UnsavedHolds, *, worker: Worker, store: SqlStore) -> None:
-    def saved(records: Sequence[Record]) -> None:
-        log_records(records)
-        holds.heard(records)
+    def saved(saved: Saved) -> None:
+        log_records(saved)
+        holds.heard(records_of(saved))
 
     store.saved, worker.first = saved, holds.save
 

@@ -10,6 +10,7 @@ from forewarn.control.rehearsals import open_rehearsals
 from forewarn.core.errors import Unavailable
 from forewarn.core.words import HostName, ProjectName
 from forewarn.store.opening import database
+from forewarn.store.sql import open_store
 from forewarn.wire.fleet import read_fleet
 from tests.harness import Service
 from tests.served import Api, app_of
@@ -250,8 +251,10 @@ def test_faults_end_in_time_while_the_store_is_away_and_it_is_recorded_later(
     api = Api(app_of(service))
     api("PUT", PATH, json=PLAYED)
     service.real += 31
-    with service.store.write(), pytest.raises(Unavailable):
+    other = open_store(service.url, new_id=service.ids)
+    with other.write(), pytest.raises(Unavailable):
         service.engine.tick(service.clock.now())
+    other.close()
     assert api("GET", PATH).status_code == 404
     service.tick()
     assert [by for by, _ in ends(service)] == ["forewarn"]
