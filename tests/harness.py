@@ -208,12 +208,14 @@ class Service:
 
     def wire(self, store: SqlStore) -> None:
         external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
+        drivers = {SIMULATED: self.driver, EXTERNAL: external}
         unsaved, polls = UnsavedNotices(self.polls), UnsavedPolls(self.polls)
         context = Context(
             store=NoticeSavingStore(store, unsaved),
             clock=self.clock,
             policy=self.policy,
             new_id=self.ids,
+            drivers=frozenset(drivers),
             preview=self.preview,
         )
         board = Board(lineage=self.url)
@@ -225,7 +227,7 @@ class Service:
         self._make_engine = partial(
             Engine,
             context,
-            drivers={"simulated": self.driver, EXTERNAL: external},
+            drivers=drivers,
             guests=GuestSaving(context, polls=polls, unsaved=unsaved),
             external=ExternalTimeout(context, external=external),
             rehearsals=rehearsals,

@@ -13,6 +13,7 @@ from forewarn.api.authentication import Authenticator
 from forewarn.api.endpoints import (
     calendar_endpoints,
     clock_endpoints,
+    driver_endpoints,
     event_endpoints,
     fleet_endpoints,
     group_endpoints,
@@ -36,10 +37,10 @@ from forewarn.api.services import ApiSettings, Services
 from forewarn.control.durations import Durations
 
 PARTS = (
-    *(machine_endpoints, group_endpoints, host_endpoints, project_endpoints, rehearsal_endpoints),
-    *(order_endpoints, rollout_endpoints, event_endpoints, hold_endpoints, calendar_endpoints),
-    *(history_endpoints, promise_endpoints, stream_endpoints, webhook_endpoints, fleet_endpoints),
-    *(clock_endpoints, token_endpoints, session_endpoints, probe_endpoints),
+    *(machine_endpoints, group_endpoints, host_endpoints, driver_endpoints, project_endpoints),
+    *(rehearsal_endpoints, order_endpoints, rollout_endpoints, event_endpoints, hold_endpoints),
+    *(calendar_endpoints, history_endpoints, promise_endpoints, stream_endpoints, webhook_endpoints),
+    *(fleet_endpoints, clock_endpoints, token_endpoints, session_endpoints, probe_endpoints),
 )
 ENDPOINTS = tuple(route for part in PARTS for route in part.router.routes)
 

@@ -1,7 +1,7 @@
 """The bodies of orders, and what the rules take them for."""
 
 from datetime import datetime
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.request_fields import LINE, NAME, TIME, line, seconds
@@ -9,12 +9,11 @@ from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Invalid
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import EXTERNAL, DriverName, Work
-from forewarn.wire.fields import Field, choice, flag
+from forewarn.core.words import EXTERNAL, Work
+from forewarn.wire.fields import choice, flag
 
 DAY: Final = 86400
 
-DRIVER: Field[DriverName] = choice(get_args(DriverName))
 WORK = choice(MAINTENANCE_WORK)
 HEARTBEAT = (
     seconds(exclusiveMinimum=0, maximum=DAY),
@@ -55,8 +54,8 @@ class HostOrderBody(OrderBody):
     notice_seconds: float | None = maybe(
         seconds(minimum=0, maximum=30 * DAY), "The notice of an emergency; none if left out."
     )
-    driver: DriverName | None = maybe(
-        DRIVER, "Who does the work, for an operator to say; left out: as its host declares it."
+    driver: str | None = maybe(
+        NAME, "Who does the work, for an operator to say; left out: as its host declares it."
     )
     heartbeat_seconds: float | None = maybe(*HEARTBEAT)
     rehearsal: str | None = maybe(

@@ -76,6 +76,7 @@ COMMANDS = {
     ),
     "machine": _noun("machine", "Show machines, and order something to be done to one."),
     "host": _noun("host", "Show hosts, maintain them, and say how they are."),
+    "driver": _noun("driver", "Show who can do work on hosts."),
     "group": _noun("group", "Show whom events are delivered to."),
     "project": _noun("project", "Show the tenants, and when maintenance may disturb them."),
     "order": _noun("order", "Show what is going to be done; cancel, retry or abandon it."),

@@ -22,6 +22,7 @@ from forewarn.core.words import (
     OrderId,
     ProjectName,
 )
+from forewarn.wire.fields import choice, inside
 
 T = TypeVar("T")
 
@@ -67,6 +68,13 @@ def unknown_host(snapshot: ScopedSnapshot, name: str) -> NotFound:
 def unknown_project(snapshot: ScopedSnapshot, name: str) -> NotFound:
     """Refuse a project that does not exist, and name which may have been meant."""
     return _unknown("project", name, (each.name for each in snapshot.projects()))
+
+
+def check_driver(driver: str | None, known: frozenset[str], *, where: str = "driver") -> None:
+    """Refuse a driver that is not installed, and name those that are."""
+    if driver is not None:
+        with inside(where):
+            choice(sorted(known))(driver)
 
 
 def group_names(snapshot: ScopedSnapshot) -> list[str]:

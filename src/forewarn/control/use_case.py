@@ -23,6 +23,7 @@ class Context:
     clock: ServiceClock
     policy: Policy
     new_id: Callable[[], str]
+    drivers: frozenset[str] = frozenset()  # the names of those that are installed
     preview: bool = False  # whether guests are offered versions that are not generally available
 
 
@@ -33,6 +34,7 @@ class UseCase:
         self._clock = context.clock
         self._policy = context.policy
         self._new_id = context.new_id
+        self._drivers_known = context.drivers
 
     @contextmanager
     def _saving(

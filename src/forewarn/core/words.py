@@ -1,7 +1,7 @@
 """The words: ids, and the choices that things are made of."""
 
 from enum import StrEnum
-from typing import Literal, NewType, TypeAlias
+from typing import Final, Literal, NewType, TypeAlias
 
 ProjectName = NewType("ProjectName", str)
 GroupName = NewType("GroupName", str)
@@ -230,9 +230,8 @@ class Kind(StrEnum):
 # What maintenance may do to machines, for those who must have it spelled out; `core/catalogue.py` decides.
 MaintenanceWord: TypeAlias = Literal["freeze", "reboot", "redeploy"]
 
-# All drivers: each is a module of `forewarn.drivers`, which makes it.
-DriverName: TypeAlias = Literal["simulated", "external"]
-SIMULATED: DriverName = "simulated"
-EXTERNAL: DriverName = "external"  # work is done outside forewarn, and reported when it is done
+# The drivers that are always there; which others are is known to `forewarn.drivers`.
+SIMULATED: Final = "simulated"
+EXTERNAL: Final = "external"  # work is done outside forewarn, and reported when it is done
 # They are asked where the engine runs, and what they say of time is service time.
 ANSWERING_AT_ONCE: frozenset[str] = frozenset({SIMULATED, EXTERNAL})

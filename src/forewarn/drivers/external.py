@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from forewarn.config import Settings
 from forewarn.control.driver import (
     Begun,
     CancelAnswer,
@@ -23,6 +22,7 @@ from forewarn.control.driver import (
 )
 from forewarn.core.moments import format_span
 from forewarn.core.words import OrderId
+from forewarn.drivers.driver_setup import DriverSetup
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class _LastReport:
     limit: float
 
 
-def make(settings: Settings, *, monotonic: Callable[[], float]) -> "ExternalDriver":
+def make(setup: DriverSetup) -> "ExternalDriver":
     """Make the driver as it is set."""
-    return ExternalDriver(settings.times.external_silence, monotonic=monotonic)
+    return ExternalDriver(setup.settings.times.external_silence, monotonic=setup.monotonic)
 
 
 class ExternalDriver:

@@ -4,10 +4,9 @@ It keeps nothing, needs no thread and no sleep, and goes by the time it is given
 a whole history in milliseconds, the same way every time.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 
-from forewarn.config import Settings, SimulatedTimes
+from forewarn.config import SimulatedTimes
 from forewarn.control.driver import (
     Begun,
     CancelAnswer,
@@ -17,11 +16,12 @@ from forewarn.control.driver import (
     DriverTask,
     Running,
 )
+from forewarn.drivers.driver_setup import DriverSetup
 
 
-def make(settings: Settings, *, monotonic: Callable[[], float]) -> "SimulatedDriver":
+def make(setup: DriverSetup) -> "SimulatedDriver":
     """Make the driver as it is set."""
-    return SimulatedDriver(settings.simulated)
+    return SimulatedDriver(setup.settings.simulated)
 
 
 class SimulatedDriver:

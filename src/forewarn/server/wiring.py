@@ -107,11 +107,13 @@ class OpenedService:
     settings: Settings
     store: SqlStore
     clock: SystemClock | ScaledClock | ManualClock
+    drivers: Drivers
 
     @property
     def context(self) -> Context:
         """What use cases work with as long as there are no guests."""
-        return context_of(self.store, self.clock, self.settings)
+        context = context_of(self.store, self.clock, self.settings)
+        return replace(context, drivers=self.drivers.names)
 
     @property
     def fleet(self) -> FleetCommands:
@@ -133,6 +135,8 @@ def context_of(store: SqlStore, clock: Clock, settings: Settings) -> Context:
 def open_service(settings: Settings) -> OpenedService:
     """Open the store, and let time go on from where it was."""
     clock = clock_of(settings.clock)
+    # First: one that is broken must not leave a changed store behind.
+    drivers = Drivers(settings, monotonic=monotonic)
     store = open_store(settings.database, new_id=new_id)
     store.saved = log_records
     try:
@@ -142,7 +146,7 @@ def open_service(settings: Settings) -> OpenedService:
     except BaseException:
         store.close()
         raise
-    return OpenedService(settings=settings, store=store, clock=clock)
+    return OpenedService(settings=settings, store=store, clock=clock, drivers=drivers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +182,7 @@ def wire(opened: OpenedService) -> Parts:
         new_id=new_id,
     )
     recent = RecentRecords(opened.store)
-    drivers = Drivers(settings, monotonic=monotonic)
+    drivers = opened.drivers
     rehearsals = OpenRehearsals(
         context, endpoint=RehearsalsOnLoop(RehearsalRegistry(board), loop), monotonic=monotonic
     )

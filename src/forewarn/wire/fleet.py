@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any
 
 from forewarn.core.errors import Invalid
 from forewarn.core.fleet import applying
@@ -20,7 +20,7 @@ from forewarn.core.model.declaration import (
     MachineSpec,
 )
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.words import DEFAULT_PROJECT, ApprovalRule, DriverName, GroupKind, Priority
+from forewarn.core.words import DEFAULT_PROJECT, ApprovalRule, GroupKind, Priority
 from forewarn.wire import fields
 from forewarn.wire.fields import Field, Fields, Schema
 from forewarn.wire.projects import PROJECT, make_project, write_project
@@ -55,12 +55,13 @@ GROUP: Fields = {
     "policy": fields.part(POLICY, GroupPolicy),
 }
 
-_DRIVER = fields.choice(get_args(DriverName))
+# Which drivers there are is known to the server that is told.
+_DRIVER = fields.name
 
 DEFAULTS: Fields = {
     "driver": _DRIVER.about(
-        "Who does the work on hosts that do not say: simulated (nobody, it only takes its time) or "
-        "external (somebody outside, who reports it). Left out: external."
+        "Who does the work on hosts that do not say: simulated (nobody, it only takes its time), external "
+        "(somebody outside, who reports it), or another driver that is installed. Left out: external."
     ),
 }
 

@@ -130,6 +130,7 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("DELETE", "/v1/projects/a/rehearsal", (404, 403, 403, 404, 404)),
     ("GET", "/v1/hosts", ONLY_OF_THE_FLEET),
     ("GET", "/v1/hosts/host-1", ONLY_OF_THE_FLEET),
+    ("GET", "/v1/drivers", ONLY_OF_THE_FLEET),
     ("POST", "/v1/hosts/host-3/maintenance", RUN),
     ("POST", "/v1/hosts/host-3/degrade", RUN),
     ("POST", "/v1/hosts/host-3/fail", RUN),

@@ -75,14 +75,39 @@ def test_a_fleet_that_no_longer_says_who_works_is_told_that_work_waits(api: Api)
     [
         (
             {"hosts": {"h": {"driver": "simulatd"}}},
-            'hosts.h: driver: expected simulated or external, got "simulatd"; did you mean simulated?',
+            'hosts.h: driver: expected external or simulated, got "simulatd"; did you mean simulated?',
         ),
-        ({"defaults": {"driver": 1}}, "defaults.driver: expected simulated or external, got 1"),
+        (
+            {"defaults": {"driver": "libvirt"}},
+            'defaults.driver: expected external or simulated, got "libvirt"',
+        ),
     ],
 )
 def test_a_driver_that_there_is_not_is_refused_with_its_field(api: Api, fleet: Any, message: str) -> None:
     answer = api("PUT", "/v1/fleet", json=fleet)
     assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/hosts/host-1/maintenance", {"action": "reboot"}),
+        ("/v1/machines/a-1/restart", {}),
+        ("/v1/rollouts", {"hosts": "all", "action": "reboot"}),
+    ],
+)
+def test_work_for_a_driver_that_there_is_not_is_refused(api: Api, path: str, body: Any) -> None:
+    answer = api("POST", path, json={**body, "driver": "libvirt"})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"] == 'driver: expected external or simulated, got "libvirt"'
+
+
+def test_drivers_are_listed_with_the_hosts_they_work_on(api: Api) -> None:
+    declare(api, default="simulated", host_2="external")
+    assert api("GET", "/v1/drivers").json()["drivers"] == [
+        {"name": "external", "hosts": 1, "installed": True},
+        {"name": "simulated", "hosts": 2, "installed": True},
+    ]
 
 
 def test_where_nothing_is_said_an_order_waits_for_a_word_and_says_how_to_give_it(

@@ -6,7 +6,6 @@ from typing import Literal
 from forewarn.api.bodies import (
     DAY,
     DEADLINE,
-    DRIVER,
     EXPECTED,
     HEARTBEAT,
     TOGETHER,
@@ -17,12 +16,12 @@ from forewarn.api.bodies import (
 )
 from forewarn.api.declared import Body, Query, declared, given, maybe
 from forewarn.api.queries import PageQuery, RolloutInPath
-from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, LINE, seconds, several, whole
+from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, LINE, NAME, seconds, several, whole
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, Service
 from forewarn.control.rollouts.rollouts import RolloutRequest, RolloutView
 from forewarn.core.model.rollout import RolloutTerms
-from forewarn.core.words import DriverName, HostName, Work
+from forewarn.core.words import HostName, Work
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.fields import Field, flag
@@ -49,7 +48,7 @@ class RolloutBody(OrderBody):
     gap_seconds: float = given(
         seconds(minimum=0, maximum=30 * DAY), "From the end of a wave to the next announcement.", default=0
     )
-    driver: DriverName | None = maybe(DRIVER, "Who does the work; left out: as each host declares it.")
+    driver: str | None = maybe(NAME, "Who does the work; left out: as each host declares it.")
     heartbeat_seconds: float | None = maybe(*HEARTBEAT)
     deadline: datetime | None = maybe(*DEADLINE)
     expected_seconds: float | None = maybe(*EXPECTED)

@@ -11,13 +11,13 @@ from forewarn.cli.session import DEFAULT_SERVER
 # A person has pressed a key and waits.
 SECONDS = 1.0
 MOST = 1000
-WITHOUT_PAGES = ("holds",)
+WITHOUT_PAGES = ("drivers", "holds")
 # How much of an id a person is shown, and all of it.
 SHORT_ID, WHOLE_ID = 8, 36
 
 
 def names(what: str) -> Callable[[typer.Context, str], list[str]]:
-    """Complete the names of machines, hosts or groups."""
+    """Complete the names of machines, hosts, groups or drivers."""
     return _completing(what, lambda found: [str(each["name"]) for each in found])
 
 

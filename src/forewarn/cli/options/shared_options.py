@@ -6,7 +6,6 @@ import typer
 
 from forewarn.cli.options.completion import ids, names
 from forewarn.core.moments import EXPECTED_SPAN, parse_span
-from forewarn.core.words import DriverName
 
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 Deadline = Annotated[
@@ -22,8 +21,13 @@ Takes = Annotated[
     ),
 ]
 Driver = Annotated[
-    DriverName | None,
-    typer.Option(help="Who does the work; else as each host declares it.", show_default=False),
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Who does the work, as `forewarn driver list` names them; else as each host declares it.",
+        show_default=False,
+        autocompletion=names("drivers"),
+    ),
 ]
 Together = Annotated[
     str | None,

@@ -64,6 +64,7 @@ class FleetCommands(FleetUseCase):
         self, spec: FleetSpec, *, digest: str | None = None, by: str, dry_run: bool = False
     ) -> tuple[str, ...]:
         """Make the fleet what is declared, and return what that changes; a dry run changes nothing."""
+        self._check_drivers(spec)
         if dry_run:
             with self._store.read() as snapshot:
                 draft = self._draft(snapshot.everything())
@@ -81,6 +82,11 @@ class FleetCommands(FleetUseCase):
         if leaving.webhooks:
             self._store.after_saving(self._webhooks_changed.send)
         return changes
+
+    def _check_drivers(self, spec: FleetSpec) -> None:
+        naming.check_driver(spec.defaults.driver, self._drivers_known, where="defaults.driver")
+        for host in spec.hosts:
+            naming.check_driver(host.driver, self._drivers_known, where=f"hosts.{host.name}: driver")
 
     def applied_fleet(self) -> str | None:
         """Return the digest of the fleet file last applied."""

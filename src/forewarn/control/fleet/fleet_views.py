@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from forewarn.control import naming
+from forewarn.control.ports.store import Snapshot
 from forewarn.control.use_case import FleetUseCase
 from forewarn.core.fleet import machines
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostDrivers, HostSpec
@@ -24,6 +25,15 @@ class Counts:
     holds: Mapping[str, int]  # by what they reach
     tallies: Mapping[str, int]  # what has happened
     overdue: timedelta  # for how long the event that should have started first has not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownDriver:
+    """A driver, by its name."""
+
+    name: str
+    hosts: int  # how many it works on
+    installed: bool  # else what it has to do waits
 
 
 class FleetViews(FleetUseCase):
@@ -69,7 +79,17 @@ class FleetViews(FleetUseCase):
     def hosts_by_driver(self) -> Mapping[str, int]:
         """Count hosts by who does the work on them."""
         with self._store.read() as snapshot:
-            return snapshot.hosts_by_driver()
+            return self._by_driver(snapshot)
+
+    def drivers(self) -> Sequence[KnownDriver]:
+        """List the drivers that can be named, and those that are but not installed."""
+        return [
+            KnownDriver(name=name, hosts=hosts, installed=name in self._drivers_known)
+            for name, hosts in sorted(self.hosts_by_driver().items())
+        ]
+
+    def _by_driver(self, snapshot: Snapshot) -> Mapping[str, int]:
+        return {**dict.fromkeys(sorted(self._drivers_known), 0), **snapshot.hosts_by_driver()}
 
     def counts(self) -> Counts:
         """Count what there is and what has happened, for the metrics."""
@@ -78,7 +98,7 @@ class FleetViews(FleetUseCase):
             late = timedelta() if first is None else self._clock.now() - first
             return Counts(
                 present=snapshot.counts(),
-                drivers=snapshot.hosts_by_driver(),
+                drivers=self._by_driver(snapshot),
                 holds=snapshot.holds_by_reach(),
                 tallies=snapshot.tallies(),
                 overdue=max(late, timedelta()),

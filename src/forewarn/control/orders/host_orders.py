@@ -21,6 +21,7 @@ class HostOrders(FleetUseCase):
         """Order something to be done to a host and all it carries."""
         host = HostName(name)
         check_deadline(request.terms.deadline, now=self._clock.now())
+        naming.check_driver(request.driver, self._drivers_known)
         with self._store.write() as tx:
             around = tx.around(hosts=[host], room=requests.may_move(action, work))
             if host not in around.hosts:

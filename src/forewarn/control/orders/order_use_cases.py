@@ -62,6 +62,7 @@ class OrderUseCases(ScopedUseCase):
         if self._scope.caller is not None:
             terms = request.terms
             check_terms(emergency=terms.emergency, driver=request.driver, heartbeat=terms.heartbeat)
+        naming.check_driver(request.driver, self._drivers_known)
         with self._store.write() as tx:
             machine = naming.known_machine(tx, name, scope=self._scope)
             scheduled = tx.scheduled_user_orders(machine.project)

@@ -180,6 +180,7 @@ class Rollouts(FleetUseCase):
         if request.hosts_at_once < 1:
             raise Invalid(f"hosts_at_once: expected at least 1, got {request.hosts_at_once}")
         check_deadline(request.terms.deadline, now=now)
+        naming.check_driver(request.terms.driver, self._drivers_known)
         hosts = _wanted_hosts(snapshot, request)
         survey = surveyed(snapshot, hosts, request.terms)
         for host in hosts:

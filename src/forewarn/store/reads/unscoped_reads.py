@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import get_args
 
 from sqlalchemy import case, func, select
 
@@ -16,7 +15,6 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.service_time import TimeKind
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import (
-    DriverName,
     EventId,
     EventStatus,
     GroupName,
@@ -125,7 +123,7 @@ class UnscopedReads(SliceReads, StateCounts):
         """Count hosts by who does the work on them."""
         own = select(_H.driver, func.count()).where(tables.OWN_DRIVER).group_by(_H.driver)
         declared: dict[str, int] = dict(map(tuple, self._all(own)))
-        counted: dict[str, int] = dict.fromkeys(get_args(DriverName), 0) | declared
+        counted: dict[str, int] = {self._meta.defaults.driver_of(None): 0} | declared
         hosts = self._all(select(func.count()).select_from(tables.hosts))[0][0]
         counted[self._meta.defaults.driver_of(None)] += hosts - sum(declared.values())
         return counted

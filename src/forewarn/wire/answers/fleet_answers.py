@@ -97,6 +97,17 @@ class HostWithMachinesAnswer(HostAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverAnswer(ApiAnswer):
+    """Who can do work."""
+
+    NOUN: ClassVar = "driver"
+
+    name: str
+    hosts: int  # how many it works on
+    installed: bool  # else what it has to do waits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAnswer(ApiAnswer):
     """When maintenance may disturb a project."""
 

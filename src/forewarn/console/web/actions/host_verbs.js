@@ -1,5 +1,6 @@
 /** What can be done to a host. */
 
+import { driverChoices } from "../elements/driver_choices.js";
 import { hostLink } from "../elements/links.js";
 import { listed } from "../page/formatting.js";
 import { copy } from "../service/connected.js";
@@ -71,10 +72,8 @@ const MAINTENANCE_FIELDS = [
     name: "driver",
     label: "Who does the work",
     kind: "choice",
-    choices: {
-      "": "As the host declares it",
-      external: "external: somebody else, who reports it",
-      simulated: "simulated: nothing is really done",
+    get choices() {
+      return driverChoices("As the host declares it");
     },
     isRare: true,
   },
@@ -132,7 +131,7 @@ const MAINTENANCE = {
         together: values.together || null,
         emergency: values.emergency || null,
         notice_seconds: values.emergency ? secondsOrNull(values.notice) : null,
-        driver: /** @type {any} */ (values.driver || null),
+        driver: values.driver || null,
         heartbeat_seconds: values.driver === "external" ? secondsOrNull(values.heartbeat) : null,
       },
     }),

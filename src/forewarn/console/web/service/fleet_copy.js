@@ -58,6 +58,8 @@ export class FleetCopy extends EventTarget {
   projects = new Map();
   /** Null: not to be seen by the caller. @type {Map<string, import("../types").Host> | null} */
   hosts = null;
+  /** The names of those that are installed; none for whom hosts are not to be seen. @type {string[]} */
+  drivers = [];
   /** Those that are listed to guests. @type {Map<string, ListedEvent>} */
   events = new Map();
   /** Those that are not over. @type {Map<string, Order>} */
@@ -145,6 +147,7 @@ export class FleetCopy extends EventTarget {
     this.orders.clear();
     this.records = [];
     this.hosts = this.rollouts = this.holds = this.summary = null;
+    this.drivers = [];
     this.#eventsByMachine = null;
   }
 
@@ -224,6 +227,7 @@ export class FleetCopy extends EventTarget {
       survey ? this.#readHosts() : null,
       survey ? this.#readRollouts() : null,
       survey ? this.#readHolds() : null,
+      survey ? this.#readDrivers() : null,
     ]);
     this.isLoaded = true;
     this.dispatchEvent(new Event("loaded"));
@@ -294,6 +298,12 @@ export class FleetCopy extends EventTarget {
     const hosts = await this.#api.all("/v1/hosts", "hosts");
     this.hosts = new Map(hosts.map((host) => [host.name, host]));
     this.#changed("hosts");
+  }
+
+  /** Which there are changes with a new start alone, and then everything is read anew. */
+  async #readDrivers() {
+    const { drivers } = await this.#api.get("/v1/drivers");
+    this.drivers = drivers.filter((driver) => driver.installed).map((driver) => driver.name);
   }
 
   async #readEvents() {

@@ -3,6 +3,8 @@
  * line. What the API learns to take gets its entry here, and the form, the address and the command have it.
  */
 
+import { driverChoices } from "../../elements/driver_choices.js";
+
 /**
  * @typedef {object} PlanField
  * @property {string} name  in the page's address
@@ -92,10 +94,8 @@ export const FIELDS = [
     kind: "choice",
     label: "Who does the work",
     otherwise: "",
-    choices: {
-      "": "As each host declares it",
-      simulated: "Simulated: nothing is really done",
-      external: "External: somebody outside, who reports",
+    get choices() {
+      return driverChoices("As each host declares it");
     },
     isFurther: true,
   },

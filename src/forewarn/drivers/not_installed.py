@@ -1,0 +1,32 @@
+"""The driver of hosts and orders whose own is not there: it knows nothing, and does nothing."""
+
+from datetime import timedelta
+
+from forewarn.control.driver import Begun, CancelAnswer, Checked, DriverLimits, DriverTask, Unknown
+
+# Only a start brings a driver, and that asks about every step anyway.
+LOOK_AGAIN = timedelta(hours=1)
+
+
+class NotInstalled:
+    """Says of every step that its driver is not installed."""
+
+    limits = DriverLimits(timeout=timedelta(minutes=1), at_once=1)
+
+    def __init__(self, name: str) -> None:
+        self._why = f"driver {name} is not installed"
+
+    def begin(self, task: DriverTask) -> Begun:
+        """Begin nothing."""
+        return self._answer(task)
+
+    def check(self, task: DriverTask) -> Checked:
+        """Know nothing."""
+        return self._answer(task)
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        """Call nothing off: what another process has begun may still go on."""
+        return self._answer(task)
+
+    def _answer(self, task: DriverTask) -> Unknown:
+        return Unknown(self._why, task.now + LOOK_AGAIN)
