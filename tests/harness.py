@@ -215,6 +215,7 @@ class Service:
             clock=self.clock,
             policy=self.policy,
             new_id=self.ids,
+            real_now=self.real_now,
             drivers=frozenset(drivers),
             preview=self.preview,
         )

@@ -179,6 +179,7 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             ),
             waiting=WAITING,
             due_at=LATER,
+            heard_at=LATER,
         ),
     ),
     "an order that is over": (ORDERS, order(3, ended_at=NOW, why="cancelled", due_at=LATER)),

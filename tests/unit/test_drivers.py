@@ -116,7 +116,7 @@ def test_work_outside_says_for_whose_word_it_waits_and_how_it_is_given() -> None
     assert "nobody has taken it up" in waiting.reason
     assert f"`forewarn gate order {order.id} -- COMMAND`" in waiting.reason
     assert f"`forewarn order complete {order.id}`" in waiting.reason
-    reports.heartbeat(fleet.draft, order.id, policy=fleet.policy)
+    reports.heartbeat(fleet.draft, order.id, heard_at=fleet.now, policy=fleet.policy)
     (waiting,) = fleet.draft.orders[order.id].waiting
     assert waiting.reason.startswith("done outside since ")
 
@@ -134,7 +134,7 @@ def test_only_what_was_taken_up_goes_silent() -> None:
     order = maintain(fleet)
     fleet.pass_(HOUR / 4)
     assert silence(fleet, order) is OrderState.STARTED
-    reports.heartbeat(fleet.draft, order.id, policy=fleet.policy)
+    reports.heartbeat(fleet.draft, order.id, heard_at=fleet.now, policy=fleet.policy)
     assert silence(fleet, order) is OrderState.FAILED
 
 

@@ -210,7 +210,10 @@ def test_a_heartbeat_is_due_again_after_the_silence_that_is_allowed(
 ) -> None:
     fleet = Fleet(machine("web-0"))
     order = external(fleet, **terms)
-    assert reports.heartbeat(fleet.draft, order.id, policy=fleet.policy).due_at == fleet.now + silence
+    assert (
+        reports.heartbeat(fleet.draft, order.id, heard_at=fleet.now, policy=fleet.policy).due_at
+        == fleet.now + silence
+    )
 
 
 def test_nobody_reports_on_what_another_driver_does() -> None:
@@ -228,4 +231,4 @@ def test_nobody_reports_on_what_is_not_under_way() -> None:
         reports.report_failed(fleet.draft, order.id, by="ops", why="", policy=fleet.policy)
     interventions.cancel(fleet.draft, order.id, by="ops")
     with pytest.raises(Conflict, match="is cancelled: none of its work is under way"):
-        reports.heartbeat(fleet.draft, order.id, policy=fleet.policy)
+        reports.heartbeat(fleet.draft, order.id, heard_at=fleet.now, policy=fleet.policy)

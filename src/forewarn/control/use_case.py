@@ -23,6 +23,7 @@ class Context:
     clock: ServiceClock
     policy: Policy
     new_id: Callable[[], str]
+    real_now: Callable[[], datetime]  # the world's own time, for what the service's clock does not govern
     drivers: frozenset[str] = frozenset()  # the names of those that are installed
     preview: bool = False  # whether guests are offered versions that are not generally available
 

@@ -3,7 +3,8 @@
 What nobody has taken up waits, without a limit. Whoever takes it up says so with a first heartbeat, and must
 then report within the limit that the work is done, has failed or goes on. Silence for longer is a failure,
 shown like any other, never forgotten. Silence is counted in real time: those who work outside do not go by
-a clock that is turned or runs fast. A server that is started anew begins to count anew.
+a clock that is turned or runs fast. When an order was last heard of is kept in the store; what of its silence
+counts after a start of the server is said in `core/orders/silence.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -67,9 +68,10 @@ class ExternalDriver:
         """Call off what nobody has taken up; others are not called back from their work."""
         return Cancelled() if task.taken_up_at is None else TooLate()
 
-    def heard(self, order: OrderId, limit: timedelta | None) -> None:
-        """Begin to count the silence about an order."""
-        self._reports[order] = _LastReport(self._monotonic(), (limit or self._silence).total_seconds())
+    def heard(self, order: OrderId, limit: timedelta | None, *, silent_for: timedelta = timedelta()) -> None:
+        """Count the silence about an order, which has lasted for so long already."""
+        since = self._monotonic() - silent_for.total_seconds()
+        self._reports[order] = _LastReport(since, (limit or self._silence).total_seconds())
 
     def overdue(self) -> Mapping[OrderId, str]:
         """Return the orders without a report in time, also while service time stands still."""

@@ -128,6 +128,7 @@ def context_of(store: SqlStore, clock: Clock, settings: Settings) -> Context:
         clock=clock,
         policy=settings.times,
         new_id=new_id,
+        real_now=SystemClock().now,
         preview=settings.guest.preview,
     )
 

@@ -202,6 +202,7 @@ orders = Table(
     Column("ended_at", TIME),
     Column("why", Text, nullable=False),
     Column("due_at", TIME),
+    Column("heard_at", TIME),  # in real time
     Index("orders_number", "number", "id"),
     Index("orders_state", "state", "number", "id"),
     Index("orders_project", "project", "number", "id"),

@@ -11,6 +11,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
+from forewarn.core.model.service_time import TimeKind
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import (
     EXTERNAL,
@@ -261,7 +262,45 @@ def test_a_clock_that_is_turned_makes_nobody_late(service: Service) -> None:
     assert service.views.order(order).order.state is OrderState.FAILED
 
 
-def test_a_server_that_is_started_anew_begins_to_count_anew(service: Service) -> None:
+def test_a_server_that_is_started_anew_at_once_goes_on_counting(service: Service) -> None:
+    order = outside(service, heartbeat=timedelta(minutes=10))
+    service.orders.heartbeat(order)
+    with service.store.read() as snapshot:
+        assert snapshot.around(orders=[order]).orders[order].heard_at == service.real_now()
+    service.real += 240
+    present(service)
+    service.restart()
+    service.real += 359
+    service.tick()
+    assert service.views.order(order).order.state is OrderState.STARTED
+    service.real += 1
+    service.tick()
+    assert service.views.order(order).order.state is OrderState.FAILED
+
+
+def test_an_outage_is_nobodys_silence(service: Service) -> None:
+    order = outside(service, heartbeat=timedelta(minutes=10))
+    service.orders.heartbeat(order)
+    service.real += 540
+    present(service)
+    service.real += 61
+    service.restart()
+    service.real += 599
+    service.tick()
+    assert service.views.order(order).order.state is OrderState.STARTED
+    service.real += 1
+    service.tick()
+    assert service.views.order(order).order.state is OrderState.FAILED
+
+
+def present(service: Service) -> None:
+    """Keep that the service runs now, in the world's own time."""
+    with service.store.write() as tx:
+        tx.set_time_kind(TimeKind.SYSTEM)
+        tx.set_present(service.real_now())
+
+
+def test_where_time_is_turned_a_server_that_is_started_anew_begins_to_count_anew(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=1))
     service.orders.heartbeat(order)
     service.real += 59

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from forewarn.control.ports.external import ExternalReports
+from forewarn.control.ports.store import Snapshot
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.model.order import Order
-from forewarn.core.orders import reports
+from forewarn.core.model.service_time import TimeKind
+from forewarn.core.orders import reports, silence
+from forewarn.core.orders.silence import Presence
 from forewarn.core.words import EXTERNAL, FOREWARN, OrderId
 
 
@@ -14,13 +17,16 @@ class ExternalTimeout(FleetUseCase):
     """Fails external orders that are not reported of in time."""
 
     def __init__(self, context: Context, *, external: ExternalReports) -> None:
-        """Wait anew for reports of all that others are at."""
+        """Go on waiting for reports of all that others are at."""
         super().__init__(context)
         self._external = external
+        now = context.real_now()
         with self._store.read() as snapshot:
-            for order in snapshot.driven_orders(driver=EXTERNAL):
-                if _is_awaited(order):
-                    external.heard(order.id, order.terms.heartbeat)
+            presence = _presence(snapshot)
+            for order in filter(_is_awaited, snapshot.driven_orders(driver=EXTERNAL)):
+                limit = order.terms.heartbeat or self._policy.external_silence
+                silent_for = silence.before_start(limit, order.heard_at, presence, now=now)
+                external.heard(order.id, limit, silent_for=silent_for)
 
     def overdue(self) -> Sequence[OrderId]:
         """List the orders without a report in time."""
@@ -36,6 +42,14 @@ class ExternalTimeout(FleetUseCase):
             if known is not None and _is_awaited(known):
                 reports.gone_silent(draft, order, by=FOREWARN, why=why, policy=self._policy)
         self._store.after_saving(lambda: self._external.forget(order))
+
+
+def _presence(snapshot: Snapshot) -> Presence | None:
+    """Return when a server could hear reports, if service time is the world's own; else nothing is known."""
+    present_at = snapshot.present_at()
+    if present_at is None or snapshot.time_kind() is not TimeKind.SYSTEM:
+        return None
+    return Presence(until=present_at, absences=tuple(snapshot.absences()))
 
 
 def _is_awaited(order: Order) -> bool:

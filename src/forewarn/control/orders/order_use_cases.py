@@ -53,6 +53,7 @@ class OrderUseCases(ScopedUseCase):
     def __init__(self, context: Context, scope: Scope, *, external: ExternalReports) -> None:
         super().__init__(context, scope)
         self._external = external
+        self._real_now = context.real_now
         self._preview = context.preview
 
     def order_machine(self, name: str, action: Action, request: OrderRequest) -> Placed:
@@ -108,7 +109,7 @@ class OrderUseCases(ScopedUseCase):
         """Take a report that the work goes on."""
 
         def heard(draft: Draft) -> Order:
-            after = reports.heartbeat(draft, order, policy=self._policy)
+            after = reports.heartbeat(draft, order, heard_at=self._real_now(), policy=self._policy)
             self._store.after_saving(lambda: self._external.heard(order, after.terms.heartbeat))
             return after
 

@@ -10,8 +10,8 @@ from forewarn.core.words import OrderId
 class ExternalReports(Protocol):
     """How long external orders have gone without a report, in real time."""
 
-    def heard(self, order: OrderId, limit: timedelta | None) -> None:
-        """Wait from now on for the next report of an order; None: for as long as is usual."""
+    def heard(self, order: OrderId, limit: timedelta | None, *, silent_for: timedelta = timedelta()) -> None:
+        """Wait for the next report of an order, silent for so long already; None: the usual limit."""
         ...
 
     def overdue(self) -> Mapping[OrderId, str]:

@@ -119,6 +119,7 @@ class Order:
     ended_at: datetime | None = None
     why: str = ""  # why it failed or was cancelled
     due_at: datetime | None = None  # when the engine must look at it next
+    heard_at: datetime | None = None  # real time: when those who do the work outside were last heard of
 
     @property
     def open(self) -> bool:

@@ -27,9 +27,9 @@ def report_failed(draft: Draft, order: OrderId, *, by: str, why: str, policy: Po
     return lifecycle.advance(draft, order, policy=policy)
 
 
-def heartbeat(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
-    """Note that an external driver is at work on an order: from then on, silence counts."""
-    mine = _under_way_outside(draft, order)
+def heartbeat(draft: Draft, order: OrderId, *, heard_at: datetime, policy: Policy) -> Order:
+    """Note that an external driver is at work on an order: from then on, silence counts, in real time."""
+    mine = draft.put_order(replace(_under_way_outside(draft, order), heard_at=heard_at))
     look_at = draft.now + (mine.terms.heartbeat or policy.external_silence)
     for step in mine.running:
         _put(draft, order, replace(step, look_at=look_at, taken_up_at=step.taken_up_at or draft.now, why=""))

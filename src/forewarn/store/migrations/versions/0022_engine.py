@@ -14,6 +14,7 @@ def upgrade() -> None:
     _let_hosts_say_where_they_are_reached()
     _keep_activity_apart()
     _judge_promises_at_the_end()
+    _keep_when_orders_were_heard_of()
 
 
 def _let_hosts_say_where_they_are_reached() -> None:
@@ -50,3 +51,8 @@ def _judge_promises_at_the_end() -> None:
     """Keep which events are judged: so far those were that had started, and they are not judged again."""
     op.add_column("events", sa.Column("judged", sa.Boolean, nullable=False, server_default=sa.false()))
     op.execute("UPDATE events SET judged = true WHERE started_at IS NOT NULL AND ended_at IS NULL")
+
+
+def _keep_when_orders_were_heard_of() -> None:
+    """Begin with nothing: what is not known begins to count with the next start."""
+    op.add_column("orders", sa.Column("heard_at", sa.BigInteger))

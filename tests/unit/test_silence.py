@@ -1,0 +1,53 @@
+"""What of the silence of those who work outside counts after a start of the service."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from forewarn.core.model.absence import Absence
+from forewarn.core.orders.silence import Presence, before_start
+
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
+LIMIT = 10 * MINUTE
+
+
+def counted(*, heard: timedelta | None, away: timedelta, absence: timedelta | None = None) -> timedelta:
+    """Return what counts where a server ran until noon; spans are before noon, but how long it was away."""
+    gone = () if absence is None else (Absence(since=NOON - 60 * MINUTE, until=NOON - absence),)
+    presence = Presence(until=NOON, absences=gone)
+    return before_start(LIMIT, None if heard is None else NOON - heard, presence, now=NOON + away)
+
+
+@pytest.mark.parametrize(
+    ("heard", "counts"),
+    [
+        (timedelta(), timedelta()),
+        (4 * MINUTE, 4 * MINUTE),
+        (9 * MINUTE, 9 * MINUTE),
+        (9 * MINUTE + SECOND, 9 * MINUTE),  # a minute is always left
+        (-2 * SECOND, timedelta()),  # that the server ran is saved now and then only
+    ],
+)
+def test_after_a_brief_restart_the_count_goes_on(heard: timedelta, counts: timedelta) -> None:
+    assert counted(heard=heard, away=30 * SECOND) == counts
+
+
+@pytest.mark.parametrize("away", [61 * SECOND, timedelta(days=1), -SECOND])
+def test_after_an_outage_or_with_a_clock_that_was_set_back_it_begins_anew(away: timedelta) -> None:
+    assert counted(heard=9 * MINUTE, away=away) == timedelta()
+
+
+def test_it_began_anew_with_the_end_of_the_last_absence() -> None:
+    assert counted(heard=9 * MINUTE, away=SECOND, absence=2 * MINUTE) == 2 * MINUTE
+    assert counted(heard=2 * MINUTE, away=SECOND, absence=9 * MINUTE) == 2 * MINUTE
+
+
+def test_what_is_not_known_does_not_count() -> None:
+    assert counted(heard=None, away=SECOND) == timedelta()
+    assert before_start(LIMIT, NOON, None, now=NOON + SECOND) == timedelta()
+
+
+def test_a_limit_of_less_than_a_minute_begins_anew() -> None:
+    presence = Presence(until=NOON)
+    assert before_start(30 * SECOND, NOON - 20 * SECOND, presence, now=NOON + SECOND) == timedelta()
