@@ -13,6 +13,7 @@ from prometheus_client.exposition import generate_latest
 
 from forewarn.api.limits import Limit
 from forewarn.control.durations import BOUNDS, Distribution
+from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.fleet.fleet_views import Counts
 from forewarn.control.push.webhooks import WebhookView
 
@@ -45,6 +46,7 @@ class Meter:
         self._writable = writable
         self._clock_offset = clock_offset
         self._durations = durations
+        self._driver_calls = DriverCallCounts()
         self._counted: Counted | None = None
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
@@ -52,9 +54,10 @@ class Meter:
         GCCollector(registry=self._registry)
         self._registry.register(self)
 
-    def text(self, counted: Counted | None) -> bytes:
+    def text(self, counted: Counted | None, driver_calls: DriverCallCounts) -> bytes:
         """Write all metrics; no counts means that the store could not be read."""
         self._counted = counted
+        self._driver_calls = driver_calls
         return generate_latest(self._registry)
 
     def describe(self) -> Iterator[Metric]:
@@ -91,6 +94,7 @@ class Meter:
         for limit, value in self._refused_requests.items():
             requests.add_metric([limit], value)
         yield requests
+        yield from _of_driver_calls(self._driver_calls)
         for what, (said, named) in _DURATIONS.items():
             yield _histogram(f"forewarn_{what}_duration_seconds", said, named, self._durations[what])
 
@@ -101,6 +105,7 @@ _DURATIONS = {
         ("operation", "status"),
     ),
     "store": ("How long transactions of the store took, from opening to commit.", ("kind",)),
+    "driver_call": ("How long calls of drivers took that are made in lanes.", ("driver", "verb")),
 }
 
 
@@ -123,6 +128,18 @@ def _of_counts(counts: Counts) -> Iterator[Metric]:
     for kind, count in counts.tallies.items():
         said = f"Machines told of by records of the kind {kind}."
         yield CounterMetricFamily(f"forewarn_{kind.replace('-', '_')}", said, value=count)
+
+
+def _of_driver_calls(calls: DriverCallCounts) -> Iterator[Metric]:
+    said = "Calls of drivers that were made in lanes, by what was answered."
+    answered = CounterMetricFamily("forewarn_driver_calls", said, labels=["driver", "verb", "answer"])
+    for labels, count in sorted(calls.answered.items()):
+        answered.add_metric(labels, count)
+    yield answered
+    said = "How many calls of drivers are being made."
+    yield _gauge("forewarn_driver_calls_running", said, "driver", calls.running)
+    said = "How many calls of drivers were given up, and have not returned."
+    yield _gauge("forewarn_driver_calls_hung", said, "driver", calls.hung)
 
 
 def _gauge(name: str, said: str, label: str, values: Mapping[str, int]) -> Metric:

@@ -13,6 +13,7 @@ from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
 from forewarn.control.durations import Distribution
+from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.ports.scope import Scope
 from forewarn.core import access
 from forewarn.core.browser_sessions import Identified
@@ -125,6 +126,7 @@ class ApiParts:
     guest_counters: Callable[[], Mapping[str, float]] = dict  # for the metrics, by name
     refused: Callable[[], Mapping[tuple[str, str], int]] = dict  # connections, by port and limit
     store_durations: Callable[[], Mapping[tuple[str, ...], Distribution]] = dict  # of transactions, by kind
+    driver_calls: Callable[[], DriverCallCounts] = DriverCallCounts
 
 
 class Services(CallerUseCases):
@@ -139,6 +141,7 @@ class Services(CallerUseCases):
         self.guest_counters = parts.guest_counters
         self.refused = parts.refused
         self.store_durations = parts.store_durations
+        self.driver_calls = parts.driver_calls
         self.clock: ClockReading = parts.timekeeper
 
     async def run(self, job: Callable[[], T], /) -> T:

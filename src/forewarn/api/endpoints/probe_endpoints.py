@@ -49,6 +49,7 @@ async def show_metrics(request: Request, service: Service) -> Response:
         # The rest must be seen all the same, and that this is missing.
         counted = None
     refusals: Refusals = request.app.state.refusals
+    driver_calls = service.driver_calls()
     meter = Meter(
         service.guest_counters,
         refused=service.refused,
@@ -58,6 +59,7 @@ async def show_metrics(request: Request, service: Service) -> Response:
         durations={
             "request": request.app.state.durations.seen(),
             "store": service.store_durations(),
+            "driver_call": driver_calls.durations,
         },
     )
-    return Response(meter.text(counted), media_type=CONTENT_TYPE)
+    return Response(meter.text(counted, driver_calls), media_type=CONTENT_TYPE)

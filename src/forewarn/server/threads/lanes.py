@@ -12,14 +12,15 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
 from forewarn.control.driver import Driver, DriverLimits, DriverTask, Unknown
-from forewarn.control.durations import Distribution, Durations
+from forewarn.control.durations import Durations
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, perform
+from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.core.words import MachineId
 from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues, PlacedCall
 
@@ -49,16 +50,6 @@ class TakeAnswers(Protocol):
     def __call__(self, answers: Sequence[DriverAnswer], /) -> None:
         """Save what follows from answers."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneCounts:
-    """What the metrics tell of driver calls."""
-
-    answered: Mapping[tuple[str, ...], int]  # by driver, verb and answer
-    durations: Mapping[tuple[str, ...], Distribution]  # by driver and verb
-    running: Mapping[str, int]  # by driver
-    hung: Mapping[str, int]  # by driver
 
 
 class Lanes:
@@ -118,10 +109,10 @@ class Lanes:
             self._news.notify_all()
             self._news.wait_for(lambda: not self._queues.running.total(), LAST_CALLS)
 
-    def counts(self) -> LaneCounts:
+    def counts(self) -> DriverCallCounts:
         """Count what was called, and what is being called."""
         with self._news:
-            return LaneCounts(
+            return DriverCallCounts(
                 answered=dict(self._answered),
                 durations=self._durations.seen(),
                 running=dict(self._queues.running),
