@@ -1,0 +1,114 @@
+"""The driver of docs/how-to/write-a-driver.md: installed as its package would be, and kept to its word."""
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forewarn.config import Settings
+from forewarn.control.driver import Cancelled, Done, Driver, DriverTask, Failed, NotBegun, Running, TooLate
+from forewarn.core.errors import Invalid
+from forewarn.core.model.host import Host
+from forewarn.core.words import HostName
+from forewarn.drivers.registry import Drivers
+from tests.driver_calls import task
+
+PAGE = Path("docs/how-to/write-a-driver.md")
+
+
+def installed(site: Path, name: str = "forewarn-spool", version: str = "1.0") -> None:
+    """Put a package where Python finds it, as an installer would."""
+    page = PAGE.read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (declared,) = re.findall(r"^spool = \"(.*)\"$", page, re.MULTILINE)
+    (site / "forewarn_spool.py").write_text(code, encoding="utf-8")
+    about = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (about / "entry_points.txt").write_text(f"[forewarn.drivers]\nspool = {declared}\n")
+
+
+def drivers() -> Drivers:
+    return Drivers(Settings(), monotonic=lambda: 0.0)
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Path:
+    (tmp_path / "spool").mkdir()
+    return tmp_path / "spool"
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
+    installed(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    known = drivers()
+    assert "spool" in known.names
+    return known.by_name["spool"]
+
+
+@pytest.fixture
+def step(spool: Path) -> DriverTask:
+    host = Host(name=HostName("host-1"), driver="spool", uri=spool.as_uri())
+    return replace(task("web-0", driver="spool"), source=host)
+
+
+def test_a_package_brings_a_driver_that_leaves_a_step_and_finds_out_how_it_went(
+    driver: Driver, spool: Path, step: DriverTask
+) -> None:
+    assert driver.check(step) == NotBegun()
+    begun = driver.begin(step)
+    assert isinstance(begun, Running)
+    step = replace(step, mark=begun.mark)
+    (job,) = spool.iterdir()
+    assert job.read_text() == "reboot web-0\n"
+    assert isinstance(driver.check(step), Running)
+    job.rename(job.with_suffix(".running"))
+    assert driver.cancel(step) == TooLate()
+    job.with_suffix(".done").write_text("host-2\n")
+    assert driver.check(step) == Done(host=HostName("host-2"))
+
+
+def test_its_older_attempts_are_refused(driver: Driver, step: DriverTask) -> None:
+    driver.begin(replace(step, attempt=2))
+    assert isinstance(driver.begin(step), Failed)
+
+
+def test_what_it_has_called_off_does_not_begin_any_more(driver: Driver, step: DriverTask) -> None:
+    assert driver.cancel(step) == Cancelled()
+    assert isinstance(driver.begin(step), Failed)
+    assert driver.check(step) == Failed("it was called off")
+
+
+def test_a_step_that_was_left_is_taken_back(driver: Driver, spool: Path, step: DriverTask) -> None:
+    driver.begin(step)
+    assert driver.cancel(step) == driver.cancel(step) == Cancelled()
+    assert [each.suffix for each in spool.iterdir()] == [".cancelled"]
+
+
+def test_a_name_that_two_packages_bring_is_refused_with_both(
+    driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    installed(other, "another-spool", "2.0")
+    monkeypatch.syspath_prepend(other)
+    with pytest.raises(Invalid) as refused:
+        drivers()
+    both = "another-spool 2.0 and forewarn-spool 1.0: uninstall one of them"
+    assert str(refused.value) == f'driver "spool" is brought by two packages, {both}'
+
+
+def test_a_package_that_cannot_be_loaded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(tmp_path)
+    (tmp_path / "forewarn_spool.py").write_text("import hypervisor_of_somebody\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "forewarn_spool", raising=False)
+    with pytest.raises(Invalid) as refused:
+        drivers()
+    assert str(refused.value) == (
+        'driver "spool" of package forewarn-spool 1.0 (forewarn_spool:make) cannot be made: '
+        "ModuleNotFoundError: No module named 'hypervisor_of_somebody'; repair the package, or uninstall it"
+    )
