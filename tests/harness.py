@@ -1,7 +1,7 @@
 """The service without its faces: use cases, engine and store on a clock that the test turns."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -17,12 +17,13 @@ from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.orders.order_use_cases import Placed
+from forewarn.control.ports.guests import LastPolls, SentSoFar
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
-from forewarn.control.rollouts.rollouts import RolloutRequest
+from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.control.signal import Signal
 from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
@@ -107,8 +108,12 @@ class Polls:
         taken, self.sent = self.sent, {}
         return taken
 
-    def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
-        return {machine: self.machines[machine] for machine in machines if machine in self.machines}
+    def sent_so_far(self) -> SentSoFar:
+        return lambda event: self.sent.get(event, {})
+
+    def fresh(self) -> LastPolls:
+        polls = self.machines
+        return lambda machines: {machine: polls[machine] for machine in machines if machine in polls}
 
 
 class WatchedDriver:

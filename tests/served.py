@@ -18,6 +18,7 @@ from forewarn.control.ports.scope import EVERYTHING
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import Priority
+from forewarn.store.read_only import ReadOnlyStore
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import read_body, read_page, write_body
 from tests.harness import Service, fleet, group, machine
@@ -70,6 +71,11 @@ class Worker:
             self._service.recent.catch_up()
         return answer
 
+    async def read(self, job: Callable[[], T], /) -> T:
+        if self._fault is not None:
+            raise self._fault
+        return job()
+
 
 def app_of(
     service: Service,
@@ -91,12 +97,23 @@ def app_of(
 
         return run
 
+    def read_for(caller: str) -> Callable[..., Any]:
+        def read(job: Callable[[], T]) -> Any:
+            if turns is not None:
+                turns.append(caller)
+            return worker.read(job)
+
+        return read
+
     services = Services(
         ApiParts(
             shared=service.shared,
             fleet=service.fleet,
             run=worker,
             run_for=run_for,
+            reads=service.shared.to_read(ReadOnlyStore(service.store)),
+            read=worker.read,
+            read_for=read_for,
             pushing=Nobody(),
             timekeeper=service.time,
             probes=health or Health(),

@@ -49,7 +49,7 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> Starl
     """Make the operator API: an ASGI app that any server can serve."""
     settings = settings or ApiSettings()
     authenticator = Authenticator(
-        services.fleet.tokens, services.sessions, run=services.run, now=services.timekeeper.now
+        services.fleet.tokens, services.sessions, run=services.run_read, now=services.timekeeper.now
     )
     refusals = Refusals()
     app = Starlette(

@@ -13,6 +13,8 @@ AUDIT = logging.getLogger("forewarn.audit")
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 # It says that work goes on, over and over, and changes nothing.
 HEARTBEAT = "/heartbeat"
+# What a call is marked with that only shows what would be.
+CHANGES_NOTHING = "changes_nothing"
 # By the class of the status.
 RESULTS = {4: "refused", 5: "failed"}
 # As much as says what was asked for.
@@ -23,6 +25,11 @@ def audit(*, who: str, where: str, what: str, result: str, **more: object) -> No
     """Log a change that was asked for, and what came of it: done, refused or failed."""
     fields = {"who": who, "from": where, "what": what, "result": result, **more}
     AUDIT.info("audit", extra={"fields": fields})
+
+
+def changes_nothing(scope: Scope) -> None:
+    """Leave a call out, whatever its method: a dry run."""
+    scope["state"][CHANGES_NOTHING] = True
 
 
 class AuditedChanges:
@@ -50,7 +57,8 @@ class AuditedChanges:
             status = error.status_code
             raise
         finally:
-            _audit(scope, status)
+            if CHANGES_NOTHING not in scope["state"]:
+                _audit(scope, status)
 
 
 def _audit(scope: Scope, status: int) -> None:

@@ -9,7 +9,7 @@ from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.browser_sessions import BrowserSessions, LoadedSessions
 from forewarn.control.signal import Signal
-from forewarn.control.tokens import Tokens
+from forewarn.control.tokens import TokenViews
 from forewarn.core.access import Keyring
 from forewarn.core.browser_sessions import Credentials, Identified, identify
 from forewarn.core.errors import Unavailable
@@ -31,7 +31,7 @@ class Authenticator:
 
     def __init__(
         self,
-        tokens: Tokens,
+        tokens: TokenViews,
         sessions: BrowserSessions,
         *,
         run: RunUseCase,
@@ -70,7 +70,7 @@ class Authenticator:
         )
 
     def forget(self, *, cut_off: bool = False) -> None:
-        """Look at the store before the next call: the worker is changing tokens or sessions.
+        """Look at the store before the next call: tokens or sessions have changed, and that is saved.
 
         With `cut_off` callers may have lost what they are known by: those who follow the stream ask at once.
         """
@@ -93,7 +93,10 @@ class Authenticator:
     async def _refresh(self, changes: int) -> None:
         # While the store is away, what was known must do: operators want to see how the store is.
         with suppress(Unavailable):
-            self._keyring, self._loaded = await self._run(
+            keyring, loaded = await self._run(
                 lambda: (self._tokens.keyring(self._keyring), self._sessions.loaded(self._loaded))
             )
+            if changes < self._changes_seen:
+                return  # another look began later, and was sooner back
+            self._keyring, self._loaded = keyring, loaded
         self._looked_at, self._changes_seen = self._monotonic(), changes

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from forewarn.api.audit import changes_nothing
 from forewarn.api.errors import status_of
 from forewarn.api.idempotency import REPEATED_HEADER, keyed_call
 from forewarn.api.inputs import Input, inputs
@@ -24,7 +25,8 @@ from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body
 
 Answer: TypeAlias = ApiAnswer | Page[ApiAnswer]
-# A coroutine, which asks the worker for what it needs; or, of a POST, a function that the worker runs.
+# A function, which the worker runs if the call is a POST, and one of the threads that read if it is a GET. Or
+# a coroutine, which has either of them run what it needs.
 Handler: TypeAlias = Callable[..., Any]
 H = TypeVar("H", bound=Handler)
 A = TypeVar("A", bound=Answer)
@@ -55,6 +57,8 @@ class Promise:
     # What is answered where nothing can be saved: it takes the call, if it has a key, and the handler's
     # arguments; None if there is nothing else to say than that. It may still happen as it was asked for.
     otherwise: Callable[..., "WithStatus[Any] | None"] | None = None
+    # What answers instead where a body or query asks for a dry run: a function that only reads.
+    dry_run: Handler | None = None
     # How an answer is sent that is more than its body; and what is sent, if not what the handler returns.
     sends: Callable[[Request, Answered], Response] | None = None
     sent: Any = None
@@ -109,12 +113,16 @@ class ApiRoute(Route):
         if caller is not None:
             check(caller, self.right)
         arguments = {name: await each.read(name, request) for name, each in self.inputs.items()}
+        if self.promise.dry_run is not None and _asks_for_dry_run(arguments):
+            return await self._try_out(request, self.promise.dry_run, arguments)
         if self.method == "POST":
             answered = await self._carry_out(request, arguments)
             response = self._sent(request, answered)
             if answered.again:
                 response.headers[REPEATED_HEADER] = "true"
             return response
+        if not inspect.iscoroutinefunction(self.handler):
+            return await self._read(request, lambda: self.handler(**arguments))
         answer = await self.handler(**arguments)
         if isinstance(answer, Response):
             return answer
@@ -123,6 +131,25 @@ class ApiRoute(Route):
             if self.promise.sends is None
             else self._sent(request, self._answered(answer))
         )
+
+    async def _try_out(self, request: Request, dry_run: Handler, given: Mapping[str, Any]) -> Response:
+        """Show what would be; `given` is what has been read of the request already."""
+        changes_nothing(request.scope)
+        arguments = {
+            name: given[name] if name in given else await each.read(name, request)
+            for name, each in inputs(dry_run).items()
+        }
+        return await self._read(request, lambda: dry_run(**arguments))
+
+    async def _read(self, request: Request, show: Callable[[], Any]) -> Response:
+        """Answer on one of the threads that read, in the caller's turn: to write much down takes time too."""
+        services: Services = request.app.state.services
+
+        def respond() -> Response:
+            answer = show()
+            return answer if isinstance(answer, Response) else self._response(answer)
+
+        return await services.scoped(request.state.caller).read(lambda _: respond())
 
     def _sent(self, request: Request, answered: Answered) -> Response:
         if self.promise.sends is not None:
@@ -172,6 +199,10 @@ class ApiRoute(Route):
         if isinstance(answer, WithStatus):
             return JSONResponse(write_body(answer.body), status_code=answer.status)
         return JSONResponse(write_body(answer), status_code=self.promise.status)
+
+
+def _asks_for_dry_run(arguments: Mapping[str, Any]) -> bool:
+    return any(getattr(each, "dry_run", False) for each in arguments.values())
 
 
 class ApiRouter:

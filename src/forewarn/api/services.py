@@ -11,23 +11,37 @@ from forewarn.api.inputs import FromRequest
 from forewarn.api.limits import BodyLimits, CallerLimits
 from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.browser_sessions import BrowserSessions
-from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
+from forewarn.control.callers import (
+    CallerReads,
+    CallerUseCases,
+    FleetUseCases,
+    Shared,
+    SharedReads,
+    check_whole,
+)
 from forewarn.control.durations import Distribution
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.ports.scope import Scope
 from forewarn.core import access
 from forewarn.core.browser_sessions import Identified
-from forewarn.core.errors import Refused
 from forewarn.core.model.webhook import Webhook, WebhookId
 
 T = TypeVar("T")
 
 
 class RunUseCase(Protocol):
-    """Runs a use case on the one thread that runs all of them."""
+    """Runs a use case on the one thread that may change something, or a read on one of those that may not."""
 
     async def __call__(self, job: Callable[[], T], /) -> T:
         """Return the job's answer once its effect can be seen; its errors come through."""
+        ...
+
+
+class Read(Protocol):
+    """Reads for a caller, on one of the threads that only read."""
+
+    async def __call__(self, job: Callable[[CallerReads], T], /) -> T:
+        """Return the job's answer; its errors come through."""
         ...
 
 
@@ -120,6 +134,9 @@ class ApiParts:
     fleet: FleetUseCases
     run: RunUseCase  # before what callers wait for
     run_for: Callable[[str], RunUseCase]  # in a caller's turn, by its name
+    reads: SharedReads
+    read: RunUseCase  # the same for what only reads
+    read_for: Callable[[str], RunUseCase]
     pushing: Pushing
     timekeeper: TurnedTime
     probes: Probes
@@ -132,10 +149,12 @@ class ApiParts:
 class Services(CallerUseCases):
     """All that endpoints use, for one caller: what is not made for its scope it cannot reach."""
 
-    def __init__(self, parts: ApiParts, scope: Scope, *, run: RunUseCase | None = None) -> None:
+    def __init__(self, parts: ApiParts, scope: Scope, *, caller: str | None = None) -> None:
+        """Take the scope and, unless it is the server itself, the name of who calls."""
         super().__init__(parts.shared, scope)
         self._parts = parts
-        self._run = run or parts.run
+        self._run = parts.run if caller is None else parts.run_for(caller)
+        self._read = parts.read if caller is None else parts.read_for(caller)
         self.pushing = parts.pushing
         self.probes = parts.probes
         self.guest_counters = parts.guest_counters
@@ -145,8 +164,28 @@ class Services(CallerUseCases):
         self.clock: ClockReading = parts.timekeeper
 
     async def run(self, job: Callable[[], T], /) -> T:
-        """Return the job's answer once its effect can be seen; its errors come in the caller's words."""
-        return await self._run(job if self.scope.caller is None else lambda: self.in_its_words(job))
+        """Return the answer of what may change something, once its effect can be seen.
+
+        It waits for all that others change. Its errors come in the caller's words.
+        """
+        return await self._run(lambda: self.in_its_words(job))
+
+    async def read(self, job: Callable[[CallerReads], T], /) -> T:
+        """Return the answer of what only reads, beside whatever is being changed.
+
+        It sees all that was answered before. Its errors come in the caller's words.
+        """
+        reads = self.reads
+        return await self._read(lambda: reads.in_its_words(lambda: job(reads)))
+
+    @property
+    def reads(self) -> CallerReads:
+        """What the caller may read, for `read` alone: it takes its time."""
+        return CallerReads(self._parts.reads, self.scope)
+
+    async def run_read(self, job: Callable[[], T], /) -> T:
+        """Return the answer of something that only reads, and that the server itself needs."""
+        return await self._parts.read(job)
 
     def after_saving(self, act: Callable[[], None]) -> None:
         """Do something once what the worker is saving is saved; of a job alone."""
@@ -154,18 +193,18 @@ class Services(CallerUseCases):
 
     def scoped(self, caller: access.Caller) -> "Services":
         """Return the services of a caller."""
-        return Services(self._parts, Scope(caller=caller.project), run=self._parts.run_for(caller.name))
+        return Services(self._parts, Scope(caller=caller.project), caller=caller.name)
 
     @property
     def fleet(self) -> FleetUseCases:
         """What belongs to no project; Refused to a project's people."""
-        self._check_whole()
+        check_whole(self.scope)
         return self._parts.fleet
 
     @property
     def answering(self) -> AnsweringOnce:
         """What carries out calls once; Refused to a project's people, whom the endpoints call it for."""
-        self._check_whole()
+        check_whole(self.scope)
         return self._parts.shared.answering
 
     @property
@@ -176,12 +215,8 @@ class Services(CallerUseCases):
     @property
     def timekeeper(self) -> TurnedTime:
         """What turns the clock; Refused to a project's people."""
-        self._check_whole()
+        check_whole(self.scope)
         return self._parts.timekeeper
-
-    def _check_whole(self) -> None:
-        if self.scope.caller is not None:
-            raise Refused(f"the people of project {self.scope.caller} see it alone, not the whole fleet")
 
 
 def _all_services(request: Request) -> Services:
@@ -200,6 +235,8 @@ def _services(request: Request) -> Services:
     return _all_services(request).scoped(_known(request))
 
 
+# What the caller may read. An endpoint that takes it is run by one of the threads that read.
+CallerReading = Annotated[CallerReads, FromRequest(lambda request: _services(request).reads)]
 # What the caller may reach; for an endpoint that needs no token, what there is.
 Service = Annotated[Services, FromRequest(_services)]
 OpenService = Annotated[Services, FromRequest(_all_services)]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import Context, FleetReading, FleetUseCase
 from forewarn.core import browser_sessions as rules
 from forewarn.core.browser_sessions import BrowserSession, Identified, OpenSessions
 
@@ -26,7 +26,20 @@ class LoadedSessions:
     changes: int  # how often they had changed by then
 
 
-class BrowserSessions(FleetUseCase):
+class SessionViews(FleetReading):
+    """What can be asked about sessions of browsers."""
+
+    def loaded(self, known: LoadedSessions | None = None) -> LoadedSessions:
+        """Return all sessions; they are loaded if those known are old."""
+        with self._store.read() as snapshot:
+            changes = snapshot.session_changes()
+            if known is not None and known.changes == changes:
+                return known
+            sessions = OpenSessions(sessions=tuple(snapshot.browser_sessions()))
+            return LoadedSessions(sessions=sessions, changes=changes)
+
+
+class BrowserSessions(FleetUseCase, SessionViews):
     """The use cases about sessions of browsers: each caller's own alone.
 
     They leave no records: they change nothing in the fleet. The audit tells of them.
@@ -70,12 +83,3 @@ class BrowserSessions(FleetUseCase):
         with self._store.write() as tx:
             tx.remove_sessions([session.digest])
         return session
-
-    def loaded(self, known: LoadedSessions | None = None) -> LoadedSessions:
-        """Return all sessions; they are loaded if those known are old."""
-        with self._store.read() as snapshot:
-            changes = snapshot.session_changes()
-            if known is not None and known.changes == changes:
-                return known
-            sessions = OpenSessions(sessions=tuple(snapshot.browser_sessions()))
-            return LoadedSessions(sessions=sessions, changes=changes)

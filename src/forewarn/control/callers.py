@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from forewarn.control import naming
 from forewarn.control.answering_once import AnsweringOnce
-from forewarn.control.browser_sessions import BrowserSessions
+from forewarn.control.browser_sessions import BrowserSessions, SessionViews
 from forewarn.control.disclosing import disclosed_refusal
-from forewarn.control.fleet.declaring import FleetCommands
+from forewarn.control.fleet.declaring import FleetCommands, FleetDryRuns
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
@@ -17,20 +17,34 @@ from forewarn.control.orders.host_orders import HostOrders
 from forewarn.control.orders.order_use_cases import OrderUseCases
 from forewarn.control.ports.external import ExternalReports
 from forewarn.control.ports.scope import Scope
-from forewarn.control.push.webhooks import Webhooks, WebhookTerms
+from forewarn.control.ports.store import ReadStore
+from forewarn.control.push.webhooks import Webhooks, WebhookTerms, WebhookViews
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
-from forewarn.control.rehearsals.rehearsals import Rehearsals
+from forewarn.control.rehearsals.rehearsals import GoingOn, Rehearsals, RehearsalViews
+from forewarn.control.rollouts.rollout_views import RolloutViews
 from forewarn.control.rollouts.rollouts import Rollouts
-from forewarn.control.tokens import Tokens
-from forewarn.control.unsaved_holds import UnsavedHolds
+from forewarn.control.tokens import Tokens, TokenViews
+from forewarn.control.unsaved_holds import HoldsInMemory, UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import Context
+from forewarn.control.use_case import Context, ReadingContext
 from forewarn.control.views import Views
 from forewarn.core.errors import Conflict, Refused
 from forewarn.core.words import ProjectName
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedReads:
+    """What the reads of all callers share; any thread may use it."""
+
+    context: ReadingContext
+    polls: UnsavedPolls
+    unsaved: UnsavedNotices
+    recent: RecentRecords
+    rehearsals: GoingOn
+    unsaved_holds: HoldsInMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +62,46 @@ class Shared:
     sessions: BrowserSessions
     unsaved_holds: UnsavedHolds
 
+    def to_read(self, store: ReadStore) -> SharedReads:
+        """Return what of it is needed to read alone, from a store that can only be read."""
+        return SharedReads(
+            context=self.context.to_read(store),
+            polls=self.polls,
+            unsaved=self.unsaved,
+            recent=self.recent,
+            rehearsals=self.rehearsals,
+            unsaved_holds=self.unsaved_holds,
+        )
+
+
+class CallerReads:
+    """What a caller may ask for that changes nothing; any thread may ask for it."""
+
+    def __init__(self, shared: SharedReads, scope: Scope) -> None:
+        context = shared.context
+        self._shared = shared
+        self.scope = scope
+        self.views = Views(context, scope, polls=shared.polls, unsaved=shared.unsaved)
+        self.records = FollowedRecords(context, scope, recent=shared.recent)
+        self.webhooks = WebhookViews(context, scope)
+        self.rehearsals = RehearsalViews(context, scope, going_on=shared.rehearsals)
+
+    @property
+    def fleet(self) -> "FleetReads":
+        """What belongs to no project; Refused to a project's people."""
+        check_whole(self.scope)
+        return FleetReads.made(self._shared)
+
+    def in_its_words(self, job: Callable[[], T]) -> T:
+        """Do something for the caller; it is refused in words that the caller may read."""
+        return _in_its_words(job, self._shared.context.store, self.scope)
+
+    def narrowed(self, project: ProjectName | None) -> "CallerReads":
+        """Return the same for one project alone; NotFound if the scope does not have it."""
+        if project is None:
+            return self
+        return CallerReads(self._shared, _narrowed(self._shared.context.store, self.scope, project))
+
 
 class CallerUseCases:
     """What a caller may ask for."""
@@ -64,20 +118,61 @@ class CallerUseCases:
 
     def in_its_words(self, job: Callable[[], T]) -> T:
         """Do something for the caller; it is refused in words that the caller may read."""
-        try:
-            return job()
-        except (Conflict, Refused) as error:
-            with self._shared.context.store.scoped(self.scope).read() as snapshot:
-                said = disclosed_refusal(snapshot, error, scope=self.scope)
-        raise said
+        return _in_its_words(job, self._shared.context.store, self.scope)
 
     def narrowed(self, project: ProjectName | None) -> "CallerUseCases":
         """Return the same for one project alone; NotFound if the scope does not have it."""
         if project is None:
             return self
-        with self._shared.context.store.scoped(self.scope).read() as snapshot:
-            naming.check_project(snapshot, project, scope=self.scope)
-        return CallerUseCases(self._shared, self.scope.narrowed(project))
+        return CallerUseCases(self._shared, _narrowed(self._shared.context.store, self.scope, project))
+
+
+def _in_its_words(job: Callable[[], T], store: ReadStore, scope: Scope) -> T:
+    if scope.caller is None:
+        return job()
+    try:
+        return job()
+    except (Conflict, Refused) as error:
+        with store.scoped(scope).read() as snapshot:
+            said = disclosed_refusal(snapshot, error, scope=scope)
+    raise said
+
+
+def _narrowed(store: ReadStore, scope: Scope, project: ProjectName) -> Scope:
+    with store.scoped(scope).read() as snapshot:
+        naming.check_project(snapshot, project, scope=scope)
+    return scope.narrowed(project)
+
+
+def check_whole(scope: Scope) -> None:
+    """Refuse what belongs to no project to a project's people."""
+    if scope.caller is not None:
+        raise Refused(f"the people of project {scope.caller} see it alone, not the whole fleet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetReads:
+    """What only callers may ask for who see everything, and that changes nothing."""
+
+    views: FleetViews
+    rollouts: RolloutViews
+    tokens: TokenViews
+    sessions: SessionViews
+    dry_runs: FleetDryRuns
+    unsaved_holds: HoldsInMemory
+
+    @classmethod
+    def made(cls, shared: SharedReads) -> "FleetReads":
+        """Make them."""
+        context = shared.context
+        return cls(
+            views=FleetViews(context),
+            rollouts=RolloutViews(context, polls=shared.polls),
+            tokens=TokenViews(context),
+            sessions=SessionViews(context),
+            dry_runs=FleetDryRuns(context),
+            unsaved_holds=shared.unsaved_holds,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

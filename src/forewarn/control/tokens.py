@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from forewarn.control.ports.records import RecordFilter
 from forewarn.control.ports.store import Snapshot
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import Context, FleetReading, FleetUseCase
 from forewarn.core import access
 from forewarn.core.access import Grant, Keyring, Token
 from forewarn.core.words import Kind
@@ -27,7 +27,23 @@ class Revoked:
     warnings: tuple[str, ...]
 
 
-class Tokens(FleetUseCase):
+class TokenViews(FleetReading):
+    """What can be asked about tokens."""
+
+    def list(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
+        """List tokens, the oldest first, revoked ones too."""
+        with self._store.read() as snapshot:
+            return snapshot.tokens(after=after, limit=limit)
+
+    def keyring(self, known: Keyring | None = None) -> Keyring:
+        """Return all tokens in force, by which callers are known; they are loaded if those known are old."""
+        with self._store.read() as snapshot:
+            if known is None or _have_changed(snapshot, known):
+                return _keyring(snapshot)
+            return replace(known, number=snapshot.newest())
+
+
+class Tokens(FleetUseCase, TokenViews):
     """The use cases about tokens."""
 
     def __init__(self, context: Context, *, new_secret: Callable[[], str]) -> None:
@@ -55,18 +71,6 @@ class Tokens(FleetUseCase):
                 draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=access.describe(token))
             tx.save_token(token)
             return Revoked(token=token, warnings=tuple(_warnings(tx, token)))
-
-    def list(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
-        """List tokens, the oldest first, revoked ones too."""
-        with self._store.read() as snapshot:
-            return snapshot.tokens(after=after, limit=limit)
-
-    def keyring(self, known: Keyring | None = None) -> Keyring:
-        """Return all tokens in force, by which callers are known; they are loaded if those known are old."""
-        with self._store.read() as snapshot:
-            if known is None or _have_changed(snapshot, known):
-                return _keyring(snapshot)
-            return replace(known, number=snapshot.newest())
 
 
 def _have_changed(snapshot: Snapshot, known: Keyring) -> bool:

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from forewarn.control.answering_once import Answered, AnsweringOnce, KeyedCall
 from forewarn.control.orders.host_orders import HostOrders
@@ -34,6 +35,20 @@ class UnsavedHold:
     call: KeyedCall | None = None
     answered: Answered | None = None  # as it is repeated once it is saved
     released_by: str | None = None
+
+
+class HoldsInMemory(Protocol):
+    """What there is of holds in memory, as any thread may ask."""
+
+    @property
+    def in_force(self) -> Sequence[Hold]:
+        """Holds that are in memory alone."""
+        ...
+
+    @property
+    def known(self) -> Sequence[Hold]:
+        """Holds that are saved, as far as that was known when the store was last read."""
+        ...
 
 
 class UnsavedHolds(FleetUseCase):

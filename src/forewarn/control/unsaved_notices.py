@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from forewarn.control.ports.guests import SentNotices
+from forewarn.control.ports.guests import SentNotices, SentSoFar
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import (
     Act,
@@ -24,12 +25,36 @@ from forewarn.core.words import EventId, GroupName, MachineId
 Tx = TypeVar("Tx", bound=ScopedTransaction)
 
 
+@dataclass(frozen=True, slots=True)
+class NoticesNow:
+    """What guests had been sent at some moment, and no transaction had saved yet."""
+
+    _unsaved: Sent
+    _sent: SentSoFar  # after that
+
+    def notices(self, snapshot: ScopedSnapshot, events: Sequence[EventId]) -> Sent:
+        """Return when machines were first sent these events, saved or not, by a snapshot opened since."""
+        saved = snapshot.notices(events)
+        return {
+            event: _first(saved.get(event, {}), self._unsaved.get(event, {}), self._sent(event))
+            for event in events
+        }
+
+
+def _first(*known: Mapping[MachineId, datetime]) -> Mapping[MachineId, datetime]:
+    """Return what is known first of each machine."""
+    first: dict[MachineId, datetime] = {}
+    for sent in reversed(known):
+        first |= sent
+    return first
+
+
 class UnsavedNotices:
-    """What guests have been sent and no transaction has saved yet."""
+    """What guests have been sent and no transaction has saved yet; the worker's, but any thread may look."""
 
     def __init__(self, sent: SentNotices) -> None:
         self._sent = sent
-        self._lock = threading.Lock()  # the worker saves them, and threads that read look at them
+        self._lock = threading.Lock()  # held while something is on its way from the boards to here
         self._unsaved: dict[EventId, dict[MachineId, datetime]] = {}
         self._being_saved: dict[EventId, dict[MachineId, datetime]] = {}  # the same ones, by a transaction
 
@@ -47,13 +72,13 @@ class UnsavedNotices:
                 tx.save_notices(taken)
             yield tx
 
-    def notices(self, snapshot: ScopedSnapshot, events: Sequence[EventId]) -> Sent:
-        """Return when machines were first sent these events, saved or not."""
-        self._collect()
-        # Before what is saved: what is saved in between is found in one of them at least.
-        unsaved = {event: self._unsaved.get(event, {}) for event in events}
-        saved = snapshot.notices(events)
-        return {event: unsaved[event] | dict(saved.get(event, {})) for event in events}
+    def now(self) -> NoticesNow:
+        """Return what is not saved by now. Any thread may ask.
+
+        Whoever asks before it opens a snapshot misses none: each is here until the store has it.
+        """
+        with self._lock:
+            return NoticesNow(self._unsaved, self._sent.sent_so_far())
 
     def _take(self) -> Sent:
         """Return what no transaction is saving yet."""
@@ -84,9 +109,10 @@ class UnsavedNotices:
         if not self._sent.has_sent():
             return
         with self._lock:
+            unsaved = dict(self._unsaved)  # made anew: others may be looking at it
             for event, machines in self._sent.take_sent().items():
-                # The first one counts, also before it is saved.
-                self._unsaved[event] = dict(machines) | self._unsaved.get(event, {})
+                unsaved[event] = dict(_first(unsaved.get(event, {}), machines))
+            self._unsaved = unsaved
 
 
 class NoticeSavingStore:

@@ -1,10 +1,11 @@
 """The polls of guests, on their way from memory into the store: a part at a time."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 
-from forewarn.control.ports.guests import Activity
+from forewarn.control.ports.guests import Activity, LastPolls
 from forewarn.control.ports.store import Store
 from forewarn.core.words import GroupName, MachineId
 
@@ -19,6 +20,7 @@ class UnsavedPolls:
         self._activity = activity
         self._groups: dict[GroupName, datetime] = {}
         self._machines: dict[MachineId, datetime] = {}
+        self._moving = threading.Lock()  # held while something is on its way from the boards to here
 
     def pending(self) -> bool:
         """Return whether there is anything to hand over."""
@@ -31,9 +33,10 @@ class UnsavedPolls:
 
     def collect(self) -> None:
         """Have the boards hand over what they have."""
-        groups, machines = self._activity.take()
-        self._groups.update(groups)
-        self._machines.update(machines)
+        with self._moving:
+            groups, machines = self._activity.take()
+            self._groups.update(groups)
+            self._machines.update(machines)
 
     def save_some(self, store: Store) -> None:
         """Save a part of what was handed over; one that cannot be saved is kept."""
@@ -45,11 +48,16 @@ class UnsavedPolls:
         for machine in machines:
             del self._machines[machine]
 
-    def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
-        """Return when these machines were last seen, as far as that is not saved.
+    def fresh(self) -> LastPolls:
+        """Return the polls that are not saved by now. Any thread may ask.
 
-        Any thread may ask; another than the worker may miss what is being handed over in that instant.
+        Whoever asks before it opens a snapshot misses none: each is here until the store has it.
         """
-        newest = self._activity.fresh(machines)
-        found = ((machine, self._machines.get(machine)) for machine in machines)
-        return {machine: at for machine, at in found if at is not None} | dict(newest)
+        with self._moving:
+            newest, handed_over = self._activity.fresh(), self._machines.copy()
+
+        def find(machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
+            older = {machine: handed_over[machine] for machine in machines if machine in handed_over}
+            return older | dict(newest(machines))
+
+        return find

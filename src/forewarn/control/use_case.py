@@ -8,7 +8,7 @@ from datetime import datetime
 from forewarn.control.disclosing import V, disclosed
 from forewarn.control.ports.clock import ServiceClock
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedSnapshot, ScopedTransaction, Store
+from forewarn.control.ports.store import ReadStore, ScopedSnapshot, ScopedStore, ScopedTransaction, Store
 from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice
@@ -16,10 +16,10 @@ from forewarn.core.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """What every use case works with."""
+class ReadingContext:
+    """What every use case works with that only reads; any thread may run it."""
 
-    store: Store
+    store: ReadStore
     clock: ServiceClock
     policy: Policy
     new_id: Callable[[], str]
@@ -28,14 +28,60 @@ class Context:
     preview: bool = False  # whether guests are offered versions that are not generally available
 
 
-class UseCase:
-    """Decides on drafts, and saves them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context(ReadingContext):
+    """What every use case works with."""
 
-    def __init__(self, context: Context) -> None:
+    store: Store
+
+    def to_read(self, store: ReadStore) -> ReadingContext:
+        """Return the same for those that only read, with what they read from."""
+        return ReadingContext(
+            store=store,
+            clock=self.clock,
+            policy=self.policy,
+            new_id=self.new_id,
+            drivers=self.drivers,
+            preview=self.preview,
+        )
+
+
+class Reading:
+    """Shows what there is, or what would be, and saves nothing."""
+
+    def __init__(self, context: ReadingContext) -> None:
         self._clock = context.clock
         self._policy = context.policy
         self._new_id = context.new_id
         self._drivers_known = context.drivers
+
+    def _draft(self, around: Slice, *, now: datetime | None = None) -> Draft:
+        return Draft(around, now=now or self._clock.now(), new_id=self._new_id)
+
+
+class ScopedReading(Reading):
+    """Shows what its scope sees, and nothing else."""
+
+    def __init__(self, context: ReadingContext, scope: Scope) -> None:
+        super().__init__(context)
+        self._scope = scope
+        self._store = context.store.scoped(scope)
+
+    def _disclosed(self, snapshot: ScopedSnapshot, values: Iterable[V]) -> Sequence[V]:
+        """Return what was found as the caller may see it."""
+        return disclosed(snapshot, values, scope=self._scope)
+
+
+class FleetReading(Reading):
+    """Shows what no project has a share in; never in reach of a project's token."""
+
+    def __init__(self, context: ReadingContext) -> None:
+        super().__init__(context)
+        self._store = context.store
+
+
+class UseCase(Reading):
+    """Decides on drafts, and saves them."""
 
     @contextmanager
     def _saving(
@@ -52,26 +98,18 @@ class UseCase:
         changes = draft.changes()
         draft.take_saved(tx.save(changes if rollout is None else replace(changes, rollouts=(rollout,))))
 
-    def _draft(self, around: Slice, *, now: datetime | None = None) -> Draft:
-        return Draft(around, now=now or self._clock.now(), new_id=self._new_id)
 
-
-class ScopedUseCase(UseCase):
+class ScopedUseCase(UseCase, ScopedReading):
     """A use case that finds and changes what its scope sees, and nothing else."""
 
     def __init__(self, context: Context, scope: Scope) -> None:
-        super().__init__(context)
-        self._scope = scope
-        self._store = context.store.scoped(scope)
-
-    def _disclosed(self, snapshot: ScopedSnapshot, values: Iterable[V]) -> Sequence[V]:
-        """Return what was found as the caller may see it."""
-        return disclosed(snapshot, values, scope=self._scope)
+        super().__init__(context, scope)
+        self._store: ScopedStore = context.store.scoped(scope)
 
 
-class FleetUseCase(UseCase):
+class FleetUseCase(UseCase, FleetReading):
     """A use case about what no project has a share in; never in reach of a project's token."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._store = context.store
+        self._store: Store = context.store

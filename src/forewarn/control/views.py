@@ -8,13 +8,14 @@ from forewarn.control import naming
 from forewarn.control.disclosing import check_sees_hosts, sees_hosts
 from forewarn.control.history_search import BATCH, PROJECT_BATCH, Found, RecordSearch
 from forewarn.control.ports.fleet import ANY_MACHINE, MachineFilter
+from forewarn.control.ports.guests import LastPolls
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.control.ports.work import ANY_ORDER, CURRENT_EVENTS, EventFilter, OrderFilter
-from forewarn.control.unsaved_notices import UnsavedNotices
+from forewarn.control.unsaved_notices import NoticesNow, UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import Context, ScopedUseCase
+from forewarn.control.use_case import ReadingContext, ScopedReading
 from forewarn.core.guests import notice
 from forewarn.core.guests.notice import MachineNotice
 from forewarn.core.model.event import Event, NoticeSummary
@@ -80,11 +81,14 @@ class OrderView:
     notice: NoticeSummary
 
 
-class Views(ScopedUseCase):
-    """The use cases that only read."""
+class Views(ScopedReading):
+    """The use cases that only read.
+
+    What is not saved yet is looked at before the store is: so what is being saved meanwhile is not missed.
+    """
 
     def __init__(
-        self, context: Context, scope: Scope, *, polls: UnsavedPolls, unsaved: UnsavedNotices
+        self, context: ReadingContext, scope: Scope, *, polls: UnsavedPolls, unsaved: UnsavedNotices
     ) -> None:
         super().__init__(context, scope)
         self._polls = polls
@@ -92,14 +96,16 @@ class Views(ScopedUseCase):
 
     def machine(self, name: str) -> MachineView:
         """Show one machine."""
+        fresh = self._polls.fresh()
         with self._store.read() as snapshot:
             found = naming.known_machine(snapshot, name, scope=self._scope)
-            return self._seen(snapshot, [found])[0]
+            return self._seen(snapshot, [found], fresh)[0]
 
     def machines(
         self, wanted: MachineFilter = ANY_MACHINE, *, after: str | None, limit: int
     ) -> tuple[Sequence[MachineView], str | None]:
         """List machines; NotFound if there is no such group or host."""
+        fresh = self._polls.fresh()
         with self._store.read() as snapshot:
             if wanted.host is not None:
                 check_sees_hosts(snapshot, scope=self._scope)
@@ -107,7 +113,7 @@ class Views(ScopedUseCase):
             if not page:
                 naming.check_group(snapshot, wanted.group)
                 naming.check_host(snapshot, wanted.host, scope=self._scope)
-            return self._seen(snapshot, page), more
+            return self._seen(snapshot, page, fresh), more
 
     def summary(self) -> FleetSummary:
         """Count the machines by group, update domain and state, and all else by its state."""
@@ -155,10 +161,11 @@ class Views(ScopedUseCase):
 
     def order(self, order: OrderId) -> OrderView:
         """Show one order."""
+        unsaved = self._unsaved.now()
         with self._store.read() as snapshot:
             found = naming.existing(snapshot.order(order), "order", order)
             (known,) = self._disclosed(snapshot, [found])
-            events = self._noted(snapshot, known, snapshot.events_of_order(known.id))
+            events = self._noted(snapshot, known, snapshot.events_of_order(known.id), unsaved)
         summed = notice.summary((each.event, each.notices) for each in events)
         return OrderView(order=known, events=events, notice=summed)
 
@@ -174,6 +181,7 @@ class Views(ScopedUseCase):
 
         What notice their machines got is added where it is wanted: that takes longer.
         """
+        unsaved = self._unsaved.now()
         with self._store.read() as snapshot:
             if wanted.host is not None:
                 check_sees_hosts(snapshot, scope=self._scope)
@@ -181,7 +189,7 @@ class Views(ScopedUseCase):
             self._check_named(snapshot, page, wanted)
             ids = [event.id for event in page]
             owners, simulated = snapshot.projects_of_events(ids), snapshot.simulated_events(ids)
-            sent = self._unsaved.notices(snapshot, ids) if with_notice else {}
+            sent = unsaved.notices(snapshot, ids) if with_notice else {}
             shown = self._disclosed(snapshot, page)
         owned = [
             OwnedEvent(
@@ -213,9 +221,10 @@ class Views(ScopedUseCase):
 
     def event(self, event: EventId) -> EventView:
         """Show one event, listed or over."""
+        unsaved = self._unsaved.now()
         with self._store.read() as snapshot:
             known = naming.existing(snapshot.event(event), "event", event)
-            return self._noted(snapshot, snapshot.order(known.order), [known])[0]
+            return self._noted(snapshot, snapshot.order(known.order), [known], unsaved)[0]
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
         """List records, newest first, or above a number oldest first; NotFound of what never was."""
@@ -250,11 +259,11 @@ class Views(ScopedUseCase):
             naming.check_machine(snapshot, name)
 
     def _noted(
-        self, snapshot: ScopedSnapshot, order: Order | None, events: Sequence[Event]
+        self, snapshot: ScopedSnapshot, order: Order | None, events: Sequence[Event], unsaved: NoticesNow
     ) -> Sequence[EventView]:
         """Add to events of an order what notice their machines got, and what they went through."""
         ids = [event.id for event in events]
-        sent, owners = self._unsaved.notices(snapshot, ids), snapshot.projects_of_events(ids)
+        sent, owners = unsaved.notices(snapshot, ids), snapshot.projects_of_events(ids)
         simulated = snapshot.simulated_events(ids)
         return [
             EventView(
@@ -268,22 +277,24 @@ class Views(ScopedUseCase):
             for event in self._disclosed(snapshot, events)
         ]
 
-    def _seen(self, snapshot: ScopedSnapshot, page: Sequence[Machine]) -> Sequence[MachineView]:
+    def _seen(
+        self, snapshot: ScopedSnapshot, page: Sequence[Machine], fresh: LastPolls
+    ) -> Sequence[MachineView]:
         ids = [machine.id for machine in page]
         page = self._disclosed(snapshot, page)
         groups = snapshot.around(groups=sorted({machine.group for machine in page})).groups
-        saved, fresh = snapshot.last_seen(ids), self._polls.fresh(ids)
+        saved, unsaved = snapshot.last_seen(ids), fresh(ids)
         return [
             MachineView(
                 machine=machine,
                 group=groups[machine.group],
-                last_seen=_newest(machine.id, saved, fresh),
+                last_seen=_newest(machine.id, saved, unsaved),
             )
             for machine in page
         ]
 
 
 def _newest(
-    machine: MachineId, saved: Mapping[MachineId, datetime], fresh: Mapping[MachineId, datetime]
+    machine: MachineId, saved: Mapping[MachineId, datetime], unsaved: Mapping[MachineId, datetime]
 ) -> datetime | None:
-    return max((seen[machine] for seen in (saved, fresh) if machine in seen), default=None)
+    return max((seen[machine] for seen in (saved, unsaved) if machine in seen), default=None)

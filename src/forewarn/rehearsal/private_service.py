@@ -30,7 +30,7 @@ class PrivateService:
 
     async def machine_id(self, name: str) -> MachineId:
         """Return the id of a machine."""
-        view = await self.services.run(lambda: self.services.views.machine(name))
+        view = await self.services.read(lambda reads: reads.views.machine(name))
         return view.machine.id
 
     async def open_endpoint(self, name: str, *, port: int = 0) -> str:
@@ -61,6 +61,7 @@ async def private_service(
         finally:
             await service.client.aclose()
             await parts.guest.stop()
+            await asyncio.to_thread(parts.reads.stop)
             # Not on this loop: the worker's last word to the boards needs it.
             await asyncio.to_thread(parts.worker.stop)
     finally:

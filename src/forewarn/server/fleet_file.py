@@ -22,7 +22,7 @@ def apply_file(fleet: FleetCommands, path: str, *, say: Callable[[str], None]) -
     table = parse_fleet_file(text, name=path)
     try:
         spec = read_fleet(table)
-        changes = fleet.apply_fleet(spec, by=f"file {path}", dry_run=True)
+        changes = fleet.changes(spec, by=f"file {path}")
         _show(changes, path, say)
         fleet.apply_fleet(spec, digest=digest, by=f"file {path}")
     except (Invalid, Conflict) as error:

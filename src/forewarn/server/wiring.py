@@ -51,10 +51,12 @@ from forewarn.server.push.pusher import Pusher
 from forewarn.server.record_log import log_records
 from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
 from forewarn.server.threads.jobs import Jobs
+from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.time_watch import TimeWatch
 from forewarn.server.threads.worker import Worker
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.opening.database import parse_database
+from forewarn.store.read_only import ReadOnlyStore
 from forewarn.store.sql import SqlStore, open_store
 from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
@@ -157,6 +159,7 @@ class Parts:
     board: Board
     guest: GuestServer
     worker: Worker
+    reads: Reads
     services: Services
     app: ASGIApp
     health: Health
@@ -167,7 +170,8 @@ class Parts:
 
 def wire(opened: OpenedService) -> Parts:
     """Make a service; called on the guest loop, on which the board lives."""
-    settings, clock, loop, jobs = opened.settings, opened.clock, GuestLoop(), Jobs()
+    settings, clock, loop = opened.settings, opened.clock, GuestLoop()
+    jobs, reads = Jobs(), Reads()
     with opened.store.read() as snapshot:
         lineage, everything, present_at = snapshot.lineage(), snapshot.since(0), snapshot.present_at()
     board = Board(lineage=lineage)
@@ -241,6 +245,9 @@ def wire(opened: OpenedService) -> Parts:
             fleet=fleet,
             run=jobs.run,
             run_for=jobs.run_for,
+            reads=shared.to_read(ReadOnlyStore(opened.store)),
+            read=reads.run,
+            read_for=reads.run_for,
             pushing=pusher,
             timekeeper=Timekeeper(
                 clock, engine, fleet.declarations, moved=lambda: loop.soon(guest.time_moved)
@@ -260,6 +267,7 @@ def wire(opened: OpenedService) -> Parts:
         board=board,
         guest=guest,
         worker=worker,
+        reads=reads,
         services=services,
         app=operator_app(create_app(services, api), names=api.names, origins=api.origins),
         health=health,

@@ -274,7 +274,7 @@ def test_tokens_and_webhooks_go_with_their_project(service: Service, api: Api) -
     kept = as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": URL, "project": "b"})["webhook"]
     rung: list[bool] = []
     with service.shared.webhooks.changed.listening(lambda: rung.append(True)):
-        planned = service.fleet.declarations.apply_fleet(fleet_of(A), by="test", dry_run=True)
+        planned = service.fleet.declarations.changes(fleet_of(A), by="test")
         assert planned[-2:] == ("- token bert (user of b)", f"- webhook {theirs['id']} to hooks.example")
         assert rung == []
         assert service.apply(fleet_of(A)) == planned

@@ -10,6 +10,7 @@ from forewarn.control.callers import FleetUseCases
 from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.use_case import FleetUseCase, ScopedUseCase, UseCase
 from forewarn.core.errors import NotFound, Refused
+from forewarn.store.read_only import ReadOnlyStore
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
 from tests.harness import Service
 from tests.served import Health, Nobody, Worker
@@ -57,6 +58,9 @@ def services(service: Service, scope: Scope) -> Services:
             fleet=service.fleet,
             run=Worker(service),
             run_for=lambda _: Worker(service),
+            reads=service.shared.to_read(ReadOnlyStore(service.store)),
+            read=Worker(service).read,
+            read_for=lambda _: Worker(service).read,
             pushing=Nobody(),
             timekeeper=service.time,
             probes=Health(),

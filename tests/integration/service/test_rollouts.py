@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from forewarn.control.rollouts.rollouts import RolloutRequest
+from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.event import NoticeSummary

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.rollouts.rollouts import RolloutRequest
+from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy

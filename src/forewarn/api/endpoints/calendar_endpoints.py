@@ -5,7 +5,7 @@ from starlette.responses import Response
 from forewarn.api.declared import Query, declared, maybe
 from forewarn.api.request_fields import PROJECT
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import KnownCaller, Service
+from forewarn.api.services import CallerReading, KnownCaller
 from forewarn.core.access import Right
 from forewarn.core.words import ProjectName
 from forewarn.wire import icalendar
@@ -27,9 +27,9 @@ class CalendarResponse(Response):
 
 
 @router.call("GET /v1/calendar.ics", "Subscribe to coming events", right=Right.SEE, errors=(404,))
-async def show_calendar(query: CalendarQuery, service: Service, caller: KnownCaller) -> CalendarResponse:
+def show_calendar(query: CalendarQuery, reads: CallerReading, caller: KnownCaller) -> CalendarResponse:
     """Write the current events of a project, or all that the caller may see, as an iCalendar feed."""
-    coming = await service.run(lambda: service.narrowed(query.project).views.coming())
+    coming = reads.narrowed(query.project).views.coming()
     whose = query.project or caller.project
     name = "forewarn" if whose is None else f"forewarn: {whose}"
     return CalendarResponse(icalendar.calendar(name, ((each.event, each.deferrals) for each in coming)))

@@ -1,7 +1,7 @@
 """Drivers: which there are."""
 
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Service
+from forewarn.api.services import CallerReading
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import DriverAnswer
 
@@ -9,7 +9,7 @@ router = ApiRouter("drivers")
 
 
 @router.call("GET /v1/drivers", "List drivers")
-async def list_drivers(service: Service) -> Page[DriverAnswer]:
+def list_drivers(reads: CallerReading) -> Page[DriverAnswer]:
     """List by name who can do work, and those that hosts name though they are not installed."""
-    found = await service.run(service.fleet.views.drivers)
+    found = reads.fleet.views.drivers()
     return Page(kind=DriverAnswer, items=[DriverAnswer.like(each) for each in found])

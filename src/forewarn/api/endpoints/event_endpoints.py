@@ -6,7 +6,7 @@ from forewarn.api.declared import declared, given, maybe
 from forewarn.api.queries import EventInPath, ListQuery
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, ID_BEGINNING, MACHINE, TIME
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, Service
+from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.ports.work import EventFilter
 from forewarn.core.access import Right
 from forewarn.core.words import HostName, MachineName
@@ -34,25 +34,23 @@ class EventsQuery(ListQuery):
 
 
 @router.call("GET /v1/events", "List events", right=Right.SEE, errors=(404,))
-async def list_events(query: EventsQuery, service: Service) -> Page[ListedEventAnswer]:
+def list_events(query: EventsQuery, reads: CallerReading) -> Page[ListedEventAnswer]:
     """List what is announced to guests, oldest first; or all that ever was, newest first.
 
     With `since` and `until`, what was to be seen at some time between them.
     """
-    found, after = await service.run(
-        lambda: service.narrowed(query.project).views.events(
-            EventFilter(
-                past=query.all,
-                begins=query.begins or "",
-                machine=query.machine,
-                host=query.host,
-                since=query.since,
-                until=query.until,
-            ),
-            after=query.after,
-            limit=query.limit,
-            with_notice=query.notices,
-        )
+    found, after = reads.narrowed(query.project).views.events(
+        EventFilter(
+            past=query.all,
+            begins=query.begins or "",
+            machine=query.machine,
+            host=query.host,
+            since=query.since,
+            until=query.until,
+        ),
+        after=query.after,
+        limit=query.limit,
+        with_notice=query.notices,
     )
     items = [
         ListedEventAnswer.of(
@@ -67,9 +65,9 @@ async def list_events(query: EventsQuery, service: Service) -> Page[ListedEventA
 
 
 @router.call("GET /v1/events/{id}", "Show an event", right=Right.SEE, errors=(404,))
-async def show_event(id: EventInPath, service: Service) -> NotedEventAnswer:
+def show_event(id: EventInPath, reads: CallerReading) -> NotedEventAnswer:
     """Show an event, current or over, when it was sent to its machines, and how long they were disturbed."""
-    view = await service.run(lambda: service.views.event(id))
+    view = reads.views.event(id)
     return NotedEventAnswer.noted(
         view.event,
         view.notices,

@@ -10,8 +10,9 @@ from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import TableInBody
 from forewarn.api.request_fields import FLAG_IN_QUERY, PROJECT
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, Service
+from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.core.access import Right
+from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.words import ProjectName
 from forewarn.wire import fleet
 from forewarn.wire.answers.fleet_answers import (
@@ -41,26 +42,36 @@ class SummaryQuery(Query):
 
 
 @router.call("GET /v1/summary", "Count the fleet", right=Right.SEE, errors=(404,))
-async def show_summary(query: SummaryQuery, service: Service) -> SummaryAnswer:
+def show_summary(query: SummaryQuery, reads: CallerReading) -> SummaryAnswer:
     """Count machines by group, update domain and state, and hosts, events and orders by their state.
 
     `groups` ends with the standalone machines of each project, taken together without a name. States of
     update domains are those that some machine is in. `rollouts` and `holds` are null where one project is
     asked for, `hosts` for who does not see hosts.
     """
-    counted = await service.run(lambda: service.narrowed(query.project).views.summary())
+    counted = reads.narrowed(query.project).views.summary()
     if counted.holds is not None:
-        counted = replace(counted, holds=counted.holds + len(service.fleet.unsaved_holds.in_force))
+        counted = replace(counted, holds=counted.holds + len(reads.fleet.unsaved_holds.in_force))
     return SummaryAnswer.like(counted)
 
 
 @router.call("GET /v1/fleet", "Show the fleet as it is declared")
-async def show_fleet(service: Service) -> FleetAnswer:
+def show_fleet(reads: CallerReading) -> FleetAnswer:
     """Show what would have to be declared to get the present fleet."""
-    return FleetAnswer(fleet=fleet.write_fleet(await service.run(service.fleet.views.fleet)))
+    return FleetAnswer(fleet=fleet.write_fleet(reads.fleet.views.fleet()))
 
 
-@router.call("PUT /v1/fleet", "Make the fleet what is declared", errors=(409, 413))
+def _try_fleet(body: Declaration, reads: CallerReading, caller: CallerName) -> AppliedFleetAnswer:
+    changes = reads.fleet.dry_runs.changes(_declared(body), by=caller)
+    return AppliedFleetAnswer(fleet=fleet.write_fleet(reads.fleet.views.fleet()), changes=changes)
+
+
+@router.call(
+    "PUT /v1/fleet",
+    "Make the fleet what is declared",
+    errors=(409, 413),
+    dry_run=_try_fleet,
+)
 async def put_fleet(
     body: Declaration, query: FleetQuery, request: Request, service: Service, caller: CallerName
 ) -> AppliedFleetAnswer:
@@ -68,11 +79,13 @@ async def put_fleet(
 
     A machine that is known stays on the host it is on.
     """
-    # What a GET answers may be sent back as it is.
-    spec = fleet.read_fleet(body["fleet"] if body.keys() == {"fleet"} else body)
-    changes = await service.run(
-        lambda: service.fleet.declarations.apply_fleet(spec, by=caller, dry_run=query.dry_run)
-    )
+    spec = _declared(body)
+    changes = await service.run(lambda: service.fleet.declarations.apply_fleet(spec, by=caller))
     request.app.state.authenticator.forget()  # a project that is gone has no tokens
-    present = await service.run(service.fleet.views.fleet)
-    return AppliedFleetAnswer(fleet=fleet.write_fleet(present), changes=tuple(changes))
+    present = await service.read(lambda reads: fleet.write_fleet(reads.fleet.views.fleet()))
+    return AppliedFleetAnswer(fleet=present, changes=changes)
+
+
+def _declared(body: Mapping[str, Any]) -> FleetSpec:
+    # What a GET answers may be sent back as it is.
+    return fleet.read_fleet(body["fleet"] if body.keys() == {"fleet"} else body)

@@ -2,7 +2,7 @@
 
 from forewarn.api.queries import GroupInPath, ListQuery
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Service
+from forewarn.api.services import CallerReading
 from forewarn.core.access import Right
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import GroupAnswer
@@ -11,15 +11,13 @@ router = ApiRouter("groups")
 
 
 @router.call("GET /v1/groups", "List groups", right=Right.SEE, errors=(404,))
-async def list_groups(query: ListQuery, service: Service) -> Page[GroupAnswer]:
+def list_groups(query: ListQuery, reads: CallerReading) -> Page[GroupAnswer]:
     """List groups by name; a standalone machine's own is not among them."""
-    found, after = await service.run(
-        lambda: service.narrowed(query.project).views.groups(after=query.after, limit=query.limit)
-    )
+    found, after = reads.narrowed(query.project).views.groups(after=query.after, limit=query.limit)
     return Page(kind=GroupAnswer, items=[GroupAnswer.of(group) for group in found], next=after)
 
 
 @router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE, errors=(404,))
-async def show_group(name: GroupInPath, service: Service) -> GroupAnswer:
+def show_group(name: GroupInPath, reads: CallerReading) -> GroupAnswer:
     """Show a group, and whether its guests listen."""
-    return GroupAnswer.of(await service.run(lambda: service.views.group(name)))
+    return GroupAnswer.of(reads.views.group(name))

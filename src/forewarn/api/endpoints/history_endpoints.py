@@ -21,6 +21,7 @@ from forewarn.api.request_fields import (
 )
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Service, Services
+from forewarn.control.callers import CallerReads
 from forewarn.control.history_search import Found, RecordSearch
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.access import Right
@@ -72,7 +73,7 @@ async def show_history(query: HistoryQuery, service: Service) -> RecordsAnswer:
     shown, after = await (_searched if search else _listed)(service, query, wanted, search)
     above = query.above
     # Who asks for all from the very first knows of nothing that could be missing.
-    missing = await service.run(lambda: service.records.missing(above)) if above else None
+    missing = await service.read(lambda reads: reads.records.missing(above)) if above else None
     return RecordsAnswer(
         records=tuple(map(RecordAnswer.of, shown)),
         next=None if after is None else str(after),
@@ -84,7 +85,7 @@ async def _listed(
     service: Services, query: HistoryQuery, wanted: HistoryFilter, _: RecordSearch
 ) -> tuple[Sequence[Record], int | None]:
     """Return a page of records, and the number after which to go on."""
-    found = await service.run(lambda: service.narrowed(query.project).views.history(wanted))
+    found = await service.read(lambda reads: reads.narrowed(query.project).views.history(wanted))
     shown = found[: query.limit]
     return shown, shown[-1].number if len(found) > query.limit else None
 
@@ -96,7 +97,7 @@ async def _searched(
     found: list[Record] = []
     reached: int | None = None
     for _ in range(MOST_BATCHES):
-        batch = await service.run(partial(_search, service, query.project, wanted, search))
+        batch = await service.read(partial(_search, query.project, wanted, search))
         found += batch.records
         if len(found) > query.limit:
             return found[: query.limit], found[query.limit - 1].number
@@ -108,9 +109,9 @@ async def _searched(
 
 
 def _search(
-    service: Services, project: ProjectName | None, wanted: HistoryFilter, search: RecordSearch
+    project: ProjectName | None, wanted: HistoryFilter, search: RecordSearch, reads: CallerReads
 ) -> Found:
-    return service.narrowed(project).views.search(wanted, search)
+    return reads.narrowed(project).views.search(wanted, search)
 
 
 def _filter(query: HistoryQuery) -> HistoryFilter:

@@ -9,7 +9,7 @@ from forewarn.api.inputs import FromRequest
 from forewarn.api.queries import HoldInPath
 from forewarn.api.request_fields import HOST, PROJECT, line
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerName, Service
+from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.answering_once import Answered, KeyedCall
 from forewarn.core.errors import Invalid, Unavailable
 from forewarn.core.orders.requests import OrderRequest
@@ -55,14 +55,14 @@ def _lift_in_memory(
 
 
 @router.call("GET /v1/holds", "List holds")
-async def list_holds(service: Service) -> Page[HoldAnswer]:
+def list_holds(reads: CallerReading) -> Page[HoldAnswer]:
     """List what is held, and why, oldest first.
 
     While the database does not answer, those that are saved are listed as they were known last.
     """
-    unsaved = service.fleet.unsaved_holds
+    unsaved = reads.fleet.unsaved_holds
     try:
-        found = await service.run(service.fleet.views.holds)
+        found = reads.fleet.views.holds()
     except Unavailable:
         found = unsaved.known
     in_memory = [HoldAnswer.of(hold, saved=False) for hold in unsaved.in_force]

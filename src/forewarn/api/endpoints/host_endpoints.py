@@ -3,7 +3,7 @@
 from forewarn.api.bodies import HostOrderBody, MaintenanceBody
 from forewarn.api.queries import HostInPath, PageQuery
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, Service
+from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action
 from forewarn.wire.answers.answer import Page
@@ -14,18 +14,16 @@ router = ApiRouter("hosts")
 
 
 @router.call("GET /v1/hosts", "List hosts")
-async def list_hosts(page: PageQuery, service: Service) -> Page[HostAnswer]:
+def list_hosts(page: PageQuery, reads: CallerReading) -> Page[HostAnswer]:
     """List hosts by name."""
-    found, after, drivers = await service.run(
-        lambda: service.fleet.views.hosts(after=page.after, limit=page.limit)
-    )
+    found, after, drivers = reads.fleet.views.hosts(after=page.after, limit=page.limit)
     return Page(kind=HostAnswer, items=[HostAnswer.driven(host, drivers) for host in found], next=after)
 
 
 @router.call("GET /v1/hosts/{name}", "Show a host", errors=(404,))
-async def show_host(name: HostInPath, service: Service) -> HostWithMachinesAnswer:
+def show_host(name: HostInPath, reads: CallerReading) -> HostWithMachinesAnswer:
     """Show a host and what it carries."""
-    host, machines, drivers = await service.run(lambda: service.fleet.views.host(name))
+    host, machines, drivers = reads.fleet.views.host(name)
     return HostWithMachinesAnswer.of(host, machines, drivers)
 
 

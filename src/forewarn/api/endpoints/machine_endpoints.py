@@ -9,7 +9,7 @@ from forewarn.api.inputs import TableInBody
 from forewarn.api.queries import ListQuery, MachineInPath, NewMachineInPath
 from forewarn.api.request_fields import GROUP, HOST, MACHINE, PROJECT, several
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerName, Service, Services
+from forewarn.api.services import CallerName, CallerReading, Service, Services
 from forewarn.control.ports.fleet import MachineFilter
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
@@ -55,27 +55,25 @@ class ProjectQuery(Query):
 
 
 @router.call("GET /v1/machines", "List machines", right=Right.SEE, errors=(404,))
-async def list_machines(query: MachinesQuery, service: Service) -> Page[MachineAnswer]:
+def list_machines(query: MachinesQuery, reads: CallerReading) -> Page[MachineAnswer]:
     """List machines by project and name; names are compared without their case."""
-    found, after = await service.run(
-        lambda: service.narrowed(query.project).views.machines(
-            MachineFilter(
-                group=query.group,
-                host=query.host,
-                names=frozenset(query.name),
-                begins=query.begins or "",
-            ),
-            after=query.after,
-            limit=query.limit,
-        )
+    found, after = reads.narrowed(query.project).views.machines(
+        MachineFilter(
+            group=query.group,
+            host=query.host,
+            names=frozenset(query.name),
+            begins=query.begins or "",
+        ),
+        after=query.after,
+        limit=query.limit,
     )
     return Page(kind=MachineAnswer, items=[_shown(view) for view in found], next=after)
 
 
 @router.call("GET /v1/machines/{name}", "Show a machine", right=Right.SEE, errors=(404, 409))
-async def show_machine(name: MachineInPath, query: ProjectQuery, service: Service) -> MachineAnswer:
+def show_machine(name: MachineInPath, query: ProjectQuery, reads: CallerReading) -> MachineAnswer:
     """Show a machine, whether its group listens (`enabled`), and when it was last seen."""
-    return _shown(await service.run(lambda: service.narrowed(query.project).views.machine(name)))
+    return _shown(reads.narrowed(query.project).views.machine(name))
 
 
 @router.call(

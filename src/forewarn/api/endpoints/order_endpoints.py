@@ -9,7 +9,7 @@ from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.queries import ListQuery, OrderInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LINE, MACHINE, one_of
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, Service
+from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
 from forewarn.control.ports.work import OrderFilter
 from forewarn.core.access import Right
@@ -46,22 +46,20 @@ class FailureBody(Body):
 
 
 @router.call("GET /v1/orders", "List orders", right=Right.SEE, errors=(404,))
-async def list_orders(query: OrdersQuery, service: Service) -> Page[OrderAnswer]:
+def list_orders(query: OrdersQuery, reads: CallerReading) -> Page[OrderAnswer]:
     """List orders, newest first, open or over."""
-    found, after = await service.run(
-        lambda: service.narrowed(query.project).views.orders(
-            OrderFilter(state=query.state, only_open=query.open, machine=query.machine, host=query.host),
-            after=query.after,
-            limit=query.limit,
-        )
+    found, after = reads.narrowed(query.project).views.orders(
+        OrderFilter(state=query.state, only_open=query.open, machine=query.machine, host=query.host),
+        after=query.after,
+        limit=query.limit,
     )
     return Page(kind=OrderAnswer, items=[OrderAnswer.of(order) for order in found], next=after)
 
 
 @router.call("GET /v1/orders/{id}", "Show an order", right=Right.SEE, errors=(404,))
-async def show_order(id: OrderInPath, service: Service) -> NotedOrderWithEventsAnswer:
+def show_order(id: OrderInPath, reads: CallerReading) -> NotedOrderWithEventsAnswer:
     """Show an order with its stages and steps, what it waits for, all its events, and what notice was got."""
-    view = await service.run(lambda: service.views.order(id))
+    view = reads.views.order(id)
     return NotedOrderWithEventsAnswer(
         order=NotedOrderAnswer.of(view.order, notice=NoticeAnswer.like(view.notice)),
         events=tuple(

@@ -42,8 +42,8 @@ async def show_metrics(request: Request, service: Service) -> Response:
 
     counted: Counted | None
     try:
-        counted = await service.run(
-            lambda: Counted(service.fleet.views.counts(), service.webhooks.webhooks()[0])
+        counted = await service.read(
+            lambda reads: Counted(reads.fleet.views.counts(), reads.webhooks.webhooks()[0])
         )
     except Unavailable:
         # The rest must be seen all the same, and that this is missing.

@@ -6,7 +6,7 @@ from forewarn.api.declared import declared, maybe
 from forewarn.api.queries import ListQuery
 from forewarn.api.request_fields import LINE
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Service
+from forewarn.api.services import CallerReading
 from forewarn.core.access import Right
 from forewarn.core.errors import Invalid
 from forewarn.wire.answers.answer import Page
@@ -36,15 +36,13 @@ class PromisesQuery(ListQuery):
 
 
 @router.call("GET /v1/promises", "List what became of promises", right=Right.SEE, errors=(404,))
-async def list_promises(query: PromisesQuery, service: Service) -> Page[PromiseAnswer]:
+def list_promises(query: PromisesQuery, reads: CallerReading) -> Page[PromiseAnswer]:
     """List by project and month how many machines got their notice in time, late or never.
 
     `broken` counts the records of kind `promise-broken`. What was simulated, also in a rehearsal, is counted
     apart. These counts stay when old records are removed.
     """
-    found, after = await service.run(
-        lambda: service.narrowed(query.project).views.promises(
-            month=query.month, after=query.after, limit=query.limit
-        )
+    found, after = reads.narrowed(query.project).views.promises(
+        month=query.month, after=query.after, limit=query.limit
     )
     return Page(kind=PromiseAnswer, items=[PromiseAnswer.like(each) for each in found], next=after)

@@ -7,7 +7,7 @@ from forewarn.api.declared import Body, Query, declared, given, maybe
 from forewarn.api.queries import ProjectInPath
 from forewarn.api.request_fields import LARGEST, MACHINE, NAME, TIME, one_of, seconds, several, whole
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, Service
+from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.rehearsals.open_rehearsals import Rehearsal
 from forewarn.control.rehearsals.rehearsals import RehearsalView
@@ -68,9 +68,9 @@ class RehearsalQuery(Query):
 
 
 @router.call(f"GET {PATH}", "Show a rehearsal", right=Right.SEE, errors=(404,))
-async def show_rehearsal(name: ProjectInPath, service: Service) -> RehearsalAnswer:
+def show_rehearsal(name: ProjectInPath, reads: CallerReading) -> RehearsalAnswer:
     """Show what is being played in a project, and what the guests have done so far."""
-    return _shown(await service.run(lambda: service.rehearsals.show(name)))
+    return _shown(reads.rehearsals.show(name))
 
 
 @router.call(f"PUT {PATH}", "Begin a rehearsal, or go on with it", right=Right.USE, errors=(404, 409, 413))

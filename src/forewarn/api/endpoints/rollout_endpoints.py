@@ -18,8 +18,8 @@ from forewarn.api.declared import Body, Query, declared, given, maybe
 from forewarn.api.queries import PageQuery, RolloutInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, LINE, NAME, seconds, several, whole
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerName, Service
-from forewarn.control.rollouts.rollouts import RolloutRequest, RolloutView
+from forewarn.api.services import CallerName, CallerReading, Service
+from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView
 from forewarn.core.model.rollout import RolloutTerms
 from forewarn.core.words import HostName, Work
 from forewarn.wire.answers.answer import Page
@@ -106,37 +106,37 @@ class RolloutQuery(Query):
     expected: bool = given(FLAG_IN_QUERY, "With the times to be expected of coming waves.", default=False)
 
 
+def _plan_rollout(body: RolloutBody, reads: CallerReading, caller: CallerName) -> WithStatus[RolloutAnswer]:
+    return WithStatus(_shown(reads.fleet.rollouts.plan(body.request(caller))), 200)
+
+
 @router.call(
     "POST /v1/rollouts",
     "Roll maintenance over hosts, or show how that would be",
     status=202,
     errors=(404, 409, 413),
     also={200: "The plan."},
+    dry_run=_plan_rollout,
 )
-def begin_rollout(body: RolloutBody, service: Service, caller: CallerName) -> WithStatus[RolloutAnswer]:
+def begin_rollout(body: RolloutBody, service: Service, caller: CallerName) -> RolloutAnswer:
     """Begin a rollout; a dry run answers 200 with the whole plan, and nothing happens.
 
     409 that names the first, if another rollout has some of the hosts still to do.
     """
-    request = body.request(caller)
-    if body.dry_run:
-        return WithStatus(_shown(service.fleet.rollouts.plan(request)), 200)
-    return WithStatus(_shown(service.fleet.rollouts.begin(request)), 202)
+    return _shown(service.fleet.rollouts.begin(body.request(caller)))
 
 
 @router.call("GET /v1/rollouts", "List rollouts")
-async def list_rollouts(query: RolloutsQuery, service: Service) -> Page[RolloutAnswer]:
+def list_rollouts(query: RolloutsQuery, reads: CallerReading) -> Page[RolloutAnswer]:
     """List rollouts, newest first, open or over."""
-    found, after = await service.run(
-        lambda: service.fleet.rollouts.rollouts(after=query.after, limit=query.limit, only_open=query.open)
-    )
+    found, after = reads.fleet.rollouts.rollouts(after=query.after, limit=query.limit, only_open=query.open)
     return Page(kind=RolloutAnswer, items=[_shown(each) for each in found], next=after)
 
 
 @router.call("GET /v1/rollouts/{id}", "Show a rollout", errors=(404,))
-async def show_rollout(id: RolloutInPath, service: Service, query: RolloutQuery) -> RolloutAnswer:
+def show_rollout(id: RolloutInPath, reads: CallerReading, query: RolloutQuery) -> RolloutAnswer:
     """Show a rollout: its waves, and why everything that is not begun waits."""
-    return _shown(await service.run(lambda: service.fleet.rollouts.rollout(id, expected=query.expected)))
+    return _shown(reads.fleet.rollouts.rollout(id, expected=query.expected))
 
 
 @router.call("POST /v1/rollouts/{id}/resume", "Go on with a paused rollout", errors=(404, 409, 413))

@@ -16,7 +16,8 @@ from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import InHeader
 from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, several, whole_in_query
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import ApiSettings, RunUseCase, Service, Services
+from forewarn.api.services import ApiSettings, Read, Service, Services
+from forewarn.control.callers import CallerReads
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.ports.records import Following, RecordFilter
 from forewarn.control.signal import Signal, waking
@@ -81,14 +82,14 @@ async def follow_stream(
     """Send every record as a server-sent event, from now on or from after a number."""
     if service.records.closed:
         raise Unavailable("stopping")
-    records = await service.run(lambda: _records(service, query))
+    records = await service.read(lambda reads: _records(reads, query))
     wanted = RecordFilter(machine=query.machine, kinds=frozenset(kind.value for kind in query.kind))
     number = await _start(query, last_event_id, service)
     settings: ApiSettings = request.app.state.settings
     reader = _Reader(
         records,
         wanted,
-        run=service.run,
+        read=service.read,
         heartbeat=settings.heartbeat,
         is_welcome=_asker(request),
         cut_off=request.app.state.authenticator.cut_off,
@@ -96,8 +97,8 @@ async def follow_stream(
     return EventStream(reader.events(number), patience=settings.patience)
 
 
-def _records(service: Services, query: StreamQuery) -> FollowedRecords:
-    mine = service.narrowed(query.project)
+def _records(reads: CallerReads, query: StreamQuery) -> FollowedRecords:
+    mine = reads.narrowed(query.project)
     if query.machine is not None:
         mine.views.check_machine(query.machine)
     return mine.records
@@ -120,7 +121,7 @@ def _asker(request: Request) -> Callable[[], Awaitable[bool]]:
 
 async def _start(query: StreamQuery, last_event_id: str | None, service: Services) -> int:
     """Return the number after which to begin."""
-    newest = await service.run(service.records.newest)
+    newest = await service.read(lambda reads: reads.records.newest())
     given = _number(last_event_id) if last_event_id else query.last_event_id
     number = query.since if given is None else given
     if number is None:
@@ -145,13 +146,13 @@ class _Reader:
         records: FollowedRecords,
         wanted: RecordFilter,
         *,
-        run: RunUseCase,
+        read: Read,
         heartbeat: float,
         is_welcome: Callable[[], Awaitable[bool]],
         cut_off: Signal,
     ) -> None:
         self._records = records
-        self._run = run
+        self._read = read
         self._is_welcome = is_welcome
         self._cut_off = cut_off
         self._wanted = wanted
@@ -164,7 +165,7 @@ class _Reader:
         with self._records.listening(wake), self._cut_off.listening(wake):
             yield sse.opening(number)
             # Who asks for all from the very first knows of nothing that could be missing.
-            up_to = await self._run(lambda: self._records.missing(number)) if number else None
+            up_to = await self._read(lambda _: self._records.missing(number)) if number else None
             if up_to is not None:
                 yield sse.missing(number, up_to)
             # The reader connects again, and learns then that the store is away.
@@ -190,7 +191,7 @@ class _Reader:
         known = self._records.recent(number, self._wanted)
         if known is not None:
             return known
-        return await self._run(lambda: self._records.page(number, self._wanted, limit=PAGE))
+        return await self._read(lambda _: self._records.page(number, self._wanted, limit=PAGE))
 
     async def _news(self) -> bool:
         """Wait for news; say whether there are any, or it is time for a heartbeat."""

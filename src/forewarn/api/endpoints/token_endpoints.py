@@ -8,7 +8,7 @@ from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.queries import PageQuery, TokenInPath
 from forewarn.api.request_fields import NAME, PROJECT, one_of, seconds
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, KnownCaller, Service
+from forewarn.api.services import CallerName, CallerReading, KnownCaller, Service
 from forewarn.core.access import LONGEST_LIFE, Grant, Right, Role
 from forewarn.core.words import ProjectName
 from forewarn.wire.answers.answer import Page
@@ -30,9 +30,9 @@ class TokenBody(Body):
 
 
 @router.call("GET /v1/tokens", "List tokens", right=Right.RUN)
-async def list_tokens(page: PageQuery, service: Service) -> Page[TokenAnswer]:
+def list_tokens(page: PageQuery, reads: CallerReading) -> Page[TokenAnswer]:
     """List tokens, the oldest first, revoked ones too; their secrets are kept nowhere."""
-    found, after = await service.run(lambda: service.fleet.tokens.list(after=page.after, limit=page.limit))
+    found, after = reads.fleet.tokens.list(after=page.after, limit=page.limit)
     return Page(kind=TokenAnswer, items=[TokenAnswer.like(token) for token in found], next=after)
 
 

@@ -40,8 +40,8 @@ class WebhookBody(Body):
 @router.call("GET /v1/webhooks", "List webhooks", right=Right.USE, errors=(404,))
 async def list_webhooks(query: ListQuery, service: Service) -> Page[WebhookAnswer]:
     """List webhooks, oldest first, with what is stuck and why."""
-    found, after = await service.run(
-        lambda: service.webhooks.webhooks(project=query.project, after=query.after, limit=query.limit)
+    found, after = await service.read(
+        lambda reads: reads.webhooks.webhooks(project=query.project, after=query.after, limit=query.limit)
     )
     return Page(kind=WebhookAnswer, items=[_shown(service, view) for view in found], next=after)
 
@@ -85,7 +85,7 @@ async def try_webhook(id: WebhookInPath, service: Service) -> TrialAnswer:
 
 
 async def _view(service: Services, id_: WebhookId) -> WebhookView:
-    return await service.run(lambda: service.webhooks.webhook(id_))
+    return await service.read(lambda reads: reads.webhooks.webhook(id_))
 
 
 def _shown(service: Services, view: WebhookView) -> WebhookAnswer:

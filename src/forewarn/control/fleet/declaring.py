@@ -8,7 +8,7 @@ from forewarn.control import naming
 from forewarn.control.fleet.removed_projects import left_behind, let_go
 from forewarn.control.ports.store import Snapshot
 from forewarn.control.signal import Signal
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import Context, FleetReading, FleetUseCase
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.fleet import applying, machines
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
@@ -18,7 +18,23 @@ from forewarn.core.spelling import counted, hint
 from forewarn.core.words import Kind, ProjectName
 
 
-class FleetCommands(FleetUseCase):
+class FleetDryRuns(FleetReading):
+    """What shows the changes that a declaration would make."""
+
+    def changes(self, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
+        """Return what would change if the fleet were made what is declared."""
+        self._check_drivers(spec)
+        with self._store.read() as snapshot:
+            draft = self._draft(snapshot.everything())
+            return (*applying.apply(draft, spec, by=by), *left_behind(snapshot, draft).lines())
+
+    def _check_drivers(self, spec: FleetSpec) -> None:
+        naming.check_driver(spec.defaults.driver, self._drivers_known, where="defaults.driver")
+        for host in spec.hosts:
+            naming.check_driver(host.driver, self._drivers_known, where=f"hosts.{host.name}: driver")
+
+
+class FleetCommands(FleetUseCase, FleetDryRuns):
     """The use cases that declare the fleet, and turn its clock."""
 
     def __init__(self, context: Context, *, webhooks_changed: Signal) -> None:
@@ -60,15 +76,9 @@ class FleetCommands(FleetUseCase):
                 machines.remove(draft, machine, by=by)
         return machine
 
-    def apply_fleet(
-        self, spec: FleetSpec, *, digest: str | None = None, by: str, dry_run: bool = False
-    ) -> tuple[str, ...]:
-        """Make the fleet what is declared, and return what that changes; a dry run changes nothing."""
+    def apply_fleet(self, spec: FleetSpec, *, digest: str | None = None, by: str) -> tuple[str, ...]:
+        """Make the fleet what is declared, and return what that changes."""
         self._check_drivers(spec)
-        if dry_run:
-            with self._store.read() as snapshot:
-                draft = self._draft(snapshot.everything())
-                return (*applying.apply(draft, spec, by=by), *left_behind(snapshot, draft).lines())
         with self._store.write() as tx:
             with self._saving(tx, tx.everything()) as draft:
                 changes = applying.apply(draft, spec, by=by)
@@ -82,11 +92,6 @@ class FleetCommands(FleetUseCase):
         if leaving.webhooks:
             self._store.after_saving(self._webhooks_changed.send)
         return changes
-
-    def _check_drivers(self, spec: FleetSpec) -> None:
-        naming.check_driver(spec.defaults.driver, self._drivers_known, where="defaults.driver")
-        for host in spec.hosts:
-            naming.check_driver(host.driver, self._drivers_known, where=f"hosts.{host.name}: driver")
 
     def applied_fleet(self) -> str | None:
         """Return the digest of the fleet file last applied."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.ports.store import Snapshot
-from forewarn.control.use_case import FleetUseCase
+from forewarn.control.use_case import FleetReading
 from forewarn.core.fleet import machines
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostDrivers, HostSpec
 from forewarn.core.model.group import Group
@@ -36,7 +36,7 @@ class KnownDriver:
     installed: bool  # else what it has to do waits
 
 
-class FleetViews(FleetUseCase):
+class FleetViews(FleetReading):
     """The use cases that read what belongs to no project."""
 
     def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None, HostDrivers]:

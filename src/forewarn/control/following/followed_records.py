@@ -7,14 +7,14 @@ from dataclasses import replace
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.ports.records import Following, RecordFilter
 from forewarn.control.ports.scope import Scope
-from forewarn.control.use_case import Context, ScopedUseCase
+from forewarn.control.use_case import ReadingContext, ScopedReading
 from forewarn.core.words import ProjectName
 
 
-class FollowedRecords(ScopedUseCase):
+class FollowedRecords(ScopedReading):
     """The records of a scope, as they are saved."""
 
-    def __init__(self, context: Context, scope: Scope, *, recent: RecentRecords) -> None:
+    def __init__(self, context: ReadingContext, scope: Scope, *, recent: RecentRecords) -> None:
         super().__init__(context, scope)
         self._context = context
         self._recent = recent

@@ -1,7 +1,7 @@
 """The store: what is read and saved in one transaction.
 
-Adapters implement this without inheriting from it. All of it is synchronous: one worker thread runs all of
-control, one use case at a time.
+Adapters implement this without inheriting from it. All of it is synchronous: one worker thread runs all use
+cases that may write, one at a time; those that only read have a `ReadStore`, on threads of their own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -236,12 +236,28 @@ class Together(Protocol):
         ...
 
 
-class ScopedStore(Protocol):
-    """Where everything is kept, as a scope sees it."""
+class ScopedReadStore(Protocol):
+    """Where everything is kept, as a scope sees it: to be read alone."""
 
     def read(self) -> AbstractContextManager[ScopedSnapshot]:
         """Open a consistent snapshot."""
         ...
+
+
+class ReadStore(Protocol):
+    """Where everything is kept: to be read alone."""
+
+    def read(self) -> AbstractContextManager[Snapshot]:
+        """Open a consistent snapshot, in which everything is seen that was answered before."""
+        ...
+
+    def scoped(self, scope: Scope) -> ScopedReadStore:
+        """Return the same store as a scope sees it."""
+        ...
+
+
+class ScopedStore(ScopedReadStore, Protocol):
+    """Where everything is kept, as a scope sees it."""
 
     def write(self) -> AbstractContextManager[ScopedTransaction]:
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
@@ -252,12 +268,8 @@ class ScopedStore(Protocol):
         ...
 
 
-class Store(Protocol):
+class Store(ReadStore, Protocol):
     """Where everything is kept."""
-
-    def read(self) -> AbstractContextManager[Snapshot]:
-        """Open a consistent snapshot."""
-        ...
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Open a transaction: saved whole when the block ends, undone whole when it raises.

@@ -11,7 +11,7 @@ from forewarn.control.ports.records import RecordFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot, ScopedTransaction
 from forewarn.control.signal import Signal
-from forewarn.control.use_case import Context, ScopedUseCase
+from forewarn.control.use_case import Context, ScopedReading, ScopedUseCase
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.push import webhooks as rules
@@ -52,7 +52,30 @@ def wanted_by(webhook: Webhook) -> RecordFilter:
     return RecordFilter(project=webhook.project, kinds=webhook.kinds, without=NEVER_PUSHED)
 
 
-class Webhooks(ScopedUseCase):
+class WebhookViews(ScopedReading):
+    """What can be asked about webhooks: a project's people see their own."""
+
+    def webhook(self, id_: WebhookId) -> WebhookView:
+        """Show one webhook."""
+        with self._store.read() as snapshot:
+            return self._view(snapshot, existing(snapshot.webhook(id_), "webhook", id_))
+
+    def webhooks(
+        self, *, project: ProjectName | None = None, after: str | None = None, limit: int = MOST_WEBHOOKS
+    ) -> tuple[Sequence[WebhookView], str | None]:
+        """List webhooks, oldest first."""
+        with self._store.read() as snapshot:
+            if project is not None:
+                check_project(snapshot, project, scope=self._scope)
+            page, more = snapshot.webhooks(project=project, after=after, limit=limit)
+            return [self._view(snapshot, webhook) for webhook in page], more
+
+    def _view(self, snapshot: ScopedSnapshot, webhook: Webhook) -> WebhookView:
+        behind = snapshot.count_following(webhook.delivered, wanted_by(webhook))
+        return WebhookView(webhook=self._disclosed(snapshot, [webhook])[0], behind=behind)
+
+
+class Webhooks(ScopedUseCase, WebhookViews):
     """The use cases of webhooks: a project's people see and keep their own."""
 
     def __init__(self, context: Context, scope: Scope, *, terms: WebhookTerms) -> None:
@@ -98,25 +121,6 @@ class Webhooks(ScopedUseCase):
             tx.remove_webhook(webhook.id)
         self._store.after_saving(self._terms.changed.send)
         return webhook
-
-    def webhook(self, id_: WebhookId) -> WebhookView:
-        """Show one webhook."""
-        with self._store.read() as snapshot:
-            return self._view(snapshot, existing(snapshot.webhook(id_), "webhook", id_))
-
-    def webhooks(
-        self, *, project: ProjectName | None = None, after: str | None = None, limit: int = MOST_WEBHOOKS
-    ) -> tuple[Sequence[WebhookView], str | None]:
-        """List webhooks, oldest first."""
-        with self._store.read() as snapshot:
-            if project is not None:
-                check_project(snapshot, project, scope=self._scope)
-            page, more = snapshot.webhooks(project=project, after=after, limit=limit)
-            return [self._view(snapshot, webhook) for webhook in page], more
-
-    def _view(self, snapshot: ScopedSnapshot, webhook: Webhook) -> WebhookView:
-        behind = snapshot.count_following(webhook.delivered, wanted_by(webhook))
-        return WebhookView(webhook=self._disclosed(snapshot, [webhook])[0], behind=behind)
 
     def _checked_target(self, url: str) -> str:
         checked = _checked_url(url)

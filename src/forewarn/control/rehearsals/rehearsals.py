@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from forewarn.control.disclosing import disclosure_to
 from forewarn.control.naming import check_project, some
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.rehearsals.open_rehearsals import (
     OpenRehearsal,
@@ -15,7 +15,7 @@ from forewarn.control.rehearsals.open_rehearsals import (
     Rehearsal,
     declared_project,
 )
-from forewarn.control.use_case import Context, ScopedUseCase
+from forewarn.control.use_case import Context, ReadingContext, ScopedReading, ScopedUseCase
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.project import Project
 from forewarn.core.rehearsal.consent import how_to_mark
@@ -35,18 +35,65 @@ class RehearsalView:
     cancelled: Sequence[OrderId] = ()  # what had been ordered and not begun, once it is ended
 
 
+class GoingOn(Protocol):
+    """The rehearsals that are going on, as any thread may ask."""
+
+    def get(self, project: ProjectName) -> OpenRehearsal | None:
+        """Return the rehearsal in a project."""
+        ...
+
+    def accounts(self, project: ProjectName) -> Sequence[Account]:
+        """Return what the guests of a project have done so far; nothing if it has just ended."""
+        ...
+
+
+class RehearsalViews(ScopedReading):
+    """What can be asked about rehearsals."""
+
+    def __init__(self, context: ReadingContext, scope: Scope, *, going_on: GoingOn) -> None:
+        super().__init__(context, scope)
+        self._going_on = going_on
+
+    def show(self, project: ProjectName) -> RehearsalView:
+        """Show the rehearsal in a project; NotFound if there is none."""
+        with self._store.read() as snapshot:
+            check_project(snapshot, project, scope=self._scope)
+        known = self._going_on.get(project)
+        if known is None:
+            raise NotFound(f"nothing is rehearsed in project {project} now")
+        return RehearsalView(
+            rehearsal=known.rehearsal,
+            by=self._who(known.by),
+            begun_at=known.begun_at,
+            now=self._clock.now(),
+            accounts=self._going_on.accounts(project),
+        )
+
+    def _who(self, name: str) -> str:
+        if self._scope.caller is None:
+            return name
+        with self._store.read() as snapshot:
+            return disclosure_to(snapshot, self._scope.caller, [name]).person(name)
+
+
 class Rehearsals(ScopedUseCase):
     """The use cases of rehearsals."""
 
     def __init__(self, context: Context, scope: Scope, *, open_ones: OpenRehearsals) -> None:
         super().__init__(context, scope)
         self._open = open_ones
+        self._views = RehearsalViews(context, scope, going_on=open_ones)
+
+    def show(self, project: ProjectName) -> RehearsalView:
+        """Show the rehearsal in a project; NotFound if there is none."""
+        return self._views.show(project)
 
     def play(self, project: ProjectName, wanted: Rehearsal, *, by: str) -> RehearsalView:
         """Begin a rehearsal, or go on with it: it ends by itself unless it is asked for again."""
         _check(wanted)
         with self._store.write() as tx:
-            declared = self._declared(tx, project)
+            check_project(tx, project, scope=self._scope)
+            declared = declared_project(tx, project) or Project(name=project)
             known = self._checked(declared, wanted)
             machines = {}
             with self._saving(tx) as draft:
@@ -60,13 +107,7 @@ class Rehearsals(ScopedUseCase):
             opened = OpenRehearsal(rehearsal=wanted, by=by, begun_at=draft.now)
             self._open.begin(project, opened, machines)
         self._open.renew(project, wanted)
-        return self._view(project)
-
-    def show(self, project: ProjectName) -> RehearsalView:
-        """Show the rehearsal in a project; NotFound if there is none."""
-        with self._store.read() as snapshot:
-            self._declared(snapshot, project)
-        return self._view(project)
+        return self.show(project)
 
     def end(self, project: ProjectName, *, only: str | None = None, by: str) -> RehearsalView:
         """End a rehearsal for good, whichever it is or only this one, and show it for the last time."""
@@ -96,28 +137,6 @@ class Rehearsals(ScopedUseCase):
         if known.rehearsal.machines != wanted.machines:
             raise Conflict("machines: they stay the same for as long as a rehearsal lasts")
         return known
-
-    def _declared(self, snapshot: ScopedSnapshot, project: ProjectName) -> Project:
-        check_project(snapshot, project, scope=self._scope)
-        return declared_project(snapshot, project) or Project(name=project)
-
-    def _view(self, project: ProjectName) -> RehearsalView:
-        known = self._open.get(project)
-        if known is None:
-            raise NotFound(f"nothing is rehearsed in project {project} now")
-        return RehearsalView(
-            rehearsal=known.rehearsal,
-            by=self._who(known.by),
-            begun_at=known.begun_at,
-            now=self._clock.now(),
-            accounts=self._open.accounts(project),
-        )
-
-    def _who(self, name: str) -> str:
-        if self._scope.caller is None:
-            return name
-        with self._store.read() as snapshot:
-            return disclosure_to(snapshot, self._scope.caller, [name]).person(name)
 
 
 def _check(wanted: Rehearsal) -> None:

@@ -84,7 +84,7 @@ class RolloutEngine(FleetUseCase):
         if not mine.terms.require_poll:
             return ()
         worked_on = [step.machine for order in orders_.values() for step in order.steps]
-        seen = {**tx.last_seen(worked_on), **self._polls.fresh(worked_on)}
+        seen = {**tx.last_seen(worked_on), **self._polls.fresh()(worked_on)}
         return machine_health.silent(mine, orders_.values(), seen)
 
     def pause(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> Rollout:

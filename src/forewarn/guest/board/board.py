@@ -3,7 +3,7 @@
 It changes on the guest loop only, by deltas, and answers from memory.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from sys import intern
@@ -189,11 +189,32 @@ class Board:
         self.seen[member] = seconds
         self.polled[member.group] = seconds
 
-    def last_seen(self, machine: MachineId) -> datetime | None:
-        """Return when a machine polled last, if that has not been handed over yet. Any thread may ask."""
-        member = self._members.get(machine)
-        at = None if member is None else self.seen.get(member)
-        return None if at is None else _moment(at)
+    def last_polls(self) -> Callable[[Sequence[MachineId]], Mapping[MachineId, datetime]]:
+        """Return what tells when machines polled last, of all polls that are not handed over now.
+
+        Any thread may ask: `take` puts another table in the place of one that others look at.
+        """
+        seen = self.seen
+
+        def find(machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
+            members = ((machine, self._members.get(machine)) for machine in machines)
+            found = ((machine, seen.get(member)) for machine, member in members if member is not None)
+            return {machine: _moment(at) for machine, at in found if at is not None}
+
+        return find
+
+    def sent_so_far(self) -> Callable[[EventId], Mapping[MachineId, datetime]]:
+        """Return what tells which machines have been sent an event since the last `take_sent`, and when.
+
+        Any thread may ask.
+        """
+        sent = self.sent
+
+        def find(event: EventId) -> Mapping[MachineId, datetime]:
+            # A dictionary is copied in one go, whatever the loop adds to it meanwhile.
+            return {machine: _moment(at) for machine, at in sent.get(event, {}).copy().items()}
+
+        return find
 
     def unsaved(self) -> bool:
         """Return whether a machine has polled since the last `take`, or waits. Any thread may ask."""
@@ -206,7 +227,7 @@ class Board:
         groups = {group.name: moments[at] for group, at in self.polled.items()}
         machines = {member.machine.id: moments[at] for member, at in self.seen.items()}
         self.polled.clear()
-        self.seen.clear()
+        self.seen = {}
         for member in self.waiting.members():
             groups[member.group.name] = now
             machines[member.machine.id] = now

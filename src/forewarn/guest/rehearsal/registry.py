@@ -61,7 +61,9 @@ class RehearsalRegistry:
         self._open[project][0].meet(faults)
 
     def accounts(self, project: ProjectName) -> Sequence[Account]:
-        """Return what guests have done so far."""
+        """Return what guests have done so far; nothing if the rehearsal has ended meanwhile."""
+        if project not in self._open:
+            return ()
         return [
             replace(account, seen=dict(account.seen), approved=dict(account.approved))
             for account in self._open[project][1].accounts.values()

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from forewarn.clock import Clock
 from forewarn.control.orders.guest_use_cases import GuestUseCases
+from forewarn.control.ports.guests import LastPolls, SentSoFar
 from forewarn.control.ports.store import Delta
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.model.slice import Sent
@@ -47,7 +48,7 @@ class GuestLoop:
 
 
 class BoardActivity:
-    """What guests have done, as the worker's thread asks the board."""
+    """What guests have done, as other threads ask the board."""
 
     def __init__(self, board: Board, clock: Clock, loop: GuestLoop) -> None:
         self._board = board
@@ -70,10 +71,13 @@ class BoardActivity:
         """Hand over which events machines have been sent since the last call, and when first."""
         return self._loop.do(self._board.take_sent)
 
-    def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
-        """Return when these machines were last seen, as far as that is not handed over yet."""
-        found = ((machine, self._board.last_seen(machine)) for machine in machines)
-        return {machine: at for machine, at in found if at is not None}
+    def sent_so_far(self) -> SentSoFar:
+        """Return what tells of events that are not handed over yet. Any thread may ask."""
+        return self._board.sent_so_far()
+
+    def fresh(self) -> LastPolls:
+        """Return the polls that are not handed over by now. Any thread may ask."""
+        return self._board.last_polls()
 
 
 class RehearsalsOnLoop:

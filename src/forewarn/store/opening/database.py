@@ -9,14 +9,20 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, NullPool, QueuePool, create_engine, event, make_url
 from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, IsolationLevel
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, PoolResetState
 
 from forewarn.core.errors import Invalid
 from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.opening.failures import is_locked, translate_failures
 
+# How many connections there are at most: to read, one for each thread that reads for people and some for the
+# worker and those who call webhooks; to write, the worker's and those of what it does apart.
+READING = 8
+WRITING = 4
+# Of each kind, when all is quiet: PostgreSQL has a process for each.
+KEPT_OPEN = 2
 # Longer than any use case takes; shorter than a silent database is waited for (`deadlines.py`).
 LOCK_SECONDS = 3
 CONNECT_SECONDS = 4
@@ -112,14 +118,46 @@ def create_engines(database: Database) -> Engines:
     writing = _sqlite_engine(database, begin=begin, deadlines=deadlines, pool_size=1, max_overflow=0)
     if database.file is None:
         # Everything lives in one connection, which its users take in turns.
-        return Engines(reading=writing, writing=writing, deadlines=deadlines, probe=lambda: None)
+        reading = writing.execution_options(read_only=True)
+        _refuse_writes_in_turn(writing)
+        return Engines(reading=reading, writing=writing, deadlines=deadlines, probe=lambda: None)
     return Engines(
-        reading=_sqlite_engine(database, begin="BEGIN"),
+        reading=_refusing_writes(_sqlite_engine(database, begin="BEGIN", pool_size=READING, max_overflow=0)),
         writing=writing,
         deadlines=deadlines,
         probe=_sqlite_prober(database.file),
         reads_wait=False,
     )
+
+
+def _refusing_writes(reading: Engine) -> Engine:
+    """Have the database refuse what a snapshot must not do."""
+
+    @event.listens_for(reading, "connect")
+    def refuse(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+        cursor = connection.cursor()
+        cursor.execute(_REFUSE)
+        cursor.close()
+
+    return reading
+
+
+def _refuse_writes_in_turn(alone: Engine) -> None:
+    """Have the database refuse the same while a connection that all use is used to read."""
+
+    @event.listens_for(alone, "begin")
+    def refuse(connection: Connection) -> None:
+        if connection.get_execution_options().get("read_only"):
+            connection.exec_driver_sql(_REFUSE)
+
+    @event.listens_for(alone, "reset")
+    def allow(connection: DBAPIConnection, _entry: ConnectionPoolEntry, _state: PoolResetState) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA query_only = OFF")
+        cursor.close()
+
+
+_REFUSE = "PRAGMA query_only = ON"
 
 
 def _sqlite_engine(
@@ -175,17 +213,22 @@ def _sqlite_prober(file: Path) -> Callable[[], None]:
 def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
     from forewarn.store.opening import watched_postgresql as watched  # where there is a PostgreSQL
 
-    # Asking first whether a pooled connection still lives is what makes a restart of PostgreSQL harmless.
-    engine = create_engine(
-        database.url,
-        pool_pre_ping=True,
-        pool_timeout=LOCK_SECONDS,
-        isolation_level="READ COMMITTED",
-        connect_args=connect_options(database.url),
-    )
-    translate_failures(engine, database.name)
-    _note_locked(engine, deadlines)
-    watched.watch(engine, deadlines)
+    def engine(isolation_level: IsolationLevel, most: int) -> Engine:
+        # Asking first whether a pooled connection still lives is what makes a restart of PostgreSQL harmless.
+        made = create_engine(
+            database.url,
+            pool_pre_ping=True,
+            pool_timeout=LOCK_SECONDS,
+            pool_size=KEPT_OPEN,
+            max_overflow=most - KEPT_OPEN,
+            isolation_level=isolation_level,
+            connect_args=connect_options(database.url),
+        )
+        translate_failures(made, database.name)
+        _note_locked(made, deadlines)
+        watched.watch(made, deadlines)
+        return made
+
     probing = create_engine(
         database.url,
         poolclass=NullPool,
@@ -193,8 +236,9 @@ def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
     )
     watched.watch(probing, Deadlines(name=database.name, limit=PROBE_SECONDS))
     return Engines(
-        reading=engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
-        writing=engine,
+        # Connections of their own: those who read cannot take the worker's.
+        reading=engine("REPEATABLE READ", READING).execution_options(postgresql_readonly=True),
+        writing=engine("READ COMMITTED", WRITING),
         deadlines=deadlines,
         probe=watched.prober(probing),
     )

@@ -1,0 +1,184 @@
+"""What can be asked about rollouts that changes nothing: plan them, show them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from forewarn.control import naming
+from forewarn.control.ports.guests import LastPolls
+from forewarn.control.ports.store import Snapshot
+from forewarn.control.rollouts.rollout_engine import surveyed, with_notice
+from forewarn.control.unsaved_polls import UnsavedPolls
+from forewarn.control.use_case import FleetReading, ReadingContext
+from forewarn.core.admission.timing import check_deadline
+from forewarn.core.catalogue import MAINTENANCE_WORK
+from forewarn.core.errors import Invalid
+from forewarn.core.model.declaration import HostDrivers
+from forewarn.core.model.numbers import UNSAVED
+from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
+from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.rollouts import forecast, plan_warnings, planning, progress
+from forewarn.core.rollouts.candidates import Candidates
+from forewarn.core.rollouts.forecast import Expected
+from forewarn.core.rollouts.plan_warnings import on_one_host
+from forewarn.core.words import HostName, HostState, Work
+from forewarn.wire.fields import either
+
+EVERY_HOST = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutRequest:
+    """What a rollout shall do."""
+
+    hosts: tuple[HostName, ...] | None  # None: all that have not failed
+    work: Work
+    hosts_at_once: int = 1
+    gap: timedelta = timedelta()
+    terms: RolloutTerms = DEFAULT_TERMS
+    overlap: bool = False  # begin even if another rollout has some of the hosts still to do
+    by: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutView:
+    """A rollout, why everything of it waits, and what is expected of it."""
+
+    rollout: Rollout
+    waiting: tuple[Waiting, ...]
+    drivers: Mapping[HostName, str]  # who does the work on each host
+    expected: tuple[Expected, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class RolloutViews(FleetReading):
+    """The use cases about rollouts that only read."""
+
+    def __init__(self, context: ReadingContext, *, polls: UnsavedPolls) -> None:
+        super().__init__(context)
+        self._polls = polls
+
+    def plan(self, request: RolloutRequest) -> RolloutView:
+        """Show the whole plan, and do nothing."""
+        now, fresh = self._clock.now(), self._polls.fresh()
+        with self._store.read() as snapshot:
+            mine, survey = self.planned(snapshot, request, now)
+            warnings = self.warnings(snapshot, mine, survey, fresh, now)
+            drivers = mine.driven_by(snapshot.host_drivers())
+        mine = replace(mine, id="", state=RolloutState.PLANNED)
+        candidates = Candidates(mine, survey, self._policy)
+        reasons = (candidates.why_not(host, now=now) for host in mine.hosts)
+        blocking = tuple(dict.fromkeys(why for some in reasons for why in some))
+        mine, expected = forecast.forecast(mine, survey, now=now, policy=self._policy)
+        waiting = planning.reasons(replace(mine, waiting=blocking), now=now)
+        return RolloutView(
+            rollout=mine, waiting=waiting, drivers=drivers, expected=expected, warnings=warnings
+        )
+
+    def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:
+        """Show one rollout; on demand with what is expected of its coming waves, which costs a forecast."""
+        now = self._clock.now()
+        times: tuple[Expected, ...] = ()
+        said: tuple[str, ...] = ()
+        with self._store.read() as snapshot:
+            mine = with_notice(snapshot, naming.existing(snapshot.rollout(id_), "rollout", id_))
+            # When a paused one goes on is not known.
+            if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
+                survey = surveyed(snapshot, mine.left, mine.terms)
+                times = forecast.times(mine, survey, now=now, policy=self._policy)
+                said = tuple(plan_warnings.warnings(mine, survey, times, policy=self._policy))
+            return replace(self.shown(snapshot, mine, now, warnings=said), expected=times)
+
+    def rollouts(
+        self, *, after: str | None, limit: int, only_open: bool = False
+    ) -> tuple[Sequence[RolloutView], str | None]:
+        """List rollouts, newest first: all, or those that are not over."""
+        with self._store.read() as snapshot:
+            read = snapshot.page_of_open_rollouts if only_open else snapshot.rollouts
+            found, more = read(after=after, limit=limit)
+            now, drivers = self._clock.now(), snapshot.host_drivers()
+        return [_view(mine, now, drivers) for mine in found], more
+
+    def shown(
+        self, snapshot: Snapshot, mine: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()
+    ) -> RolloutView:
+        """Show a rollout that was found."""
+        return replace(_view(mine, now, snapshot.host_drivers()), warnings=warnings)
+
+    def planned(
+        self, snapshot: Snapshot, request: RolloutRequest, now: datetime
+    ) -> tuple[Rollout, HostSurvey]:
+        """Make a rollout whose waves are all planned; refuse what can never be carried out."""
+        if request.work not in MAINTENANCE_WORK:
+            raise Invalid(f"action {request.work!r}: expected {either(MAINTENANCE_WORK)}")
+        if request.hosts_at_once < 1:
+            raise Invalid(f"hosts_at_once: expected at least 1, got {request.hosts_at_once}")
+        check_deadline(request.terms.deadline, now=now)
+        naming.check_driver(request.terms.driver, self._drivers_known)
+        hosts = _wanted_hosts(snapshot, request)
+        survey = surveyed(snapshot, hosts, request.terms)
+        for host in hosts:
+            if host not in survey.hosts:
+                raise naming.unknown_host(snapshot, host)
+        mine = Rollout(
+            id=self._new_id(),
+            number=UNSAVED + 1,  # the record that says it has begun
+            work=request.work,
+            hosts=hosts,
+            hosts_at_once=request.hosts_at_once,
+            gap=request.gap,
+            terms=request.terms,
+            by=request.by,
+            reason=request.reason,
+            created_at=now,
+        )
+        Candidates(mine, survey, self._policy).check(now=now)
+        mine = planning.replan(mine, survey)
+        return forecast.arranged(mine, survey, now=now, policy=self._policy), survey
+
+    def warnings(
+        self, snapshot: Snapshot, mine: Rollout, survey: HostSurvey, fresh: LastPolls, now: datetime
+    ) -> tuple[str, ...]:
+        """Return what should be known before such a rollout is begun."""
+        saved = snapshot.silent_machines(mine.hosts)
+        polled = fresh(list(saved))
+        silent = sorted(name for machine, name in saved.items() if machine not in polled)
+        never = (f"never polled: {naming.some(silent)}",) if silent else ()
+        times = forecast.times(mine, survey, now=now, policy=self._policy)
+        unexpected = plan_warnings.warnings(mine, survey, times, policy=self._policy)
+        return (*_also_in(mine, snapshot.open_rollouts()), *on_one_host(survey), *unexpected, *never)
+
+
+def _view(mine: Rollout, now: datetime, drivers: HostDrivers) -> RolloutView:
+    return RolloutView(rollout=mine, waiting=planning.reasons(mine, now=now), drivers=mine.driven_by(drivers))
+
+
+def _also_in(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
+    """Warn of hosts that another rollout has still to do, before both wait."""
+    for also in shared_with(mine, others):
+        yield f"{also}: each waits for the other's orders there"
+
+
+def shared_with(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
+    """Tell of the hosts that other rollouts have still to do."""
+    for other in others:
+        to_do = {*other.left, *(host for wave in progress.unfinished(other) for host in wave.hosts)}
+        shared = [host for host in mine.hosts if host in to_do]
+        if shared:
+            also = "is also" if len(shared) == 1 else "are also"
+            state = f"rollout {other.id}, which is {'being aborted' if other.aborting else other.state}"
+            yield f"{naming.some(shared)} {also} in {state}"
+
+
+def _wanted_hosts(snapshot: Snapshot, request: RolloutRequest) -> tuple[HostName, ...]:
+    if request.hosts is not None:
+        if not request.hosts:
+            raise Invalid("hosts: expected at least one, or all")
+        return tuple(dict.fromkeys(request.hosts))
+    every, _ = snapshot.hosts(after=None, limit=EVERY_HOST)
+    sound = tuple(host.name for host in every if host.state is not HostState.FAILED)
+    if not sound:
+        raise Invalid("hosts: there is none in the fleet that has not failed")
+    return sound

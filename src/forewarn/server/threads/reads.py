@@ -1,0 +1,171 @@
+"""The threads that read for people, so that no list, export or plan keeps the worker from its work.
+
+A read opens its snapshot when it begins, and the worker answers what is committed: so whoever has been
+answered reads what it was answered, without waiting for anything.
+"""
+
+import asyncio
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from forewarn.clock import monotonic
+from forewarn.core.errors import Unavailable
+from forewarn.server.threads.jobs import RunJob
+
+T = TypeVar("T")
+
+# For callers, with a connection each. More would only wait for each other: what is read is put together by
+# one processor at a time.
+THREADS = 4
+# For the server's own reads: who calls must be known, however busy the others are.
+OWN_THREADS = 1
+# Far more than callers have at once, unless the database has fallen silent.
+MOST_WAITING = 1000
+# Until a read is given up that has not begun, in real seconds.
+LONGEST_WAIT = 10.0
+# Until a read that goes on is left alone when the service stops.
+STOP_SECONDS = 2.0
+
+BUSY = "too much is being read already: try again"
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    caller: str | None
+    work: Callable[[], Any]
+    answer: "Future[Any]"
+
+
+class Reads:
+    """What has been given to the threads that read.
+
+    Callers take turns, however much each of them has asked for; and none of them has more threads than are
+    left free, so that the slow reads of a few keep nobody from reading.
+    """
+
+    def __init__(self, *, threads: int = THREADS, longest_wait: float = LONGEST_WAIT) -> None:
+        self._most = threads
+        self._longest_wait = longest_wait
+        self._news = threading.Condition()
+        self._own: deque[_Read] = deque()
+        self._callers: OrderedDict[str, deque[_Read]] = OrderedDict()  # whose turn is next comes first
+        self._waiting = 0
+        self._running: Counter[str | None] = Counter()
+        self._threads: list[threading.Thread] = []
+        self._ended = False
+
+    async def run(self, work: Callable[[], T], /) -> T:
+        """Have something read for the server itself."""
+        return await self._run(None, work)
+
+    def run_for(self, caller: str) -> RunJob:
+        """Return what has something read for a caller."""
+        return partial(self._run, caller)
+
+    def stop(self) -> None:
+        """Begin no more reads, and end; one that takes longer than that is left alone, and ends in vain."""
+        with self._news:
+            self._ended = True
+            for read in (*self._own, *(read for waiting in self._callers.values() for read in waiting)):
+                read.answer.cancel()
+            self._news.notify_all()
+        until = monotonic() + STOP_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, until - monotonic()))
+
+    async def _run(self, caller: str | None, work: Callable[[], T], /) -> T:
+        read = _Read(caller, work, Future())
+        with self._news:
+            self._admit(read)
+            self._news.notify()
+        given_up = False
+
+        def give_up() -> None:
+            nonlocal given_up
+            given_up = read.answer.cancel()  # not if it has begun
+
+        timer = asyncio.get_running_loop().call_later(self._longest_wait, give_up)
+        try:
+            # Whoever goes away meanwhile takes a read along that has not begun.
+            answer: T = await asyncio.wrap_future(read.answer)
+        except asyncio.CancelledError:
+            if given_up:
+                raise Unavailable(BUSY) from None
+            raise
+        finally:
+            timer.cancel()
+        return answer
+
+    def _admit(self, read: _Read) -> None:
+        if self._ended:
+            raise Unavailable("stopping")
+        if self._waiting >= MOST_WAITING:
+            raise Unavailable(BUSY)
+        if read.caller is None:
+            self._own.append(read)
+        else:
+            self._callers.setdefault(read.caller, deque()).append(read)
+        self._waiting += 1
+        # A thread is started when there is something for it to do, not while the server starts.
+        if len(self._threads) - self._running.total() < self._waiting and len(self._threads) < self._size:
+            thread = threading.Thread(target=self._serve, name="forewarn-read", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    @property
+    def _size(self) -> int:
+        return self._most + OWN_THREADS
+
+    def _serve(self) -> None:
+        while (read := self._take()) is not None:
+            try:
+                if read.answer.set_running_or_notify_cancel():
+                    _do(read)
+            finally:
+                self._finish(read)
+
+    def _take(self) -> _Read | None:
+        """Return the next read, once there is one that has its turn; None if there will be none."""
+        with self._news:
+            while not self._ended:
+                read = self._next()
+                if read is not None:
+                    self._waiting -= 1
+                    self._running[read.caller] += 1
+                    return read
+                self._news.wait()
+        return None
+
+    def _next(self) -> _Read | None:
+        if self._own:
+            return self._own.popleft()
+        free = self._most - (self._running.total() - self._running[None])
+        for caller, waiting in self._callers.items():
+            if self._running[caller] < free:
+                read = waiting.popleft()
+                del self._callers[caller]
+                if waiting:
+                    self._callers[caller] = waiting
+                return read
+        return None
+
+    def _finish(self, read: _Read) -> None:
+        with self._news:
+            self._running[read.caller] -= 1
+            if not self._running[read.caller]:
+                del self._running[read.caller]
+            self._news.notify_all()
+
+
+def _do(read: _Read) -> None:
+    try:
+        found = read.work()
+    except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
+        read.answer.set_exception(error)
+    else:
+        read.answer.set_result(found)
