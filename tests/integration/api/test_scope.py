@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.api.services import ApiParts, Services
-from forewarn.control.callers import FleetUseCases
+from forewarn.control.callers import FleetReads, FleetUseCases
 from forewarn.control.ports.scope import EVERYTHING, Scope
-from forewarn.control.use_case import FleetUseCase, ScopedUseCase, UseCase
+from forewarn.control.use_case import FleetReading, Reading, ScopedReading, UseCase
 from forewarn.core.errors import NotFound, Refused
 from forewarn.store.read_only import ReadOnlyStore
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
@@ -69,8 +69,8 @@ def services(service: Service, scope: Scope) -> Services:
     )
 
 
-def use_cases(of: object) -> dict[str, UseCase]:
-    return {name: each for name, each in vars(of).items() if isinstance(each, UseCase)}
+def use_cases(of: object) -> dict[str, Reading]:
+    return {name: each for name, each in vars(of).items() if isinstance(each, Reading)}
 
 
 @pytest.mark.parametrize("scope", [EVERYTHING, Scope(caller=A), EVERYTHING.narrowed(B)])
@@ -78,18 +78,40 @@ def test_every_use_case_in_reach_of_a_caller_is_made_for_its_scope(service: Serv
     reached = use_cases(services(service, scope))
     assert reached.keys() == {"orders", "views", "records", "webhooks", "rehearsals"}
     for each in reached.values():
-        assert isinstance(each, ScopedUseCase)
+        assert isinstance(each, ScopedReading)
         assert each._scope == scope
+
+
+@pytest.mark.parametrize("scope", [EVERYTHING, Scope(caller=A), EVERYTHING.narrowed(B)])
+def test_what_a_caller_reads_is_made_for_its_scope_and_cannot_write(service: Service, scope: Scope) -> None:
+    reached = use_cases(services(service, scope).reads)
+    assert reached.keys() == {"views", "records", "webhooks", "rehearsals"}
+    for each in reached.values():
+        assert isinstance(each, ScopedReading)
+        assert not isinstance(each, UseCase)
+        assert each._scope == scope
+        assert not hasattr(each._store, "write")
 
 
 def test_a_use_case_that_is_made_for_no_scope_is_out_of_reach_of_a_projects_token(service: Service) -> None:
     unscoped = {type(getattr(service.fleet, name)) for name in FleetUseCases.__dataclass_fields__}
-    assert all(issubclass(each, FleetUseCase) for each in unscoped)
+    assert all(issubclass(each, FleetReading) for each in unscoped)
     mine = services(service, Scope(caller=A))
     for name in ("fleet", "answering", "timekeeper"):
         with pytest.raises(Refused, match="the people of project a see it alone"):
             getattr(mine, name)
         assert getattr(services(service, EVERYTHING), name) is not None
+
+
+def test_what_belongs_to_no_project_is_read_by_who_sees_everything(service: Service) -> None:
+    with pytest.raises(Refused, match="the people of project a see it alone"):
+        _ = services(service, Scope(caller=A)).reads.fleet
+    reached = services(service, EVERYTHING).reads.fleet
+    for name in FleetReads.__dataclass_fields__:
+        each = getattr(reached, name)
+        assert isinstance(each, FleetReading)
+        assert not isinstance(each, UseCase)
+        assert not hasattr(each._store, "write")
 
 
 def test_an_operator_who_narrows_the_scope_stays_an_operator(service: Service) -> None:
