@@ -15,7 +15,7 @@ from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Approval, Deferral, Event, Resource
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, OrderTerms, Stage, Step
+from forewarn.core.model.order import Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.store.sql import SqlStore
@@ -42,6 +42,7 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
         NoneType: st.none(),
         bool: st.booleans(),
         datetime: moments,
+        float: st.floats(0, 2**40),
         int: small,
         timedelta: st.integers(0, 10**6).map(lambda seconds: timedelta(seconds=seconds)),
     }
@@ -68,7 +69,7 @@ orders = build(
     Order,
     id=upper_ids,
     number=large,
-    stages=several(build(Stage, steps=several(build(Step)))),
+    stages=several(build(Stage, steps=several(build(Step, refused=several(build(RefusedHost)))))),
     waiting=several(build(Waiting)),
     terms=build(OrderTerms),
     ended_at=st.none(),
