@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from forewarn.control.disclosing import V, disclosed
@@ -36,14 +36,8 @@ class Context(ReadingContext):
 
     def to_read(self, store: ReadStore) -> ReadingContext:
         """Return the same for those that only read, with what they read from."""
-        return ReadingContext(
-            store=store,
-            clock=self.clock,
-            policy=self.policy,
-            new_id=self.new_id,
-            drivers=self.drivers,
-            preview=self.preview,
-        )
+        mine = {each.name: getattr(self, each.name) for each in fields(ReadingContext)}
+        return ReadingContext(**{**mine, "store": store})
 
 
 class Reading:
