@@ -1,0 +1,170 @@
+"""A database that falls silent, restarts, cuts connections or has none left: callers are answered in time.
+
+Afterwards all that was answered is there, once, and nothing else.
+"""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.counts import LONG
+from tests.outage_load import Load, address_of, check_books, check_in_time, check_polls, name_of, write_fleet
+from tests.own_postgresql import OwnPostgres, own_postgres
+from tests.process import Program, until
+
+# Machines that no order is asked for by the load: it begins at the other end.
+QUIET, APPROVED = 899, 898
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[OwnPostgres]:
+    with own_postgres() as server:
+        server.run("CREATE ROLE forewarn LOGIN; CREATE ROLE others LOGIN")
+        yield server
+
+
+@pytest.fixture
+def program(tmp_path: Path, postgres: OwnPostgres) -> Iterator[Program]:
+    name = f"fleet_{len(postgres.run('SELECT datname FROM pg_database'))}"
+    postgres.run(f"CREATE DATABASE {name} OWNER forewarn")
+    url = postgres.url.replace("postgres:@/postgres?", f"forewarn@/{name}?")
+    flags = ("--database", url, "--fleet", write_fleet(tmp_path))
+    environment = {"FOREWARN_GUEST_RATE": "0", "FOREWARN_OPERATOR_RATE": "0"}
+    with Program(tmp_path, *flags, clock="system", environment=environment) as program:
+        yield program
+
+
+def is_ready(program: Program) -> bool:
+    return program.call("GET", "/readyz").status_code == 200
+
+
+def check_recovered(program: Program, load: Load) -> None:
+    """Nobody has to do anything: it goes on by itself."""
+    until(lambda: is_ready(program), what="it to be ready again")
+    before = len(load.answered(202))
+    with load.going_on():
+        until(lambda: len(load.answered(202)) > before, what="orders to be taken again")
+    check_books(load, program)
+    assert program.stop() == 0
+    assert "Traceback" not in program.err.text
+
+
+def begin(load: Load) -> None:
+    until(lambda: len(load.answered(202)) >= 8, what="some orders")
+
+
+def test_a_stopped_database_keeps_nobody_waiting(program: Program, postgres: OwnPostgres) -> None:
+    guest, other = (program.guest(address_of(number)) for number in (QUIET, APPROVED))
+    guest.document(), other.document()
+    event = program.post(f"/v1/machines/{name_of(APPROVED)}/restart")["event"]
+    before, load = guest.poll().content, Load(program)
+    with load.going_on():
+        begin(load)
+        with postgres.stopped():
+            # While the worker waits, and when it knows.
+            for _ in range(2):
+                check_polls(guest, before)
+                assert program.call("GET", "/healthz").status_code == 200
+                until(lambda: not is_ready(program), what="the silence to be noticed")
+            until(lambda: len(load.answered(503)) >= 8, what="refusals")
+            assert other.approve(event["id"]).status_code == 503
+            assert program.call("GET", "/v1/machines").status_code == 503
+            check_polls(guest, before)
+    check_in_time(load)
+    until(lambda: other.approve(event["id"]).status_code == 200, what="approvals to be taken again")
+    assert guest.poll().content == before
+    check_recovered(program, load)
+
+
+def test_a_hold_is_set_while_the_database_is_stopped(program: Program, postgres: OwnPostgres) -> None:
+    program.operator(program.post("/v1/tokens", json={"name": "olga", "role": "operator"})["secret"])
+    hold = {"json": {"reason": "it burns"}, "headers": {"Idempotency-Key": "k"}}
+    with postgres.stopped():
+        held = program.call("POST", "/v1/holds", **hold)
+        assert (held.status_code, held.json()["hold"]["saved"]) == (202, False)
+        assert program.call("POST", "/v1/holds", **hold).json() == held.json()
+        assert program.call("POST", "/v1/holds", json={"reason": "it burns"}).status_code == 409
+        passing = program.post("/v1/holds", json={"reason": "by mistake", "host": "host-1"})["hold"]
+        assert program.post(f"/v1/holds/{passing['id']}/release")["hold"]["id"] == passing["id"]
+        (listed,) = program.get("/v1/holds")["holds"]
+        assert (listed["by"], listed["saved"]) == ("olga", False)
+        assert "lost if the server ends" in listed["note"]
+    until(lambda: is_ready(program), what="it to be ready again")
+    (kept,) = program.get("/v1/holds")["holds"]
+    assert kept == {**listed, "saved": True, "note": None}
+    assert program.call("POST", "/v1/holds", **hold).json()["hold"] == kept
+    said = [(each["kind"], each["by"]) for each in program.history() if each["kind"].startswith("hold-")]
+    assert said == [("hold-set", "olga"), ("hold-set", "olga"), ("hold-released", "olga")]
+
+
+def test_nothing_that_waited_starts_before_the_hold_is_saved(program: Program, postgres: OwnPostgres) -> None:
+    guest = program.guest(address_of(APPROVED))
+    guest.document()
+    event = program.post(f"/v1/machines/{name_of(APPROVED)}/restart")["event"]
+    with postgres.stopped():
+        assert guest.approve(event["id"]).status_code == 503
+        assert program.post("/v1/holds", json={"reason": "it burns"})["hold"]["saved"] is False
+    until(lambda: guest.approve(event["id"]).status_code == 200, what="approvals to be taken again")
+    kinds = [record["kind"] for record in program.history()]
+    assert kinds.index("hold-set") < kinds.index("event-approved")
+    assert "event-started" not in kinds
+
+
+@pytest.mark.parametrize("mode", ["immediate", *(["fast"] if LONG else [])])
+def test_a_restart_of_the_database_loses_nothing(program: Program, postgres: OwnPostgres, mode: str) -> None:
+    load = Load(program)
+    with load.going_on():
+        begin(load)
+        postgres.restart(mode)
+    check_in_time(load)
+    check_recovered(program, load)
+
+
+def test_connections_that_are_cut_again_and_again_lose_nothing(
+    program: Program, postgres: OwnPostgres
+) -> None:
+    load, pause = Load(program), threading.Event()
+    with load.going_on():
+        begin(load)
+        for _ in range(100 if LONG else 20):
+            postgres.cut()
+            pause.wait(0.02)
+    check_in_time(load)
+    check_recovered(program, load)
+
+
+def test_a_database_without_a_connection_left_refuses_and_goes_on(
+    program: Program, postgres: OwnPostgres
+) -> None:
+    load = Load(program)
+    with load.going_on():
+        begin(load)
+        with postgres.used_up(by="others", whose="forewarn"):
+            until(lambda: len(load.answered(503)) >= 4, what="refusals")
+            assert program.post("/v1/holds", json={"reason": "it burns"})["hold"]["saved"] is False
+    check_in_time(load)
+    until(lambda: is_ready(program), what="it to be ready again")
+    assert [hold["saved"] for hold in program.get("/v1/holds")["holds"]] == [True]
+    check_recovered(program, load)
+
+
+def test_a_database_that_becomes_read_only_refuses_and_goes_on(
+    program: Program, postgres: OwnPostgres
+) -> None:
+    load = Load(program)
+    with load.going_on():
+        begin(load)
+        postgres.run("ALTER ROLE forewarn SET default_transaction_read_only = on")
+        postgres.cut()
+        until(lambda: len(load.answered(503)) >= 4, what="refusals")
+        assert program.get("/v1/machines")["machines"]  # what can be read is read
+        assert program.post("/v1/holds", json={"reason": "it burns"})["hold"]["saved"] is False
+        assert program.get("/v1/summary")["summary"]["holds"] == 1
+        postgres.run(
+            "SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only"
+        )
+        postgres.run("SELECT pg_reload_conf()")
+    check_in_time(load)
+    check_recovered(program, load)

