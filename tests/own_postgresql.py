@@ -32,6 +32,9 @@ class OwnPostgres:
         self._server: Any = get_server(self.data, cleanup_mode="stop", start=False)
         until(self._is_started, what="PostgreSQL")
         self.url: str = self._server.get_uri()
+        for setting in ("fsync = off", "full_page_writes = off"):  # the disk outlives all that is tried here
+            self.run(f"ALTER SYSTEM SET {setting}")
+        self.run("SELECT pg_reload_conf()")
 
     def run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run a statement as the superuser."""

@@ -59,6 +59,9 @@ class Authenticator:
             # What hangs must not hold strangers' connections: then what is known must do.
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._look()), LONGEST_WAIT)
+            if self._is_behind():
+                # What was ended must not do, nor that there were no tokens.
+                raise Unavailable("tokens or sessions were changed, and cannot be read now: try again")
         elif self._monotonic() - self._looked_at > LOOK_AGAIN_AFTER:
             self._look()
         return identify(
@@ -79,8 +82,11 @@ class Authenticator:
             self.cut_off.send()
 
     def _must_look(self) -> bool:
-        is_behind = self._changes_seen != self._changes
-        return is_behind or self._monotonic() - self._looked_at > LOOK_AT_LEAST_AFTER
+        return self._is_behind() or self._monotonic() - self._looked_at > LOOK_AT_LEAST_AFTER
+
+    def _is_behind(self) -> bool:
+        """Return whether something was changed that was not looked at since."""
+        return self._changes_seen != self._changes
 
     def _look(self) -> "asyncio.Task[None]":
         """Look at the store, once for all who wait for it; the first of them may go away meanwhile."""
@@ -98,5 +104,5 @@ class Authenticator:
             )
             if changes < self._changes_seen:
                 return  # another look began later, and was sooner back
-            self._keyring, self._loaded = keyring, loaded
-        self._looked_at, self._changes_seen = self._monotonic(), changes
+            self._keyring, self._loaded, self._changes_seen = keyring, loaded, changes
+        self._looked_at = self._monotonic()

@@ -128,9 +128,9 @@ class UnsavedHolds(FleetUseCase):
                 )
         return found
 
-    def heard(self, records: Iterable[Record]) -> None:
-        """Take note of what was saved."""
-        if any(record.kind in _ABOUT_HOLDS for record in records):
+    def heard(self, records: Iterable[Record] | None) -> None:
+        """Take note of what was saved; None: that is not known."""
+        if records is None or any(record.kind in _ABOUT_HOLDS for record in records):
             self._stale = True
 
     def save(self) -> None:

@@ -280,7 +280,7 @@ def wire(opened: OpenedService) -> Parts:
 def _save_holds_first(holds: UnsavedHolds, *, worker: Worker, store: SqlStore) -> None:
     def saved(saved: Saved) -> None:
         log_records(saved)
-        holds.heard(records_of(saved))
+        holds.heard(None if saved is None else records_of(saved))
 
     store.saved, worker.first = saved, holds.save
 

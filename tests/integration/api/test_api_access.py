@@ -681,6 +681,23 @@ def test_while_the_store_is_away_what_was_known_counts(service: Service) -> None
         asyncio.run(who(authenticator, "fw_guessed"))
 
 
+@pytest.mark.usefixtures("tokens")
+def test_a_token_that_was_revoked_before_the_store_went_away_counts_no_more(service: Service) -> None:
+    store = Store()
+    authenticator = Authenticator(
+        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: 0.0
+    )
+    service.tokens.revoke("olga", by="here")
+    authenticator.forget()
+    store.away = True
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="were changed"):
+            asyncio.run(who(authenticator, OPERATOR))
+    store.away = False
+    with pytest.raises(Exception, match="not known"):
+        asyncio.run(who(authenticator, OPERATOR))
+
+
 def test_the_expiry_of_a_grant_is_kept(service: Service) -> None:
     wanted = Grant(name="olga", role=Role.OPERATOR, life=timedelta(days=1))
     token, _ = service.tokens.create(wanted, by="test")

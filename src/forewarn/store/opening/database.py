@@ -236,7 +236,8 @@ def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
     )
     watched.watch(probing, Deadlines(name=database.name, limit=PROBE_SECONDS))
     return Engines(
-        # Connections of their own: those who read cannot take the worker's.
+        # Connections of their own: those who read cannot take the worker's, and one that was read-only would
+        # say afterwards that it may write, also where the database says that nobody may.
         reading=engine("REPEATABLE READ", READING).execution_options(postgresql_readonly=True),
         writing=engine("READ COMMITTED", WRITING),
         deadlines=deadlines,
