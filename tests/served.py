@@ -85,14 +85,19 @@ def app_of(
     fault: Exception | None = None,
     settings: ApiSettings | None = None,
     turns: list[str] | None = None,
+    jobs: list[str] | None = None,
 ) -> ASGIApp:
-    """Make the API; `turns` gets the name of each caller in whose turn something is done."""
+    """Make the API; `turns` gets the name of each caller in whose turn something is done.
+
+    `jobs` gets it only for what the worker does.
+    """
     worker = Worker(service, fault)
 
     def run_for(caller: str) -> Callable[..., Any]:
         def run(job: Callable[[], T]) -> Any:
-            if turns is not None:
-                turns.append(caller)
+            for told in (turns, jobs):
+                if told is not None:
+                    told.append(caller)
             return worker(job)
 
         return run

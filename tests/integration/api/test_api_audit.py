@@ -88,3 +88,17 @@ def test_every_endpoint_that_may_change_something_is_audited_once(
 def test_secrets_are_not_audited(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     made = api("POST", "/v1/tokens", json={"name": "x", "role": "viewer"}, headers=bearer(OPERATOR)).json()
     assert made["secret"] not in str(fields(caplog))
+
+
+def test_a_dry_run_is_not_audited_and_takes_nothing_of_the_worker(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    written: list[str] = []
+    api = Api(app_of(service, jobs=written))
+    plan = {"hosts": "all", "action": "freeze", "dry_run": True}
+    assert api("POST", "/v1/rollouts", json=plan, headers=bearer(OPERATOR)).status_code == 200
+    fleet = api("GET", "/v1/fleet", headers=bearer(OPERATOR)).json()
+    assert api("PUT", "/v1/fleet?dry_run=true", json=fleet, headers=bearer(OPERATOR)).status_code == 200
+    assert (fields(caplog), written) == ([], [])
+    assert api("PUT", "/v1/fleet", json=fleet, headers=bearer(OPERATOR)).status_code == 200
+    assert (len(fields(caplog)), len(written)) == (1, 1)

@@ -218,3 +218,28 @@ def notices(program: Program, event: str) -> dict[str, dict[str, Any]]:
 
 def kinds(program: Program, event: str) -> list[str]:
     return [record["kind"] for record in program.history() if record["event"] == event]
+
+
+def test_who_looks_before_it_opens_a_snapshot_misses_nothing_that_is_saved_meanwhile(
+    service: Service,
+) -> None:
+    event = maintenance(service).events[0].id
+    machine_id = service.machine("web-0").id
+    service.fetch("web-0")
+    unsaved = service.shared.unsaved
+    look, polls = unsaved.now(), service.shared.polls.fresh()
+    with service.store.read() as before:
+        assert look.notices(before, [event]) == {event: {machine_id: START}}
+    unsaved.pending()  # the boards hand over
+    half_way = unsaved.now()
+    service.shared.polls.collect()
+    half_polls = service.shared.polls.fresh()
+    service.tick()  # all is saved
+    service.engine.save_all(START)
+    with service.store.read() as after:
+        for each in (look, half_way, unsaved.now()):
+            assert each.notices(after, [event]) == {event: {machine_id: START}}
+        assert after.last_seen([machine_id]) == {machine_id: START}
+    for last_polls in (polls, half_polls):
+        assert last_polls([machine_id]) == {machine_id: START}
+    assert service.shared.polls.fresh()([machine_id]) == {}

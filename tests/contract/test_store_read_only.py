@@ -1,0 +1,46 @@
+"""Snapshots cannot write: the port has no way to, and the database refuses what a slip would do."""
+
+import pytest
+from sqlalchemy import update
+
+from forewarn.core.errors import ForewarnError, Unavailable
+from forewarn.store import tables
+from forewarn.store.read_only import ReadOnlyStore
+from forewarn.store.sql import SqlStore, open_store
+from tests.harness import START
+
+
+@pytest.fixture
+def memory() -> SqlStore:
+    return open_store("sqlite://", new_id=lambda: "LINEAGE")
+
+
+def slip(store: SqlStore) -> None:
+    """Write where something is only to be read."""
+    with ReadOnlyStore(store).read() as snapshot:
+        assert snapshot.lineage() == "LINEAGE"
+        snapshot._connection.execute(update(tables.meta), {"lineage": "OTHER"})
+
+
+def test_a_slip_in_a_read_is_refused_by_the_database(store: SqlStore) -> None:
+    with pytest.raises(ForewarnError):
+        slip(store)
+    with store.read() as snapshot:
+        assert snapshot.lineage() == "LINEAGE"
+
+
+def test_a_slip_is_refused_in_memory_too_and_writing_goes_on(memory: SqlStore) -> None:
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            slip(memory)
+        with memory.write() as tx:
+            tx.set_reached(START)
+    with memory.read() as snapshot:
+        assert (snapshot.lineage(), snapshot.reached()) == ("LINEAGE", START)
+
+
+def test_what_was_answered_is_read(store: SqlStore) -> None:
+    with store.write() as tx:
+        tx.set_reached(START)
+    with ReadOnlyStore(store).read() as snapshot:
+        assert snapshot.reached() == START
