@@ -16,7 +16,7 @@ from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.control.ports.scope import EVERYTHING
 from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import Priority
 from forewarn.store.read_only import ReadOnlyStore
 from forewarn.wire.answers.answer import ApiAnswer
@@ -43,9 +43,6 @@ class Health:
 
 class Nobody:
     """Pushes nothing to anybody."""
-
-    def next_try(self, id_: WebhookId, /) -> float | None:
-        return None
 
     async def try_out(self, webhook: Webhook, /) -> str | None:
         return "nobody pushes"

@@ -272,6 +272,7 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             failures=3,
             failing_since=NOW,
             error="refused",
+            next_try=NOW,
         ),
     ),
 }

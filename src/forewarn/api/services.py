@@ -24,7 +24,7 @@ from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.ports.scope import Scope
 from forewarn.core import access
 from forewarn.core.browser_sessions import Identified
-from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.model.webhook import Webhook
 
 T = TypeVar("T")
 
@@ -86,10 +86,6 @@ class TurnedTime(ClockReading, Protocol):
 
 class Pushing(Protocol):
     """Pushes records to webhooks."""
-
-    def next_try(self, id_: WebhookId, /) -> float | None:
-        """Return in how many real seconds a failing webhook is tried again; None if it is not failing."""
-        ...
 
     async def try_out(self, webhook: Webhook, /) -> str | None:
         """Call a webhook with something that is no record; returns what went wrong."""

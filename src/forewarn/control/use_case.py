@@ -47,6 +47,7 @@ class Reading:
         self._clock = context.clock
         self._policy = context.policy
         self._new_id = context.new_id
+        self._real_now = context.real_now
         self._drivers_known = context.drivers
 
     def _draft(self, around: Slice, *, now: datetime | None = None) -> Draft:

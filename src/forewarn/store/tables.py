@@ -443,5 +443,6 @@ webhooks = Table(
     Column("failures", Integer, nullable=False),
     Column("failing_since", TIME),
     Column("error", Text, nullable=False),
+    Column("next_try", TIME),  # in real time
     Index("webhooks_number", "number", "id"),
 )

@@ -206,7 +206,7 @@ def test_where_operators_have_a_projects_records_sent_is_not_in_its_history(
 ) -> None:
     theirs = as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": INSIDE, "project": "a"})["webhook"]
     for _ in range(TRIES_BEFORE_REPORTING):
-        service.deliveries.failed(theirs["id"], "no answer", number=theirs["delivered"])
+        service.deliveries.failed(theirs["id"], "no answer", number=theirs["delivered"], wait=60)
     service.deliveries.delivered(theirs["id"], theirs["delivered"] + 1)
     as_(api, OPERATOR, "DELETE", f"/v1/webhooks/{theirs['id']}")
     mine = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]

@@ -43,7 +43,7 @@ async def list_webhooks(query: ListQuery, service: Service) -> Page[WebhookAnswe
     found, after = await service.read(
         lambda reads: reads.webhooks.webhooks(project=query.project, after=query.after, limit=query.limit)
     )
-    return Page(kind=WebhookAnswer, items=[_shown(service, view) for view in found], next=after)
+    return Page(kind=WebhookAnswer, items=[_shown(view) for view in found], next=after)
 
 
 @router.call(
@@ -58,20 +58,20 @@ def add_webhook(body: WebhookBody, service: Service, caller: CallerName) -> NewW
     webhook = service.webhooks.add(
         body.url, project=body.project, kinds=body.kinds, secret=body.secret, by=caller
     )
-    shown = _shown(service, WebhookView(webhook=webhook, behind=0))
+    shown = _shown(WebhookView(webhook=webhook, behind=0))
     return NewWebhookAnswer(webhook=shown, secret=webhook.secret)
 
 
 @router.call("GET /v1/webhooks/{id}", "Show a webhook", right=Right.USE, errors=(404,))
 async def show_webhook(id: WebhookInPath, service: Service) -> WebhookAnswer:
     """Show a webhook, and how far behind it is."""
-    return _shown(service, await _view(service, id))
+    return _shown(await _view(service, id))
 
 
 @router.call("DELETE /v1/webhooks/{id}", "Remove a webhook", right=Right.USE, errors=(404,))
 async def remove_webhook(id: WebhookInPath, service: Service, caller: CallerName) -> WebhookAnswer:
     """Push nothing to an address any more; what it has not been sent is dropped."""
-    shown = _shown(service, await _view(service, id))
+    shown = _shown(await _view(service, id))
     await service.run(lambda: service.webhooks.remove(id, by=caller))
     return shown
 
@@ -88,6 +88,5 @@ async def _view(service: Services, id_: WebhookId) -> WebhookView:
     return await service.read(lambda reads: reads.webhooks.webhook(id_))
 
 
-def _shown(service: Services, view: WebhookView) -> WebhookAnswer:
-    next_try = service.pushing.next_try(view.webhook.id)
-    return WebhookAnswer.of(view.webhook, behind=view.behind, next_try=next_try)
+def _shown(view: WebhookView) -> WebhookAnswer:
+    return WebhookAnswer.of(view.webhook, behind=view.behind, next_try=view.next_try)

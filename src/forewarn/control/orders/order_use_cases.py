@@ -53,7 +53,6 @@ class OrderUseCases(ScopedUseCase):
     def __init__(self, context: Context, scope: Scope, *, external: ExternalReports) -> None:
         super().__init__(context, scope)
         self._external = external
-        self._real_now = context.real_now
         self._preview = context.preview
 
     def order_machine(self, name: str, action: Action, request: OrderRequest) -> Placed:

@@ -1,6 +1,7 @@
 """What is kept of how webhooks are served."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from forewarn.control.ports.store import Transaction
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
@@ -29,13 +30,22 @@ class DeliveryState(FleetUseCase):
                 self._record(tx, Kind.WEBHOOK_RECOVERED, after, f"{named(after)} takes records again")
             tx.save_webhook(after)
 
-    def failed(self, id_: WebhookId, error: str, *, number: int) -> None:
-        """Save that a try failed; of a webhook that goes on failing there is one record."""
+    def left_alone_for(self, webhook: Webhook) -> float | None:
+        """Return for how many real seconds a webhook that fails is not called; None if it is not failing."""
+        return rules.left_alone_for(webhook, real_now=self._real_now())
+
+    def failed(self, id_: WebhookId, error: str, *, number: int, wait: float) -> None:
+        """Save that a try failed, and that the next one comes in so many real seconds.
+
+        Of a webhook that goes on failing there is one record.
+        """
+        next_try = self._real_now() + timedelta(seconds=wait)
         with self._store.write() as tx:
             before = tx.webhook(id_)
             if before is None:
                 return
-            after = rules.failed(before, error, number=number, now=self._clock.now())
+            now = self._clock.now()
+            after = rules.failed(before, error, number=number, now=now, next_try=next_try)
             if after.is_reported and not before.is_reported:
                 self._record(tx, Kind.WEBHOOK_FAILING, after, f"{named(after)}: {error}")
             tx.save_webhook(after)

@@ -32,10 +32,11 @@ SECRET_BYTES = range(24, 65)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookView:
-    """A webhook, and how many records it is behind."""
+    """A webhook, how many records it is behind, and in how many real seconds it is tried again."""
 
     webhook: Webhook
     behind: int
+    next_try: float | None = None  # None: it does not fail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,9 @@ class WebhookViews(ScopedReading):
 
     def _view(self, snapshot: ScopedSnapshot, webhook: Webhook) -> WebhookView:
         behind = snapshot.count_following(webhook.delivered, wanted_by(webhook))
-        return WebhookView(webhook=self._disclosed(snapshot, [webhook])[0], behind=behind)
+        next_try = rules.left_alone_for(webhook, real_now=self._real_now())
+        shown = self._disclosed(snapshot, [webhook])[0]
+        return WebhookView(webhook=shown, behind=behind, next_try=next_try)
 
 
 class Webhooks(ScopedUseCase, WebhookViews):

@@ -28,6 +28,7 @@ class Webhook:
     failures: int = 0  # tries in vain since the last success
     failing_since: datetime | None = None
     error: str = ""
+    next_try: datetime | None = None  # real time: when it is called again after a failure
 
     @property
     def is_reported(self) -> bool:

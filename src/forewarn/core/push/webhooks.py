@@ -35,11 +35,16 @@ def has_to_send(webhook: Webhook, record: Record) -> bool:
 def delivered(webhook: Webhook, number: int) -> Webhook:
     """Return a webhook that has everything up to a number."""
     return replace(
-        webhook, delivered=max(number, webhook.delivered), failures=0, failing_since=None, error=""
+        webhook,
+        delivered=max(number, webhook.delivered),
+        failures=0,
+        failing_since=None,
+        error="",
+        next_try=None,
     )
 
 
-def failed(webhook: Webhook, error: str, *, number: int, now: datetime) -> Webhook:
+def failed(webhook: Webhook, error: str, *, number: int, now: datetime, next_try: datetime) -> Webhook:
     """Return a webhook after one more failure, with everything up to a number delivered."""
     return replace(
         webhook,
@@ -47,4 +52,10 @@ def failed(webhook: Webhook, error: str, *, number: int, now: datetime) -> Webho
         failures=webhook.failures + 1,
         failing_since=webhook.failing_since or now,
         error=error,
+        next_try=next_try,
     )
+
+
+def left_alone_for(webhook: Webhook, *, real_now: datetime) -> float | None:
+    """Return for how many seconds a webhook that fails is not called; None if it is not failing."""
+    return None if webhook.next_try is None else max(0.0, (webhook.next_try - real_now).total_seconds())

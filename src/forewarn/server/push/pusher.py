@@ -65,11 +65,6 @@ class Pusher:
             self._loop.call_soon_threadsafe(self._changed.set)
             self._thread.join()
 
-    def next_try(self, id_: WebhookId) -> float | None:
-        """Return in how many real seconds a failing webhook is tried again; None if it is not failing."""
-        served = self._served.get(id_)
-        return None if served is None else served[0].next_try
-
     async def try_out(self, webhook: Webhook) -> str | None:
         """Call a webhook with something that is no record; returns what went wrong.
 

@@ -38,9 +38,12 @@ class Pace:
 
     def after(self, failures: int) -> float:
         """Return how long to wait after so many failed tries; not the same for all, so that they spread."""
+        return self.most_after(failures) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+
+    def most_after(self, failures: int) -> float:
+        """Return how long to wait at most after so many failed tries."""
         # No more doublings than it takes to reach the longest, whatever it is.
-        wait = min(self.longest, self.first * 2.0 ** min(failures - 1, 60))
-        return wait * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        return min(self.longest, self.first * 2.0 ** min(failures - 1, 60))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +68,7 @@ class WebhookSender:
         self._sent = self._saved = webhook.delivered
         self._saved_at = monotonic()
         self._failures = webhook.failures
-        self._tries_at: float | None = None
         self._again = asyncio.Event()
-
-    @property
-    def next_try(self) -> float | None:
-        """In how many real seconds it is tried again; None if it is not failing."""
-        return None if self._tries_at is None else max(0.0, self._tries_at - monotonic())
 
     def retry_now(self) -> None:
         """Try again at once, if it waits."""
@@ -79,6 +76,7 @@ class WebhookSender:
 
     async def forever(self) -> None:
         """Send whatever comes."""
+        await self._wait_on()
         woken = asyncio.Event()
         with self._context.records.listening(waking(woken)):
             while True:
@@ -116,7 +114,7 @@ class WebhookSender:
         while (error := await self._context.delivery.send(self._webhook, record)) is not None:
             await self._failed(error)
         recovered = self._failures > 0
-        self._failures, self._tries_at = 0, None
+        self._failures = 0
         self._reached = self._sent = record.number
         if recovered or monotonic() - self._saved_at > self._context.pace.save:
             await self.save()
@@ -125,20 +123,29 @@ class WebhookSender:
         """Save that a try failed, and wait for the next."""
         self._failures += 1
         wait = self._context.pace.after(self._failures)
-        self._tries_at = monotonic() + wait
         self._again.clear()
         log.warning("webhook %s: %s; next try in %.0f s", self._webhook.id, error, wait)
-        await self._save_failure(error)
+        await self._save_failure(error, wait)
+        await self._wait(wait)
+
+    async def _wait_on(self) -> None:
+        """Wait for what is left of the wait that was saved; a clock that was set makes it no longer."""
+        left = self._context.state.left_alone_for(self._webhook)
+        if left and self._failures:
+            await self._wait(min(left, self._context.pace.most_after(self._failures)))
+
+    async def _wait(self, wait: float) -> None:
+        """Wait, unless there is reason to try again at once."""
         try:
             async with asyncio.timeout(wait):
                 await self._again.wait()
         except TimeoutError:
             return
 
-    async def _save_failure(self, error: str) -> None:
+    async def _save_failure(self, error: str, wait: float) -> None:
         sent, state = self._sent, self._context.state
         try:
-            await self._context.run(lambda: state.failed(self._webhook.id, error, number=sent))
+            await self._context.run(lambda: state.failed(self._webhook.id, error, number=sent, wait=wait))
             self._saved = sent
         except Unavailable as trouble:
             log.warning("that webhook %s fails cannot be saved: %s", self._webhook.id, trouble)

@@ -15,6 +15,7 @@ def upgrade() -> None:
     _keep_activity_apart()
     _judge_promises_at_the_end()
     _keep_when_orders_were_heard_of()
+    _keep_when_webhooks_are_called_again()
 
 
 def _let_hosts_say_where_they_are_reached() -> None:
@@ -56,3 +57,8 @@ def _judge_promises_at_the_end() -> None:
 def _keep_when_orders_were_heard_of() -> None:
     """Begin with nothing: what is not known begins to count with the next start."""
     op.add_column("orders", sa.Column("heard_at", sa.BigInteger))
+
+
+def _keep_when_webhooks_are_called_again() -> None:
+    """Begin with nothing: those that fail are called when a server starts, as they always were."""
+    op.add_column("webhooks", sa.Column("next_try", sa.BigInteger))

@@ -1,0 +1,120 @@
+"""A webhook that fails is left alone until its next try, also by a server that is started anew."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from forewarn.core.model.record import Record
+from forewarn.core.model.webhook import Webhook
+from forewarn.core.words import Action
+from forewarn.server.push.webhook_sender import Pace, PushContext, WebhookSender
+from tests.harness import Service, fleet, machine
+from tests.served import Api, app_of
+from tests.stores import sqlite_url
+
+T = TypeVar("T")
+HOUR = 3600.0
+
+
+class Deaf:
+    """A receiver that takes nothing, and tells when it was called."""
+
+    def __init__(self) -> None:
+        self.called = asyncio.Event()
+
+    async def send(self, webhook: Webhook, record: Record) -> str | None:
+        self.called.set()
+        return "it answered 503"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(fleet(machine("web-0", "host-1")))
+    yield service
+    service.close()
+
+
+def failing(service: Service, *, wait: float) -> Webhook:
+    """Add a webhook that has failed once and has a record to be sent."""
+    added = service.webhooks.add("https://hooks.example/", project=None, kinds=(), secret=None, by="test")
+    service.order("web-0", Action.RESTART)
+    service.deliveries.failed(added.id, "it answered 503", number=added.delivered, wait=wait)
+    return service.deliveries.every()[0]
+
+
+async def run(job: Callable[[], T]) -> T:
+    return job()
+
+
+def sender(service: Service, webhook: Webhook, receiver: Deaf, pace: Pace | None = None) -> WebhookSender:
+    context = PushContext(
+        state=service.deliveries,
+        records=service.records,
+        run=run,
+        delivery=receiver,  # type: ignore[arg-type]
+        pace=pace or Pace(first=HOUR),
+    )
+    return WebhookSender(webhook, context)
+
+
+def calls(service: Service, webhook: Webhook, *, pace: Pace | None = None, urged: bool = False) -> bool:
+    """Start anew, and return whether the webhook is called within the turns that a call takes."""
+
+    async def played() -> bool:
+        receiver = Deaf()
+        serving = sender(service, webhook, receiver, pace)
+        task = asyncio.create_task(serving.forever())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        if urged:
+            serving.retry_now()
+        if pace is not None or urged:
+            await asyncio.wait_for(receiver.called.wait(), 60)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        task.cancel()
+        return receiver.called.is_set()
+
+    return asyncio.run(played())
+
+
+def test_a_server_that_is_started_anew_does_not_call_it_before_the_time(service: Service) -> None:
+    webhook = failing(service, wait=HOUR)
+    service.restart()
+    (saved,) = service.deliveries.every()
+    assert saved == webhook
+    assert not calls(service, saved)
+    service.real += HOUR
+    assert calls(service, saved)
+
+
+def test_one_that_was_tried_out_well_is_called_at_once(service: Service) -> None:
+    assert calls(service, failing(service, wait=HOUR), urged=True)
+
+
+def test_a_clock_that_was_set_back_makes_the_wait_no_longer_than_it_is_at_most(service: Service) -> None:
+    webhook = failing(service, wait=86_400 * 365)
+    assert calls(service, webhook, pace=Pace(first=0.01, longest=0.01))
+
+
+def test_one_of_a_store_that_did_not_keep_it_is_called_at_once(service: Service) -> None:
+    added = service.webhooks.add("https://hooks.example/", project=None, kinds=(), secret=None, by="test")
+    service.order("web-0", Action.RESTART)
+    assert calls(service, added)
+
+
+def test_the_next_try_is_shown_from_the_store(service: Service) -> None:
+    webhook = failing(service, wait=HOUR)
+    assert webhook.next_try == service.real_now() + timedelta(seconds=HOUR)
+    service.real += 100
+    service.restart()
+    api = Api(app_of(service))
+    shown = api("GET", f"/v1/webhooks/{webhook.id}").json()["webhook"]
+    assert (shown["failures"], shown["next_try_seconds"]) == (1, HOUR - 100)
+    service.deliveries.delivered(webhook.id, webhook.delivered + 1)
+    assert api("GET", f"/v1/webhooks/{webhook.id}").json()["webhook"]["next_try_seconds"] is None
