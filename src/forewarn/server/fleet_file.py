@@ -22,9 +22,11 @@ def apply_file(fleet: FleetCommands, path: str, *, say: Callable[[str], None]) -
     table = parse_fleet_file(text, name=path)
     try:
         spec = read_fleet(table)
-        changes = fleet.changes(spec, by=f"file {path}")
-        _show(changes, path, say)
-        fleet.apply_fleet(spec, digest=digest, by=f"file {path}")
+        checked = fleet.check(spec, by=f"file {path}")
+        _show(checked.changes, path, say)
+        application = fleet.application(checked, digest=digest, by=f"file {path}")
+        while not application.over:
+            application.apply_next()
     except (Invalid, Conflict) as error:
         raise type(error)(f"{path}: {error}") from None
 

@@ -1,5 +1,6 @@
 """The whole fleet, as it is declared; and counted."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import TableInBody
 from forewarn.api.request_fields import FLAG_IN_QUERY, PROJECT
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, CallerReading, Service
+from forewarn.api.services import CallerName, CallerReading, Service, Services
 from forewarn.core.access import Right
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.words import ProjectName
@@ -75,15 +76,29 @@ def _try_fleet(body: Declaration, reads: CallerReading, caller: CallerName) -> A
 async def put_fleet(
     body: Declaration, query: FleetQuery, request: Request, service: Service, caller: CallerName
 ) -> AppliedFleetAnswer:
-    """Add, change and remove what differs, and say in a line each what that is; all of it or nothing.
+    """Add, change and remove what differs, and say in a line each what that is.
 
-    A machine that is known stays on the host it is on.
+    What is declared is checked whole first, and changes nothing if it is refused. Many changes are saved in
+    parts, between which other calls are answered. If one of these changes what a later part needs, the answer
+    is 409 and says how far it got: the same declaration, sent again, goes on from there. While one is being
+    applied, another is refused with 409. A machine that is known stays on the host it is on.
     """
-    spec = _declared(body)
-    changes = await service.run(lambda: service.fleet.declarations.apply_fleet(spec, by=caller))
+    # What is begun is finished, also if the caller has gone.
+    changes = await asyncio.shield(asyncio.ensure_future(_apply(service, _declared(body), by=caller)))
     request.app.state.authenticator.forget()  # a project that is gone has no tokens
     present = await service.read(lambda reads: fleet.write_fleet(reads.fleet.views.fleet()))
     return AppliedFleetAnswer(fleet=present, changes=changes)
+
+
+async def _apply(service: Services, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
+    """Apply a fleet; every part is a job of its own, so that those of others come between."""
+    declarations = service.fleet.declarations
+    with declarations.applying_alone():
+        checked = await service.read(lambda reads: reads.fleet.dry_runs.check(spec, by=by))
+        application = declarations.application(checked, by=by)
+        while not application.over:
+            await service.run(application.apply_next)
+    return application.changes
 
 
 def _declared(body: Mapping[str, Any]) -> FleetSpec:

@@ -1,20 +1,24 @@
 """Declaring the fleet: machine by machine, or as a whole."""
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
 from forewarn.control import naming
-from forewarn.control.fleet.removed_projects import left_behind, let_go
+from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet, FleetApplication
+from forewarn.control.fleet.removed_projects import left_behind
 from forewarn.control.ports.store import Snapshot
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, FleetReading, FleetUseCase
-from forewarn.core.errors import Invalid, NotFound
+from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.fleet import applying, machines
+from forewarn.core.fleet.parts import cut, difference
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
 from forewarn.core.moments import format_span
-from forewarn.core.spelling import counted, hint
+from forewarn.core.spelling import hint
 from forewarn.core.words import Kind, ProjectName
 
 
@@ -23,10 +27,17 @@ class FleetDryRuns(FleetReading):
 
     def changes(self, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
         """Return what would change if the fleet were made what is declared."""
+        return self.check(spec, by=by).changes
+
+    def check(self, spec: FleetSpec, *, by: str) -> CheckedFleet:
+        """Apply a declaration to a draft that is not saved: what that changes, and in which parts."""
         self._check_drivers(spec)
+        applying.validate(spec)
         with self._store.read() as snapshot:
-            draft = self._draft(snapshot.everything())
-            return (*applying.apply(draft, spec, by=by), *left_behind(snapshot, draft).lines())
+            base = snapshot.everything()
+            draft, whole = self._draft(base), difference(base, spec)
+            changes = (*applying.apply(draft, whole, by=by), *left_behind(snapshot, draft).lines())
+        return CheckedFleet(changes=changes, parts=cut(whole, base, at_once=AT_ONCE))
 
     def _check_drivers(self, spec: FleetSpec) -> None:
         naming.check_driver(spec.defaults.driver, self._drivers_known, where="defaults.driver")
@@ -39,7 +50,9 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
 
     def __init__(self, context: Context, *, webhooks_changed: Signal) -> None:
         super().__init__(context)
+        self._context = context
         self._webhooks_changed = webhooks_changed
+        self._applying = threading.Lock()
 
     def put_machine(
         self,
@@ -78,20 +91,27 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
 
     def apply_fleet(self, spec: FleetSpec, *, digest: str | None = None, by: str) -> tuple[str, ...]:
         """Make the fleet what is declared, and return what that changes."""
-        self._check_drivers(spec)
-        with self._store.write() as tx:
-            with self._saving(tx, tx.everything()) as draft:
-                changes = applying.apply(draft, spec, by=by)
-                leaving = left_behind(tx, draft)
-                changes = (*changes, *leaving.lines())
-                let_go(tx, draft, leaving, by=by)
-                if changes:
-                    draft.record(Kind.FLEET_APPLIED, None, by=by, reason=counted(len(changes), "change"))
-            if digest is not None:
-                tx.set_applied_fleet(digest)
-        if leaving.webhooks:
-            self._store.after_saving(self._webhooks_changed.send)
-        return changes
+        with self.applying_alone():
+            application = self.application(self.check(spec, by=by), digest=digest, by=by)
+            while not application.over:
+                application.apply_next()
+        return application.changes
+
+    @contextmanager
+    def applying_alone(self) -> Iterator[None]:
+        """Apply no other fleet within the block; Conflict if one is being applied."""
+        if not self._applying.acquire(blocking=False):
+            raise Conflict("another fleet is being applied: try again when that is done")
+        try:
+            yield
+        finally:
+            self._applying.release()
+
+    def application(self, checked: CheckedFleet, *, digest: str | None = None, by: str) -> FleetApplication:
+        """Return what applies a declaration that was checked, a part at a time."""
+        return FleetApplication(
+            self._context, checked, digest=digest, by=by, webhooks_changed=self._webhooks_changed
+        )
 
     def applied_fleet(self) -> str | None:
         """Return the digest of the fleet file last applied."""

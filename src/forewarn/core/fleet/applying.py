@@ -4,7 +4,7 @@ A machine's host in a declaration is its first one: where it is now is what orde
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -12,28 +12,34 @@ from typing import Any
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import machines
-from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec, MachineSpec
+from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, claims
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.project import Project
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted, hint
-from forewarn.core.words import EXTERNAL, GroupKind, GroupName, HostName, Kind, ProjectName
+from forewarn.core.words import EXTERNAL, GroupName, HostName, Kind, MachineId, ProjectName
 
 WORK_WAITS = "where a host says nothing, work waits for somebody's word (external)"
 
 
-def apply(draft: Draft, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
-    """Make the fleet what is declared, and return each change as a line."""
-    validate(spec)
+def apply(draft: Draft, part: FleetPart, *, by: str) -> tuple[str, ...]:
+    """Make a part of the fleet what is declared, and return each change as a line.
+
+    The draft has all that the part names, and whoever is in a group or a project that it removes.
+    """
     return (
-        *_apply_projects(draft, spec, by=by),
-        *_apply_defaults(draft, spec),
-        *_apply_hosts(draft, spec, by=by),
-        *_apply_groups(draft, spec, by=by),
-        *_apply_machines(draft, spec, by=by),
-        *_drop_groups(draft, spec, by=by),
-        *_drop_hosts(draft, spec, by=by),
-        *_drop_projects(draft, spec, by=by),
+        *_apply_projects(draft, part.projects, by=by),
+        *_apply_defaults(draft, part.defaults),
+        *_apply_hosts(draft, part.hosts, by=by),
+        *_apply_groups(draft, part.groups, by=by),
+        *_remove_machines(draft, part.removed_machines, by=by),
+        *_apply_machines(draft, part.machines, by=by),
+        *_drop_groups(draft, part.removed_groups, by=by),
+        *_drop_hosts(draft, part.removed_hosts, by=by),
+        *_drop_projects(draft, part.removed_projects, by=by),
     )
 
 
@@ -50,7 +56,7 @@ def validate(spec: FleetSpec) -> None:
     for index, machine in enumerate(spec.machines):
         where = f'machines[{index}] "{machine.name}"'
         _check_machine(machine, where, groups=groups, hosts=hosts, projects=projects)
-        for what, key in _keys(machine):
+        for what, key in claims(machine):
             if (what, key) in seen:
                 raise Invalid(f"{where}: {what}: expected one of its own, but {seen[what, key]} has it too")
             seen[what, key] = where
@@ -94,16 +100,8 @@ def _check_budgets(spec: FleetSpec) -> None:
             raise Invalid(f"groups.{group.name}: policy.budget: {least}")
 
 
-def _keys(machine: MachineSpec) -> Iterable[tuple[str, object]]:
-    yield "name", (machine.project, machine.name.casefold())
-    if machine.address is not None:
-        yield "address", (machine.network, machine.address)
-    if machine.port is not None:
-        yield "port", machine.port
-
-
-def _apply_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
-    for wanted in spec.projects:
+def _apply_projects(draft: Draft, projects: Iterable[Project], *, by: str) -> Iterable[str]:
+    for wanted in projects:
         known = draft.projects.get(wanted.name)
         draft.projects[wanted.name] = wanted
         if known is None:
@@ -115,17 +113,18 @@ def _apply_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
             yield f"~ project {wanted.name}: {', '.join(_differences(known, wanted))}"
 
 
-def _apply_defaults(draft: Draft, spec: FleetSpec) -> Iterable[str]:
-    known, draft.defaults = draft.defaults, spec.defaults
-    if known != spec.defaults:
-        said = f"~ defaults: {', '.join(_differences(known, spec.defaults))}"
+def _apply_defaults(draft: Draft, wanted: FleetDefaults | None) -> Iterable[str]:
+    known = draft.defaults
+    if wanted is not None and wanted != known:
+        draft.defaults = wanted
+        said = f"~ defaults: {', '.join(_differences(known, wanted))}"
         # A file that says nothing may have meant nothing by it: it stops what went on by itself.
-        unsaid = spec.defaults.driver is None and known.driver_of(None) != EXTERNAL
+        unsaid = wanted.driver is None and known.driver_of(None) != EXTERNAL
         yield f"{said}: {WORK_WAITS}" if unsaid else said
 
 
-def _apply_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
-    for wanted in spec.hosts:
+def _apply_hosts(draft: Draft, hosts: Iterable[HostSpec], *, by: str) -> Iterable[str]:
+    for wanted in hosts:
         known = draft.hosts.get(wanted.name)
         changed = replace(known or Host(name=wanted.name), **_declared(wanted))
         if known is None:
@@ -142,8 +141,8 @@ def _declared(wanted: HostSpec) -> dict[str, Any]:
     return {each.name: getattr(wanted, each.name) for each in fields(wanted)}
 
 
-def _apply_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
-    for wanted in spec.groups:
+def _apply_groups(draft: Draft, groups: Iterable[GroupSpec], *, by: str) -> Iterable[str]:
+    for wanted in groups:
         known = draft.groups.get(wanted.name)
         if known is None:
             made = Group(
@@ -201,40 +200,51 @@ def _refuse_while_announced(draft: Draft, known: Group, changed: Group) -> None:
         )
 
 
-def _apply_machines(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
-    # A group that moves to another project takes its machines along.
-    projects = {group.name: group.project for group in spec.groups}
-    known = {
-        (projects.get(machine.group, machine.project), machine.name.casefold()): machine
-        for machine in draft.machines.values()
-    }
-    wanted = {(machine.project, machine.name.casefold()): machine for machine in spec.machines}
-    for key in sorted(known.keys() - wanted.keys()):
-        machines.remove(draft, known[key], by=by)
-        yield f"- machine {known[key].name}"
-    for key, machine in wanted.items():
-        if key not in known:
-            machines.add(draft, machine, by=by)
-            yield f"+ machine {machine.name} on {machine.host}"
+def _remove_machines(draft: Draft, ids: Iterable[MachineId], *, by: str) -> Iterable[str]:
+    for id_ in ids:
+        if id_ in draft.machines:
+            machine = draft.machines[id_]
+            machines.remove(draft, machine, by=by)
+            yield f"- machine {machine.name}"
+
+
+def _apply_machines(draft: Draft, declared: Sequence[DeclaredMachine], *, by: str) -> Iterable[str]:
+    others = _others_by_name(draft, declared)
+    for each in declared:
+        wanted = each.spec
+        known = draft.machines.get(each.known) if each.known else None
+        known = known or others.get((wanted.project, wanted.name.casefold()))
+        if known is None:
+            machines.add(draft, wanted, by=by)
+            yield f"+ machine {wanted.name} on {wanted.host}"
             continue
-        changed = machines.change(draft, known[key], machine, by=by)
-        if changed != known[key]:
-            yield f"~ machine {machine.name}: {', '.join(machines.differences(known[key], changed))}"
+        changed = machines.change(draft, known, wanted, by=by)
+        if changed != known:
+            yield f"~ machine {wanted.name}: {', '.join(machines.differences(known, changed))}"
 
 
-def _drop_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
-    wanted = {group.name for group in spec.groups}
-    for name, group in sorted(draft.groups.items()):
-        if group.kind is not GroupKind.STANDALONE and name not in wanted:
-            draft.record(Kind.GROUP_REMOVED, group, by=by)
-            del draft.groups[name]
+def _others_by_name(
+    draft: Draft, declared: Iterable[DeclaredMachine]
+) -> Mapping[tuple[ProjectName, str], Machine]:
+    """Return the machines that the declaration did not know: somebody has added them meanwhile."""
+    expected = {each.known for each in declared}
+    others = (machine for machine in draft.machines.values() if machine.id not in expected)
+    return {(machine.project, machine.name.casefold()): machine for machine in others}
+
+
+def _drop_groups(draft: Draft, names: Iterable[GroupName], *, by: str) -> Iterable[str]:
+    members = {machine.group: machine for machine in draft.machines.values()}
+    for name in names:
+        if name in members:
+            raise Conflict(f'groups: "{name}" still has "{members[name].name}": remove it, or keep the group')
+        if name in draft.groups:
+            draft.record(Kind.GROUP_REMOVED, draft.groups.pop(name), by=by)
             yield f"- group {name}"
 
 
-def _drop_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+def _drop_hosts(draft: Draft, names: Iterable[HostName], *, by: str) -> Iterable[str]:
     carrying = {machine.host: machine for machine in draft.machines.values()}
-    for name in sorted(draft.hosts.keys() - {host.name for host in spec.hosts}):
-        host = draft.hosts[name]
+    for name in names:
         if name in carrying:
             raise Conflict(
                 f'hosts: "{name}" still carries "{carrying[name].name}": move it, or keep the host'
@@ -244,13 +254,19 @@ def _drop_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
                 raise Conflict(
                     f'hosts: "{name}" has order {order.id} ({order.action}): cancel it, or keep the host'
                 )
-        draft.record(Kind.HOST_REMOVED, host, by=by)
-        del draft.hosts[name]
-        yield f"- host {name}"
+        if name in draft.hosts:
+            draft.record(Kind.HOST_REMOVED, draft.hosts.pop(name), by=by)
+            yield f"- host {name}"
 
 
-def _drop_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
-    for name in sorted(draft.projects.keys() - {project.name for project in spec.projects}):
-        del draft.projects[name]
-        draft.record(Kind.PROJECT_REMOVED, None, by=by, reason=name)
-        yield f"- project {name}"
+def _drop_projects(draft: Draft, names: Iterable[ProjectName], *, by: str) -> Iterable[str]:
+    members = {machine.project: machine for machine in draft.machines.values()}
+    for name in names:
+        if name in members:
+            raise Conflict(
+                f'projects: "{name}" still has "{members[name].name}": remove it, or keep the project'
+            )
+        if name in draft.projects:
+            del draft.projects[name]
+            draft.record(Kind.PROJECT_REMOVED, None, by=by, reason=name)
+            yield f"- project {name}"

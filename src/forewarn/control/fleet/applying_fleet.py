@@ -1,0 +1,147 @@
+"""A declared fleet on its way into the store: checked whole, then saved a part at a time.
+
+A fleet of many machines would else be one transaction, for which everybody waits. Each part is decided anew
+on what is there by then, so that others may change things in between. What a crash has left out is done when
+the same fleet is applied again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from forewarn.control.fleet.removed_projects import left_behind, let_go
+from forewarn.control.ports.fleet import MachineFilter
+from forewarn.control.ports.scope import EVERYTHING
+from forewarn.control.ports.store import Transaction
+from forewarn.control.signal import Signal
+from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.fleet import applying
+from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.model.slice import Slice
+from forewarn.core.spelling import counted
+from forewarn.core.words import Kind, MachineId
+
+# Things in a part: to save them takes a fraction of a second.
+AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedFleet:
+    """A declaration that could be applied when it was looked at."""
+
+    changes: tuple[str, ...]  # all of them, a line for each
+    parts: Sequence[FleetPart]
+
+
+class FleetApplication(FleetUseCase):
+    """Saves the parts of one declaration, and at the end that it is applied."""
+
+    def __init__(
+        self,
+        context: Context,
+        checked: CheckedFleet,
+        *,
+        digest: str | None,
+        by: str,
+        webhooks_changed: Signal,
+    ) -> None:
+        super().__init__(context)
+        self.changes = checked.changes
+        nothing = () if digest is None else (FleetPart(),)
+        self._parts = checked.parts or nothing
+        self._saved = 0
+        self._digest = digest
+        self._by = by
+        self._webhooks_changed = webhooks_changed
+
+    @property
+    def over(self) -> bool:
+        """Whether all parts are saved."""
+        return self._saved == len(self._parts)
+
+    def apply_next(self) -> None:
+        """Save the next part; Conflict if it cannot be any more, which says how far it got."""
+        try:
+            self._save(self._parts[self._saved], last=self._saved == len(self._parts) - 1)
+        except (Conflict, Invalid) as error:
+            raise self._refusal(error) from error
+        self._store.after_saving(self._count)
+
+    def _count(self) -> None:
+        self._saved += 1
+
+    def _save(self, part: FleetPart, *, last: bool) -> None:
+        members = self._members_of_projects(part)
+        with self._store.write() as tx:
+            with self._saving(tx, _around(tx, part, members)) as draft:
+                applying.apply(draft, part, by=self._by)
+                leaving = left_behind(tx, draft)
+                let_go(tx, draft, leaving, by=self._by)
+                if last and self.changes:
+                    said = counted(len(self.changes), "change")
+                    draft.record(Kind.FLEET_APPLIED, None, by=self._by, reason=said)
+            if last and self._digest is not None:
+                tx.set_applied_fleet(self._digest)
+        if leaving.webhooks:
+            self._store.after_saving(self._webhooks_changed.send)
+
+    def _refusal(self, error: Conflict | Invalid) -> Conflict | Invalid:
+        if not self._saved:
+            return error
+        return Conflict(
+            f"{error}. Until there the fleet is applied ({self._saved} of {len(self._parts)} parts): "
+            "see to that, and apply it again to go on"
+        )
+
+    def _members_of_projects(self, part: FleetPart) -> list[MachineId]:
+        """Find who is in the projects that a part removes: it may be more than are removed with them."""
+        found: list[MachineId] = []
+        for project in part.removed_projects:
+            with self._store.scoped(EVERYTHING.narrowed(project)).read() as snapshot:
+                some, _ = snapshot.machines(after=None, limit=_enough(part))
+            found += [machine.id for machine in some]
+        return found
+
+
+def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> Slice:
+    """Load what a part names, and who is in what it removes."""
+    known = (each.known for each in part.machines if each.known is not None)
+    new = [each.spec for each in part.machines if each.known is None]
+    groups = (each.spec.group for each in part.machines if each.spec.group is not None)
+    around = tx.around(
+        machines=[*part.removed_machines, *known, *_named(tx, new), *_members_of_groups(tx, part), *members],
+        hosts=[
+            *(each.name for each in part.hosts),
+            *(each.host for each in new if each.host),
+            *part.removed_hosts,
+        ],
+        groups=[*(each.name for each in part.groups), *groups, *part.removed_groups],
+    )
+    return replace(around, projects={project.name: project for project in tx.projects()})
+
+
+def _named(tx: Transaction, new: Sequence[MachineSpec]) -> list[MachineId]:
+    """Find machines of the names that new ones are to have: somebody may have added them meanwhile."""
+    names = frozenset(each.name for each in new)
+    after, found = None, list[MachineId]()
+    while names:
+        some, after = tx.machines(MachineFilter(names=names), after=after, limit=AT_ONCE)
+        found += [machine.id for machine in some]
+        if after is None:
+            break
+    return found
+
+
+def _members_of_groups(tx: Transaction, part: FleetPart) -> list[MachineId]:
+    """Find who is in the groups that a part removes: it may be more than are removed with them."""
+    found: list[MachineId] = []
+    for group in part.removed_groups:
+        some, _ = tx.machines(MachineFilter(group=group), after=None, limit=_enough(part))
+        found += [machine.id for machine in some]
+    return found
+
+
+def _enough(part: FleetPart) -> int:
+    """Return how many members to look at, to find one that stays."""
+    return len(part.removed_machines) + len(part.machines) + 1

@@ -1,0 +1,224 @@
+"""What a declaration changes, in parts: each can be saved by itself and leaves a fleet that may be.
+
+Things come before what refers to them, and go after it. What cannot be changed one after another is in one
+part: machines that take over each other's names, addresses or ports; and a group that is given another kind,
+project or number of update domains, with its machines.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias
+
+from forewarn.core.fleet import machines
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.project import Project
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, ProjectName
+
+# A host that is known is loaded with all that it carries.
+_KNOWN_HOST_WEIGHS = 20
+
+Claim: TypeAlias = tuple[str, object]  # what no two machines may have at once
+Node: TypeAlias = MachineId | GroupName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredMachine:
+    """A machine as it is declared, and which one it is, if it is known."""
+
+    spec: MachineSpec
+    known: MachineId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPart:
+    """What is added, changed and removed together."""
+
+    defaults: FleetDefaults | None = None  # None: as they are
+    projects: tuple[Project, ...] = ()
+    hosts: tuple[HostSpec, ...] = ()
+    groups: tuple[GroupSpec, ...] = ()
+    removed_machines: tuple[MachineId, ...] = ()
+    machines: tuple[DeclaredMachine, ...] = ()
+    removed_groups: tuple[GroupName, ...] = ()
+    removed_hosts: tuple[HostName, ...] = ()
+    removed_projects: tuple[ProjectName, ...] = ()
+
+
+def difference(base: Slice, spec: FleetSpec) -> FleetPart:
+    """Return all that a declaration changes, as one part; nothing in it: nothing differs."""
+    known = _by_declared_name(base, spec)
+    wanted = {(each.project, each.name.casefold()): each for each in spec.machines}
+    declared_groups = {each.name for each in spec.groups}
+    return FleetPart(
+        defaults=None if spec.defaults == base.defaults else spec.defaults,
+        projects=tuple(each for each in spec.projects if base.projects.get(each.name) != each),
+        hosts=tuple(each for each in spec.hosts if _differs(base.hosts.get(each.name), each)),
+        groups=tuple(each for each in spec.groups if _differs(base.groups.get(each.name), each)),
+        removed_machines=tuple(known[key].id for key in sorted(known.keys() - wanted.keys())),
+        machines=tuple(_changed_machines(base, known, wanted)),
+        removed_groups=tuple(
+            name
+            for name, group in sorted(base.groups.items())
+            if group.kind is not GroupKind.STANDALONE and name not in declared_groups
+        ),
+        removed_hosts=tuple(sorted(base.hosts.keys() - {each.name for each in spec.hosts})),
+        removed_projects=tuple(sorted(base.projects.keys() - {each.name for each in spec.projects})),
+    )
+
+
+def cut(whole: FleetPart, base: Slice, *, at_once: int) -> list[FleetPart]:
+    """Cut a difference into parts of about so many things; those that belong together are not parted."""
+    if _things(whole) <= at_once:
+        return [] if whole == FleetPart() else [whole]
+    parts = _Parts(at_once)
+    deep = {each.name for each in whole.groups if _is_deep(base.groups.get(each.name), each)}
+    parts.add(1, defaults=(whole.defaults,) if whole.defaults else (), projects=whole.projects)
+    for host in whole.hosts:
+        parts.add(_KNOWN_HOST_WEIGHS if host.name in base.hosts else 1, hosts=(host,))
+    parts.add_each("groups", (each for each in whole.groups if each.name not in deep))
+    parts.add_each("removed_machines", whole.removed_machines)
+    for groups, changed in _together(whole, base, deep):
+        parts.add(len(groups) + len(changed), groups=groups, machines=changed)
+    # By host: a part loads those that it names.
+    new = (each for each in whole.machines if each.known is None)
+    parts.add_each("machines", sorted(new, key=lambda each: each.spec.host or ""))
+    parts.add_each("removed_groups", whole.removed_groups)
+    parts.add_each("removed_hosts", whole.removed_hosts)
+    parts.add(0, removed_projects=whole.removed_projects)
+    return parts.all()
+
+
+def _things(part: FleetPart) -> int:
+    return sum(len(things) for each in fields(part) if isinstance(things := getattr(part, each.name), tuple))
+
+
+def claims(machine: MachineSpec | Machine) -> Iterator[Claim]:
+    """Return what no other machine may have."""
+    yield "name", (machine.project, machine.name.casefold())
+    if machine.address is not None:
+        yield "address", (machine.network, machine.address)
+    if machine.port is not None:
+        yield "port", machine.port
+
+
+def _by_declared_name(base: Slice, spec: FleetSpec) -> dict[tuple[ProjectName, str], Machine]:
+    # A group that moves to another project takes its machines along.
+    projects = {group.name: group.project for group in spec.groups}
+    return {
+        (projects.get(machine.group, machine.project), machine.name.casefold()): machine
+        for machine in base.machines.values()
+    }
+
+
+def _changed_machines(
+    base: Slice, known: Mapping[Any, Machine], wanted: Mapping[Any, MachineSpec]
+) -> Iterator[DeclaredMachine]:
+    for key, spec in wanted.items():
+        machine = known.get(key)
+        if machine is None:
+            yield DeclaredMachine(spec=spec, known=None)
+            continue
+        present = machines.spec_of(machine, base.groups[machine.group])
+        if replace(present, host=spec.host) != spec:  # it stays on the host that it is on
+            yield DeclaredMachine(spec=spec, known=machine.id)
+
+
+def _differs(known: Host | Group | None, wanted: HostSpec | GroupSpec) -> bool:
+    """Return whether something is new, or not what is declared."""
+    return known is None or any(
+        getattr(known, each.name) != getattr(wanted, each.name) for each in fields(wanted)
+    )
+
+
+def _is_deep(known: Group | None, wanted: GroupSpec) -> bool:
+    """Return whether a group changes so that its machines must change with it."""
+    deep = ("kind", "project", "update_domains")
+    return known is not None and any(getattr(known, name) != getattr(wanted, name) for name in deep)
+
+
+def _together(
+    whole: FleetPart, base: Slice, deep: set[GroupName]
+) -> Iterator[tuple[tuple[GroupSpec, ...], tuple[DeclaredMachine, ...]]]:
+    """Arrange known machines that change, and groups that change deeply, by what must change at once."""
+    changed = {each.known: each for each in whole.machines if each.known is not None}
+    holders = {claim: id_ for id_ in changed for claim in claims(base.machines[id_])}
+    joined = _Joined()
+    for name in sorted(deep):
+        joined.root(name)
+    for id_, each in changed.items():
+        joined.root(id_)
+        for group in (base.machines[id_].group, each.spec.group):
+            if group is not None and group in deep:
+                joined.join(id_, group)
+        for claim in claims(each.spec):
+            if claim in holders:
+                joined.join(id_, holders[claim])
+    groups = {each.name: each for each in whole.groups if each.name in deep}
+    for nodes in joined.sets():
+        yield (
+            tuple(groups[GroupName(node)] for node in nodes if node in groups),
+            tuple(changed[MachineId(node)] for node in nodes if node in changed),
+        )
+
+
+class _Joined:
+    """Things, some of which belong together."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Node, Node] = {}
+
+    def root(self, node: Node) -> Node:
+        parent = self._parents.setdefault(node, node)
+        while parent != node:
+            self._parents[node] = self._parents[parent]
+            node, parent = parent, self._parents[parent]
+        return node
+
+    def join(self, one: Node, other: Node) -> None:
+        self._parents[self.root(other)] = self.root(one)
+
+    def sets(self) -> Iterable[list[Node]]:
+        found: dict[Node, list[Node]] = {}
+        for node in self._parents:
+            found.setdefault(self.root(node), []).append(node)
+        return found.values()
+
+
+class _Parts:
+    """Parts that are filled one after another."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._full: list[FleetPart] = []
+        self._next: dict[str, list[Any]] = {}
+        self._weight = 0
+
+    def add(self, weight: int, **things: tuple[Any, ...]) -> None:
+        """Add things that are not parted from each other."""
+        if not any(things.values()):
+            return
+        if self._weight and self._weight + weight > self._at_once:
+            self._finish()
+        for name, values in things.items():
+            self._next.setdefault(name, []).extend(values)
+        self._weight += weight
+
+    def add_each(self, name: str, things: Iterable[Any]) -> None:
+        """Add things that may be parted."""
+        for each in things:
+            self.add(1, **{name: (each,)})
+
+    def all(self) -> list[FleetPart]:
+        if self._next:
+            self._finish()
+        return self._full
+
+    def _finish(self) -> None:
+        defaults = next(iter(self._next.pop("defaults", ())), None)
+        things = {name: tuple(values) for name, values in self._next.items()}
+        self._full.append(FleetPart(defaults=defaults, **things))
+        self._next, self._weight = {}, 0
