@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
-from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 from forewarn.core.model.budget import Budget
@@ -25,13 +24,13 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.webhook import Webhook
+from forewarn.core.wakes import with_wakes
 from forewarn.core.words import (
     EventId,
     GroupName,
     HostName,
     Kind,
     MachineId,
-    MachineState,
     OrderId,
     ProjectName,
 )
@@ -63,6 +62,8 @@ class Draft:
         # Where to look: what is found there may have left since. Made when it is first needed.
         self._ids_by_order: dict[OrderId, list[EventId]] | None = None
         self._ids_by_host: dict[HostName, list[MachineId]] | None = None
+        self._ids_by_machine: dict[MachineId, set[OrderId]] = defaultdict(set)
+        self._unindexed = dict.fromkeys(base.orders)
         self._given_after: int | None = None
         self._listed = {group: dict(domains) for group, domains in base.listed.items()}
         self._records: list[Record] = []
@@ -144,6 +145,9 @@ class Draft:
 
     def put_order(self, order: Order) -> Order:
         """Add or replace an order."""
+        known = self.orders.get(order.id)
+        if known is None or known.stages is not order.stages:
+            self._unindexed[order.id] = None
         self.orders[order.id] = order
         return order
 
@@ -201,6 +205,17 @@ class Draft:
         mine = (self.events[id_] for id_ in self._ids_by_order.get(order, ()))
         return tuple(sorted((event for event in mine if event.listed), key=lambda event: event.number))
 
+    def orders_of(self, machine: MachineId) -> tuple[Order, ...]:
+        """The orders that are about a machine or have, or had, a step of it; oldest first."""
+        for id_ in self._unindexed:
+            order = self.orders[id_]
+            for named in (order.machine, *(step.machine for step in order.steps)):
+                if named is not None:
+                    self._ids_by_machine[named].add(id_)
+        self._unindexed.clear()
+        mine = (self.orders[id_] for id_ in self._ids_by_machine.get(machine, ()))
+        return tuple(sorted(mine, key=lambda order: (order.number, order.id)))
+
     def machines_on(self, host: HostName) -> tuple[Machine, ...]:
         """The machines a host carries, by name."""
         if self._ids_by_host is None:
@@ -250,15 +265,7 @@ class Draft:
                 for (project, month, simulated), counts in self._promises.items()
             ),
         )
-        return replace(
-            changes,
-            relieved_groups=frozenset(self._relieved_groups(changes)),
-            hosts_gaining_machines=frozenset(_hosts_gaining_machines(changes)),
-            changed_groups_and_hosts=frozenset(
-                name for name in _changed_groups_and_hosts(changes) if name is not None
-            ),
-            budgets_tightened=self._budgets_tightened(changes),
-        )
+        return with_wakes(changes, base, groups=self.groups)
 
     def take_saved(self, saved: Changes) -> None:
         """Take over the numbers that the store has given to what is new."""
@@ -272,34 +279,6 @@ class Draft:
         if self._given_after is None:
             raise LookupError("no numbers are given before the draft is saved")
         return given(number, after=self._given_after)
-
-    def _relieved_groups(self, changes: Changes) -> Iterable[GroupName]:
-        yield from (event.group for event in changes.events if not event.listed)
-        for machine in changes.machines:
-            before = self.base.machines.get(machine.id)
-            if machine.state is not MachineState.RUNNING:
-                continue
-            if before is None or (before.state, before.group) != (machine.state, machine.group):
-                yield machine.group
-        for group in changes.groups:
-            known = self.base.groups.get(group.name)
-            if known is not None and known.policy != group.policy:
-                yield group.name
-
-    def _budgets_tightened(self, changes: Changes) -> bool:
-        """Return whether a budget may have become one that can never be met."""
-        left = (
-            machine.group
-            for id_, machine in changes.machines_before.items()
-            if id_ not in self.machines or self.machines[id_].group != machine.group
-        )
-        raised = (
-            group.name
-            for group in changes.groups
-            if group.name in self.base.groups
-            and group.policy.budget > self.base.groups[group.name].policy.budget
-        )
-        return any(name in self.groups and self.groups[name].policy.budget for name in chain(left, raised))
 
     def _count_incarnations(self, events: Iterable[Event]) -> None:
         """Move the incarnation of every group whose guests would see a difference, by one."""
@@ -320,23 +299,6 @@ def visible(event: Event | None) -> tuple[object, ...] | None:
     if event is None or not event.listed:
         return None
     return (event.status, event.not_before, event.resources)
-
-
-def _changed_groups_and_hosts(changes: Changes) -> Iterable[str | None]:
-    yield from (event.group for event in changes.events)
-    yield from (order.host for order in changes.orders)
-    for machine in chain(changes.machines, changes.machines_before.values()):
-        yield from (machine.group, machine.host)
-    yield from (group.name for group in changes.groups)
-    yield from (host.name for host in changes.hosts)
-    yield from chain(changes.removed_groups, changes.removed_hosts)
-
-
-def _hosts_gaining_machines(changes: Changes) -> Iterable[HostName]:
-    for machine in changes.machines:
-        before = changes.machines_before.get(machine.id)
-        if machine.host is not None and (before is None or before.host != machine.host):
-            yield machine.host
 
 
 def _changed(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> tuple[Value, ...]:

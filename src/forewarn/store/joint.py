@@ -90,7 +90,7 @@ class Joint:
     def part(self) -> Iterator[None]:
         """Undo alone what is done within the block if it raises."""
         before = _Before(len(self.changes), len(self._follows), self.known.meta)
-        own = self._levels[-1].written
+        own = self._levels[-1].written or self.known.unwritten
         if own:
             self._levels.append(_Level())
         level = self._levels[-1]
@@ -114,6 +114,7 @@ class Joint:
         whole, connection = self._levels[0].transaction, self.connection
         if whole is None or connection is None:
             return
+        self.known.write(connection)
         try:
             whole.commit()
         except ForewarnError as error:

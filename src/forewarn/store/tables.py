@@ -75,6 +75,10 @@ meta = Table(
     Column("prune_at", TIME),
     # Counts how often sessions of browsers have changed, so that whoever knows them need not read them again.
     Column("session_changes", BigInteger, nullable=False, server_default="0"),
+    # Another text after each change of projects or holds, for the same reason; none is ever used again.
+    Column("settings_version", Text, nullable=False, server_default=""),
+    # How many open rollouts wait for something: while there are none, none has to be looked for.
+    Column("blocked_rollouts", Integer, nullable=False, server_default="0"),
 )
 
 projects = Table(

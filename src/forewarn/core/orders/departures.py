@@ -76,7 +76,7 @@ def touching(draft: Draft, machine: MachineId) -> Sequence[Order]:
     """Find the open orders that are about a machine, or have a step of it."""
     return [
         order
-        for order in draft.orders.values()
+        for order in draft.orders_of(machine)
         if order.open and (order.machine == machine or any(step.machine == machine for step in order.steps))
     ]
 

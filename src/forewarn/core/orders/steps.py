@@ -133,7 +133,7 @@ def _down(machine: Machine) -> Machine:
 
 def running_elsewhere(draft: Draft, machine: MachineId, order: Order) -> Order | None:
     """Find another order with a step of this machine under way."""
-    for other in draft.orders.values():
+    for other in draft.orders_of(machine):
         if other.id != order.id and other.open and _is_running(other, machine):
             return other
     return None

@@ -5,7 +5,18 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, ColumnElement, Connection, Executable, Select, bindparam, case, func, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Executable,
+    Select,
+    bindparam,
+    case,
+    func,
+    select,
+    update,
+)
 
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
@@ -20,6 +31,8 @@ from forewarn.store.rows.times import moment_or_none
 
 # SQLite takes 32,766 variables in a statement and PostgreSQL 65,535; shorter ones are as fast.
 _MOST_KEYS = 5_000
+
+_UPDATE_META = update(tables.meta)
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -56,10 +69,25 @@ def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
 class KnownMeta:
     """What is known of the store as a whole: all that are part of one transaction share it."""
 
-    __slots__ = ("meta",)
+    __slots__ = ("meta", "stored")
 
     def __init__(self) -> None:
         self.meta: Meta | None = None
+        self.stored: Meta | None = None  # what the database has of it
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether it has changed, and the database has it not yet."""
+        return self.meta is not None and self.meta is not self.stored
+
+    def write(self, connection: Connection) -> None:
+        """Write what has changed: once for a transaction, however much it has saved."""
+        if self.meta is None or self.stored is None or not self.unwritten:
+            return
+        known, row = META.write(self.stored), META.write(self.meta)
+        if changed := {name: value for name, value in row.items() if value != known[name]}:
+            connection.execute(_UPDATE_META, changed)
+        self.stored = self.meta
 
 
 class Reader:
@@ -88,7 +116,7 @@ class Reader:
     @property
     def _meta(self) -> Meta:
         if self._known.meta is None:
-            self._known.meta = self._load_meta()
+            self._known.meta = self._known.stored = self._load_meta()
         return self._known.meta
 
     def _load_meta(self) -> Meta:

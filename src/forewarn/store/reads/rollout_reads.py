@@ -13,7 +13,8 @@ from forewarn.core.words import GroupName, HostName, MachineId, MachineName, Mac
 from forewarn.store import tables
 from forewarn.store.reads.budget_reads import BudgetReads
 from forewarn.store.reads.reader import SELECT_GROUPS, among
-from forewarn.store.rows.stored import HOLDS, HOSTS, ORDERS, PROJECTS, ROLLOUTS
+from forewarn.store.reads.settings_reads import SettingsReads
+from forewarn.store.rows.stored import HOSTS, ORDERS, ROLLOUTS
 from forewarn.store.rows.times import micros
 
 _R, _M, _E, _O = tables.rollouts.c, tables.machines.c, tables.events.c, tables.orders.c
@@ -24,7 +25,6 @@ _OPEN = _ROLLOUTS.where(tables.OPEN_ROLLOUT)
 _BY_CREATION = (_R.number, _R.id)
 _ORDERS_ON = among(ORDERS.select(), _O.host).where(tables.OPEN_ORDER, _O.work.is_not(None))
 _HOSTS = among(HOSTS.select(), tables.hosts.c.name)
-_HOLDS = HOLDS.select().order_by(tables.holds.c.at, tables.holds.c.id)
 _FOOTPRINTS = (
     among(select(_M.host, _M.group_name, _M.update_domain, _M.project, func.count()), _M.host)
     .where(_NOT_STOPPED)
@@ -36,7 +36,7 @@ _SEEN = exists().where(tables.machine_activity.c.machine_id == _M.id)
 _NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, ~_SEEN)
 
 
-class RolloutReads(BudgetReads):
+class RolloutReads(BudgetReads, SettingsReads):
     """Rollouts, and the part of the fleet they are planned on."""
 
     def rollout(self, rollout: str) -> Rollout | None:
@@ -84,8 +84,8 @@ class RolloutReads(BudgetReads):
             budgets=self._load_budgets(groups),
             notices={group.name: group.policy.notice for group in groups if group.policy.notice is not None},
             sizes={group.name: sizes.get(group.name, 0) for group in groups},
-            holds=tuple(self._list(HOLDS.read, _HOLDS)),
-            projects={project.name: project for project in self._list(PROJECTS.read, PROJECTS.select())},
+            holds=tuple(self._all_holds().values()),
+            projects=self._all_projects(),
         )
 
     def _footprints(self, hosts: Sequence[HostName]) -> dict[HostName, Footprint]:

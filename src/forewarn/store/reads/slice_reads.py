@@ -6,7 +6,6 @@ from sqlalchemy import and_, bindparam, func, select, union_all
 
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
@@ -19,11 +18,11 @@ from forewarn.store.reads.budget_reads import BudgetReads
 from forewarn.store.reads.notice_reads import NoticeReads
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, among, chunks
 from forewarn.store.reads.room_reads import RoomReads
+from forewarn.store.reads.settings_reads import SettingsReads
 from forewarn.store.rows.mapping import Row
-from forewarn.store.rows.stored import EVENTS, HOLDS, HOSTS, MACHINES, ORDERS, PROJECTS
+from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS
 
 _E, _O, _G = tables.events.c, tables.orders.c, tables.groups.c
-_PROJECTS = among(PROJECTS.select(), tables.projects.c.name)
 _HOSTS = among(HOSTS.select(), tables.hosts.c.name)
 _MACHINES = among(MACHINES_WITH_HOSTS, tables.machines.c.id)
 _HOSTS_WITH_MACHINES = among(
@@ -45,7 +44,6 @@ _ORDERS_AROUND = ORDERS.select().where(
         )
     ),
 )
-_HOLDS = HOLDS.select().order_by(tables.holds.c.at, tables.holds.c.id)
 _EVENTS = among(EVENTS.select(), _E.order_id).where(tables.LISTED_EVENT)
 LISTED_COUNTS = (
     select(_E.group_name, _E.domain, func.count())
@@ -60,7 +58,7 @@ _GROUPS = (
 )
 
 
-class SliceReads(NoticeReads, BudgetReads, RoomReads):
+class SliceReads(NoticeReads, BudgetReads, RoomReads, SettingsReads):
     """A part of the fleet.
 
     What is loaded comes in a fixed order, so that both databases lead to the same decisions.
@@ -106,7 +104,7 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
             sent=self.notices([event.id for event in events]),
             budgets=budgets,
             grace=self._meta.grace,
-            holds=self._load_holds(),
+            holds=self._all_holds(),
         )
 
     def _load_carried(
@@ -148,8 +146,9 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
         for some in chunks(keys):
             values = {of: [key for name, key in some if name == of] for of in ("hosts", "machines")}
             for row in self._all(_ORDERS_AROUND, values):
-                order = ORDERS.read(row)
-                found.setdefault(order.id, order)
+                if row[0] not in found:
+                    order = ORDERS.read(row)
+                    found[order.id] = order
         return dict(sorted(found.items(), key=lambda item: (item[1].number, item[0])))
 
     def _with_targets(self, hosts: dict[HostName, Host], named: Iterable[Order]) -> dict[HostName, Host]:
@@ -177,10 +176,7 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
         self, groups: Iterable[Group], machines: Iterable[Machine]
     ) -> dict[ProjectName, Project]:
         names = {group.project for group in groups} | {machine.project for machine in machines}
-        return {project.name: project for project in self._load(PROJECTS.read, _PROJECTS, names)}
-
-    def _load_holds(self) -> dict[str, Hold]:
-        return {hold.id: hold for hold in self._list(HOLDS.read, _HOLDS)}
+        return {name: each for name, each in self._all_projects().items() if name in names}
 
 
 _ID_BESIDE_HOST = len(HOSTS.columns) + [column.name for column in MACHINES.columns].index("id")

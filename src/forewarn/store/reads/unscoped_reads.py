@@ -70,7 +70,7 @@ class UnscopedReads(SliceReads, StateCounts):
             room=self._room_for(machines, groups, budgets, hosts=len(hosts)),
             budgets=budgets,
             grace=self._meta.grace,
-            holds=self._load_holds(),
+            holds=self._all_holds(),
         )
 
     def machine_by_id(self, machine: MachineId) -> Machine | None:

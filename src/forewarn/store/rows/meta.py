@@ -33,6 +33,8 @@ class Meta:
     pruned_unsaid: int
     prune_at: datetime | None
     session_changes: int
+    settings_version: str
+    blocked_rollouts: int
 
     @property
     def grace(self) -> Grace | None:

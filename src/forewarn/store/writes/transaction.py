@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from hashlib import sha256
+from json import dumps
 
-from sqlalchemy import Connection, bindparam, delete, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, or_, select
 
 from forewarn.control.ports.answers import SavedAnswer
 from forewarn.control.ports.saved import SavedChanges
@@ -22,8 +24,8 @@ from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.reader import KnownMeta
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
-from forewarn.store.rows.meta import META, Meta
-from forewarn.store.rows.stored import ROLLOUTS, SESSIONS, TOKENS, WEBHOOKS
+from forewarn.store.rows.meta import Meta
+from forewarn.store.rows.stored import HOLDS, PROJECTS, ROLLOUTS, SESSIONS, TOKENS, WEBHOOKS
 from forewarn.store.rows.times import micros
 from forewarn.store.writes.fleet_writes import FleetWrites
 from forewarn.store.writes.waking import Waking
@@ -35,6 +37,7 @@ _REMOVE_ENDED = delete(tables.sessions).where(
     or_(_S.expires_at <= bindparam("real_now", type_=tables.TIME), _S.token.not_in(_IN_FORCE))
 )
 
+_COUNT_BLOCKED = select(func.count()).where(tables.OPEN_ROLLOUT, tables.rollouts.c.blocked)
 _A = tables.answers.c
 _REMOVE_ANSWER = delete(tables.answers).where(_A.caller == bindparam("of"), _A.key == bindparam("for"))
 
@@ -76,11 +79,19 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
         self._add(tables.promises, [asdict(counted) for counted in changes.promises])
         wakes = self._wake(changes)
         self._save(ROLLOUTS, changes.rollouts)
-        reached = self._not_before(changes.now)
-        defaults = self._meta.defaults if changes.defaults is None else changes.defaults
-        self._save_meta(replace(self._meta, number=number, reached=reached, defaults=defaults))
+        self._save_meta(self._meta_after(changes, number))
         self._saved.append(SavedChanges(before=before, number=number, changes=changes, wakes=wakes))
         return changes
+
+    def _meta_after(self, changes: Changes, number: int) -> Meta:
+        meta = replace(self._meta, number=number, reached=self._not_before(changes.now))
+        if changes.defaults is not None:
+            meta = replace(meta, defaults=changes.defaults)
+        if changes.projects or changes.holds or changes.removed_projects or changes.removed_holds:
+            meta = replace(meta, settings_version=_version_after(meta.settings_version, changes))
+        if changes.rollouts:
+            meta = replace(meta, blocked_rollouts=self._connection.scalar(_COUNT_BLOCKED) or 0)
+        return meta
 
     def save_notices(self, sent: Sent) -> None:
         """Save when machines were first sent events; what is saved already stays as it is."""
@@ -103,8 +114,7 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
         return now if self._meta.reached is None else max(now, self._meta.reached)
 
     def _save_meta(self, meta: Meta) -> None:
-        self._connection.execute(update(tables.meta), META.write(meta))
-        self._known.meta = meta
+        self._known.meta = meta  # written when the whole transaction is saved
 
 
 def _newest(changes: Changes, before: int) -> int:
@@ -115,6 +125,16 @@ def _newest(changes: Changes, before: int) -> int:
     )
     # A change without a record needs a number too, or it would hide behind the last one.
     return before + 1 if newest == before and boards_must_know else newest
+
+
+def _version_after(version: str, changes: Changes) -> str:
+    """Return a text that stands for the projects and holds after these changes, and for no others ever."""
+    written = [
+        *map(PROJECTS.write, changes.projects),
+        *map(HOLDS.write, changes.holds),
+        *(changes.removed_projects, changes.removed_holds),
+    ]
+    return sha256(f"{version} {dumps(written)}".encode()).hexdigest()
 
 
 class SqlTransaction(ProjectTransaction, SqlSnapshot):

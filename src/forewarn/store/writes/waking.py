@@ -29,7 +29,6 @@ _ORDERS, _ROLLOUTS = _make_due(tables.orders), _make_due(tables.rollouts)
 _ORDERS_WAITING = _ORDERS.where(_O.id.in_(select(_WAITS.order_id).where(_WAITS.group_name.in_(_KEYS))))
 _ORDERS_ON = _ORDERS.where(_O.host.in_(_KEYS))
 _ROLLOUTS_BY_ID = _ROLLOUTS.where(_R.id.in_(_KEYS))
-_ROLLOUTS_BLOCKED = _ROLLOUTS.where(_R.blocked)
 _REASONS = select(_R.id, _R.waiting).where(tables.OPEN_ROLLOUT, _R.blocked)
 
 
@@ -42,19 +41,24 @@ class Waking(Writer):
         Looking at a rollout costs as much as its hosts carry, so it is not done for nothing.
         """
         now = {"now": micros(changes.now)}
-        woken = self._wake_those(_ORDERS_WAITING, changes.relieved_groups, now)
-        woken += self._wake_those(_ORDERS_ON, changes.hosts_gaining_machines, now)
-        rollouts = {order.terms.rollout for order in changes.orders if order.terms.rollout is not None}
-        woken += self._wake_those(_ROLLOUTS_BY_ID, sorted(rollouts), now)
         if changes.wake_all:
-            woken += self._connection.execute(_ORDERS, now).rowcount
-        if changes.wake_all or changes.budgets_tightened:
-            woken += self._connection.execute(_ROLLOUTS_BLOCKED, now).rowcount
-        elif changes.changed_groups_and_hosts:
-            changed = changes.changed_groups_and_hosts
-            waiting = [id_ for id_, reasons in self._all(_REASONS) if _awaited(reasons) & changed]
-            woken += self._wake_those(_ROLLOUTS_BY_ID, waiting, now)
+            woken = self._connection.execute(_ORDERS, now).rowcount
+        else:
+            woken = self._wake_those(_ORDERS_WAITING, changes.relieved_groups, now)
+            woken += self._wake_those(_ORDERS_ON, changes.hosts_gaining_machines, now)
+        woken += self._wake_those(_ROLLOUTS_BY_ID, sorted(self._awakened_rollouts(changes)), now)
         return bool(woken)
+
+    def _awakened_rollouts(self, changes: Changes) -> set[str]:
+        """Find the rollouts that these changes are part of, or that may wait for them."""
+        own = {order.terms.rollout for order in changes.orders if order.terms.rollout is not None}
+        if not self._meta.blocked_rollouts:
+            return own
+        every, changed = changes.wake_all or changes.budgets_tightened, changes.changed_groups_and_hosts
+        if not every and not changed:
+            return own
+        waiting = {id_ for id_, reasons in self._all(_REASONS) if every or _awaited(reasons) & changed}
+        return own | waiting
 
     def _wake_those(self, statement: Update, keys: Iterable[str], now: dict[str, int]) -> int:
         return sum(

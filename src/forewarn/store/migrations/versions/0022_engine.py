@@ -16,6 +16,7 @@ def upgrade() -> None:
     _judge_promises_at_the_end()
     _keep_when_orders_were_heard_of()
     _keep_when_webhooks_are_called_again()
+    _tell_what_need_not_be_read()
 
 
 def _let_hosts_say_where_they_are_reached() -> None:
@@ -42,6 +43,15 @@ def _keep_activity_apart() -> None:
     op.drop_column("groups", "silent_since")
     op.drop_column("groups", "last_active")
     op.drop_column("machines", "last_seen")
+
+
+def _tell_what_need_not_be_read() -> None:
+    op.add_column("meta", sa.Column("settings_version", sa.Text, nullable=False, server_default=""))
+    op.add_column("meta", sa.Column("blocked_rollouts", sa.Integer, nullable=False, server_default="0"))
+    op.execute(
+        "UPDATE meta SET blocked_rollouts = "
+        "(SELECT count(*) FROM rollouts WHERE ended_at IS NULL AND blocked)"
+    )
 
 
 def _fill(table: str, query: str) -> None:

@@ -1,0 +1,67 @@
+"""Whom changes wake: which orders and rollouts may go on after them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import chain
+
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.group import Group
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import GroupName, HostName, MachineState
+
+
+def with_wakes(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Group]) -> Changes:
+    """Return changes with whom they wake; `base` is what was before, `groups` what is now."""
+    return replace(
+        changes,
+        relieved_groups=frozenset(_relieved(changes, base)),
+        hosts_gaining_machines=frozenset(_gaining_hosts(changes)),
+        changed_groups_and_hosts=frozenset(name for name in _stirred(changes) if name is not None),
+        budgets_tightened=any(
+            name in groups and groups[name].policy.budget for name in _tightened(changes, base)
+        ),
+    )
+
+
+def _relieved(changes: Changes, base: Slice) -> Iterable[GroupName]:
+    yield from (event.group for event in changes.events if not event.listed)
+    for machine in changes.machines:
+        before = changes.machines_before.get(machine.id)
+        if machine.state is not MachineState.RUNNING:
+            continue
+        if before is None or (before.state, before.group) != (machine.state, machine.group):
+            yield machine.group
+    for group in changes.groups:
+        known = base.groups.get(group.name)
+        if known is not None and known.policy != group.policy:
+            yield group.name
+
+
+def _gaining_hosts(changes: Changes) -> Iterable[HostName]:
+    for machine in changes.machines:
+        before = changes.machines_before.get(machine.id)
+        if machine.host is not None and (before is None or before.host != machine.host):
+            yield machine.host
+
+
+def _stirred(changes: Changes) -> Iterable[str | None]:
+    """Return the groups and hosts that anything has changed about, before and after."""
+    yield from (event.group for event in changes.events)
+    yield from (order.host for order in changes.orders)
+    for machine in chain(changes.machines, changes.machines_before.values()):
+        yield from (machine.group, machine.host)
+    yield from (group.name for group in changes.groups)
+    yield from (host.name for host in changes.hosts)
+    yield from chain(changes.removed_groups, changes.removed_hosts)
+
+
+def _tightened(changes: Changes, base: Slice) -> Iterable[GroupName]:
+    """Return the groups that have lost a machine, or need more than before."""
+    after = {machine.id: machine.group for machine in changes.machines}
+    for id_, machine in changes.machines_before.items():
+        if after.get(id_) != machine.group:
+            yield machine.group
+    for group in changes.groups:
+        known = base.groups.get(group.name)
+        if known is not None and group.policy.budget > known.policy.budget:
+            yield group.name
