@@ -11,10 +11,12 @@ from forewarn.config import SimulatedTimes
 from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
-from forewarn.control.driver import Begun, CancelAnswer, Checked, DriverTask, Failed, Running
+from forewarn.control.driver import Begun, CancelAnswer, Checked, Driver, DriverTask, Failed, Running
+from forewarn.control.engine.driver_calls import DriverCall
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.ports.guests import LastPolls, SentSoFar
@@ -144,6 +146,16 @@ class WatchedDriver:
         return self._simulated.cancel(task)
 
 
+class WaitingCalls:
+    """Calls of drivers that take their time; each is made when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[DriverCall] = []
+
+    def submit(self, call: DriverCall) -> None:
+        self.waiting.append(call)
+
+
 class LastSeen:
     """What was in a store when it was looked at last; read again only when something was saved since."""
 
@@ -196,6 +208,7 @@ class Service:
         self.secrets = secrets or Secrets()
         self.polls = Polls()
         self.driver = WatchedDriver()
+        self.more_drivers: dict[str, Driver] = {}  # by their names; taken over at a start
         self.clock = ManualClock(start)
         self.real = 0.0  # the world's own seconds, turned by hand too
         self.begun = start
@@ -213,7 +226,7 @@ class Service:
 
     def wire(self, store: SqlStore) -> None:
         external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
-        drivers = {SIMULATED: self.driver, EXTERNAL: external}
+        drivers: dict[str, Driver] = {SIMULATED: self.driver, EXTERNAL: external, **self.more_drivers}
         unsaved, polls = UnsavedNotices(self.polls), UnsavedPolls(self.polls)
         context = Context(
             store=NoticeSavingStore(store, unsaved),
@@ -230,10 +243,11 @@ class Service:
         rehearsals = OpenRehearsals(context, endpoint=RehearsalRegistry(board), monotonic=lambda: self.real)
         self.answering = AnsweringOnce(context, real_now=self.real_now)
         self.sessions = BrowserSessions(context, new_secret=self.secrets, real_now=self.real_now)
+        self.calls = WaitingCalls()
         self._make_engine = partial(
             Engine,
             context,
-            drivers=drivers,
+            orders=OrderWork(context, drivers=drivers, calls=self.calls),
             guests=GuestSaving(context, polls=polls, unsaved=unsaved),
             external=ExternalTimeout(context, external=external),
             rehearsals=rehearsals,

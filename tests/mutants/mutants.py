@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-from forewarn.control.driver import Checked, Driver, DriverTask
+from forewarn.control.engine.driver_calls import Verb
 from forewarn.control.ports.store import Snapshot
 from forewarn.core.draft import Draft
 from forewarn.core.model.budget import Budget
@@ -263,12 +263,9 @@ def a_commit_is_not_on_disk(real: Real, *args: Any, **more: Any) -> Engine:
 # Rule 8: steps
 
 
-@mutant("control.engine.engine:Engine._ask", ORDERS, rule="8")
-def a_step_is_begun_whenever_it_is_looked_at(
-    real: Real, engine: Any, task: DriverTask, *, begun: bool
-) -> Checked:
-    driver: Driver = engine._drivers[task.driver]
-    return driver.begin(task)
+@mutant("control.engine.hands:Hands._verb", ORDERS, rule="8")
+def a_step_is_begun_whenever_it_is_looked_at(real: Real, *_: Any) -> Verb:
+    return Verb.BEGIN
 
 
 @mutant("core.orders.interventions:_tried_again", "unit/test_interventions.py", rule="8")

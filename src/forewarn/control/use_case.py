@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
 from forewarn.control.disclosing import V, disclosed
 from forewarn.control.ports.clock import ServiceClock
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ReadStore, ScopedSnapshot, ScopedStore, ScopedTransaction, Store
+from forewarn.control.steps_under_way import StepsUnderWay, changed
 from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice
@@ -33,6 +34,7 @@ class Context(ReadingContext):
     """What every use case works with."""
 
     store: Store
+    under_way: StepsUnderWay = field(default_factory=StepsUnderWay)  # what drivers are to be told
 
     def to_read(self, store: ReadStore) -> ReadingContext:
         """Return the same for those that only read, with what they read from."""
@@ -78,6 +80,9 @@ class FleetReading(Reading):
 class UseCase(Reading):
     """Decides on drafts, and saves them."""
 
+    _under_way: StepsUnderWay
+    _saved_in: Store
+
     @contextmanager
     def _saving(
         self,
@@ -92,6 +97,10 @@ class UseCase(Reading):
         yield draft
         changes = draft.changes()
         draft.take_saved(tx.save(changes if rollout is None else replace(changes, rollouts=(rollout,))))
+        running, ended = changed(draft)
+        if running or ended:
+            noted = self._under_way
+            self._saved_in.after_saving(lambda: noted.note(running, ended), undone=noted.lose)
 
 
 class ScopedUseCase(UseCase, ScopedReading):
@@ -100,6 +109,7 @@ class ScopedUseCase(UseCase, ScopedReading):
     def __init__(self, context: Context, scope: Scope) -> None:
         super().__init__(context, scope)
         self._store: ScopedStore = context.store.scoped(scope)
+        self._saved_in, self._under_way = context.store, context.under_way
 
 
 class FleetUseCase(UseCase, FleetReading):
@@ -108,3 +118,4 @@ class FleetUseCase(UseCase, FleetReading):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._store: Store = context.store
+        self._saved_in, self._under_way = context.store, context.under_way

@@ -19,6 +19,7 @@ from forewarn.control.callers import FleetUseCases, Shared
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.followed_records import FollowedRecords
@@ -51,6 +52,7 @@ from forewarn.server.push.pusher import Pusher
 from forewarn.server.record_log import log_records
 from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
 from forewarn.server.threads.jobs import Jobs
+from forewarn.server.threads.lanes import Lanes
 from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.time_watch import TimeWatch
 from forewarn.server.threads.worker import Worker
@@ -160,6 +162,7 @@ class Parts:
     guest: GuestServer
     worker: Worker
     reads: Reads
+    lanes: Lanes
     services: Services
     app: ASGIApp
     health: Health
@@ -186,8 +189,7 @@ def wire(opened: OpenedService) -> Parts:
         settings=endpoint_settings(settings),
         new_id=new_id,
     )
-    recent = RecentRecords(opened.store)
-    drivers = opened.drivers
+    recent, drivers = RecentRecords(opened.store), opened.drivers
     rehearsals = OpenRehearsals(
         context, endpoint=RehearsalsOnLoop(RehearsalRegistry(board), loop), monotonic=monotonic
     )
@@ -195,9 +197,16 @@ def wire(opened: OpenedService) -> Parts:
     sessions = BrowserSessions(
         context, new_secret=new_secret, real_now=SystemClock().now, life=settings.operator.session
     )
-    engine = Engine(
+    lanes = Lanes(
+        drivers.by_name,
+        post=jobs.post,
+        take=lambda answers: engine.take_answers(answers),
+        real_now=SystemClock().now,
+        monotonic=monotonic,
+    )
+    engine: Engine = Engine(
         context,
-        drivers=drivers.by_name,
+        orders=OrderWork(context, drivers=drivers.by_name, calls=lanes),
         guests=GuestSaving(context, polls=polls, unsaved=unsaved),
         external=ExternalTimeout(context, external=drivers.external),
         rehearsals=rehearsals,
@@ -268,6 +277,7 @@ def wire(opened: OpenedService) -> Parts:
         guest=guest,
         worker=worker,
         reads=reads,
+        lanes=lanes,
         services=services,
         app=operator_app(create_app(services, api), names=api.names, origins=api.origins),
         health=health,

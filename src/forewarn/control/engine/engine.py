@@ -4,47 +4,30 @@ The cost of a tick grows with what is due, never with the fleet.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
-from forewarn.control.driver import (
-    Cancelled,
-    Done,
-    Driver,
-    DriverTask,
-    Failed,
-    NotBegun,
-    Running,
-    TooLate,
-    Unknown,
-)
-from forewarn.control.engine.driver_calls import Answer, DriverCall, Refused, Verb, perform
+from forewarn.control.engine.driver_calls import DriverAnswer
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.engine.pruning import RecordPruning
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine
 from forewarn.control.use_case import Context, FleetUseCase
-from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
 from forewarn.core.guests import listening
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace
-from forewarn.core.model.host import Host
-from forewarn.core.model.order import Order, Step
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.orders import lifecycle, reports
-from forewarn.core.policy import work_of
-from forewarn.core.words import HostName, Kind, OrderId, StepState
+from forewarn.core.words import Kind, OrderId
 
 log = logging.getLogger(__name__)
 
 # How many orders are fetched at a time; a tick goes on until none is due.
 BATCH = 100
-# A driver that wants to be asked again at once would keep the engine from everything else.
-SHORTEST_WAIT = timedelta(seconds=1)
 
 
 class Stuck(Unavailable):
@@ -52,8 +35,6 @@ class Stuck(Unavailable):
 
 
 Id = TypeVar("Id", bound=str)
-
-DriverAnswers: TypeAlias = Sequence[tuple[DriverTask, Answer]]
 
 
 class Engine(FleetUseCase):
@@ -63,7 +44,7 @@ class Engine(FleetUseCase):
         self,
         context: Context,
         *,
-        drivers: Mapping[str, Driver],
+        orders: OrderWork,
         guests: GuestSaving,
         external: ExternalTimeout,
         rehearsals: OpenRehearsals,
@@ -71,7 +52,7 @@ class Engine(FleetUseCase):
     ) -> None:
         """Take how long records are kept; None: for ever."""
         super().__init__(context)
-        self._drivers = drivers
+        self._orders = orders
         self._guests = guests
         self._external = external
         self._rehearsals = rehearsals
@@ -89,14 +70,15 @@ class Engine(FleetUseCase):
         if not more_polls:  # else the newest poll of a group may be one of those
             self._disable_silent(now)
         faults = self._fail_overdue(now)
+        # What was just started comes first, and is not due any more then.
+        faults += _named(self._orders.tell_drivers(now))
         due = self._due_orders(now)
-        faults += [f"order {order}" for order in due if not self._try("order", self.work_on, order, now)]
+        faults += _named(self._orders.work_on(due, now))
         # All orders of a wave that fall due together are seen to before its rollout is looked at.
         rollouts = self._due_rollouts(now) if len(due) < BATCH else ()
         look = self._rollouts.look
         faults += [f"rollout {each}" for each in rollouts if not self._try("rollout", look, each, now)]
-        if faults:
-            raise Stuck(f"{faults[0]} cannot go on ({len(faults)} in all); the log says why")
+        _report(faults)
         if due or rollouts or more_polls:
             return True  # what was done may have made something else due
         return self._prune(now)  # it can wait until there is nothing better to do
@@ -194,58 +176,13 @@ class Engine(FleetUseCase):
             log.exception("old records cannot be removed")
             return False
 
-    def work_on(self, order: OrderId, now: datetime) -> None:
-        """Decide, let the drivers act outside any transaction, and decide again by what they say."""
-        answers: DriverAnswers = ()
-        while tasks := self._decide(order, answers, now):
-            answers = [(task, self._ask(task, begun=begun)) for task, begun in tasks]
+    def work_on(self, orders: Sequence[OrderId], now: datetime) -> None:
+        """Carry orders as far as they can go; Stuck if one cannot, whatever the others do."""
+        _report(_named(self._orders.work_on(orders, now)))
 
-    def _decide(self, order: OrderId, answers: DriverAnswers, now: datetime) -> list[tuple[DriverTask, bool]]:
-        """Save an order's progress; return the steps to ask about, and whether each was begun before."""
-        with self._store.write() as tx:
-            around = tx.around(orders=[order])
-            before = around.orders[order]
-            if not before.open:
-                return []
-            with self._saving(tx, around, now=now) as draft:
-                for task, answer in answers:
-                    self._take(draft, task, answer, now)
-                after = lifecycle.advance(draft, order, policy=self._policy)
-        known = {step.machine for step in before.steps if step.state is StepState.RUNNING}
-        return [
-            (_task(draft, after, step), step.machine in known)
-            for step in after.steps
-            if step.look_at is not None and step.look_at <= now
-        ]
-
-    def _ask(self, task: DriverTask, *, begun: bool) -> Answer:
-        """Begin a step; one that was begun before, perhaps before a crash, is asked about first."""
-        driver = self._drivers[task.driver]
-        answer = perform(driver, DriverCall(verb=Verb.CHECK if begun else Verb.BEGIN, task=task))
-        if isinstance(answer, NotBegun):
-            return perform(driver, DriverCall(verb=Verb.BEGIN, task=task))
-        return answer
-
-    def _take(self, draft: Draft, task: DriverTask, answer: Answer, now: datetime) -> None:  # noqa: C901
-        soonest = now + SHORTEST_WAIT
-        match answer:
-            case Done(host=host, impact=impact):
-                reports.step_done(draft, task.id, host=host, impact=impact)
-            case Running(look_at=look_at, mark=mark, progress=progress):
-                later = look_at and max(look_at, soonest)
-                reports.step_running(draft, task.id, look_at=later, mark=mark, progress=progress)
-            case Unknown(why=why, look_at=look_at):
-                reports.step_unknown(draft, task.id, why=why, look_at=max(look_at or soonest, soonest))
-            case Failed(why=why):
-                reports.step_failed(draft, task.id, why=why)
-            case Refused(why=why):
-                reports.step_refused(draft, task.id, why=why)
-            case NotBegun():
-                reports.step_failed(draft, task.id, why="the driver does not know the step")
-            case Cancelled():
-                reports.step_cancelled(draft, task.id)
-            case TooLate():
-                pass
+    def take_answers(self, answers: Sequence[DriverAnswer]) -> None:
+        """Save what drivers that take their time have said; Stuck if an order cannot go on by it."""
+        _report(_named(self._orders.take_answers(answers)))
 
     # Groups
 
@@ -268,34 +205,10 @@ class Engine(FleetUseCase):
             return snapshot.idle_groups(since=since, limit=BATCH)
 
 
-def _task(draft: Draft, order: Order, step: Step) -> DriverTask:
-    machine = draft.machines[step.machine]
-    return DriverTask(
-        order=order.id,
-        attempt=step.attempt,
-        action=order.action,
-        work=work_of(order),
-        machine=machine,
-        source=_host(draft, machine.host),
-        target=_host(draft, step.target),
-        begun_at=step.begun_at or draft.now,
-        now=draft.now,
-        deadline=_deadline(draft, order, step),
-        mark=step.mark,
-        driver=order.driver,
-        heartbeat=order.terms.heartbeat,
-        taken_up_at=step.taken_up_at,
-    )
+def _named(orders: Iterable[OrderId]) -> list[str]:
+    return [f"order {order}" for order in orders]
 
 
-def _host(draft: Draft, name: HostName | None) -> Host | None:
-    return None if name is None else draft.hosts.get(name, Host(name=name))
-
-
-def _deadline(draft: Draft, order: Order, step: Step) -> datetime | None:
-    """Return when a step should be over, as its guests were told; None if they were not told."""
-    for event in draft.events_of(order.id):
-        named = any(resource.machine == step.machine for resource in event.resources)
-        if named and event.started_at is not None and event.duration_seconds >= 0:
-            return event.started_at + timedelta(seconds=event.duration_seconds)
-    return None
+def _report(faults: Sequence[str]) -> None:
+    if faults:
+        raise Stuck(f"{faults[0]} cannot go on ({len(faults)} in all); the log says why")

@@ -30,6 +30,10 @@ class DueQueries(Protocol):
         """List open orders whose work a driver does, oldest first."""
         ...
 
+    def orders_under_way(self) -> Sequence[Order]:
+        """List open orders that have started or failed, oldest first."""
+        ...
+
     def open_orders(self, among: Iterable[OrderId]) -> frozenset[OrderId]:
         """Find which of these orders are open."""
         ...

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import Order
-from forewarn.core.words import OrderId
+from forewarn.core.words import OrderId, OrderState
 from forewarn.store import tables
 from forewarn.store.reads.reader import SELECT_GROUPS, Reader
 from forewarn.store.rows.stored import ORDERS
@@ -24,6 +24,11 @@ class DueReads(Reader):
         """List open orders whose work a driver does, oldest first."""
         query = ORDERS.select().where(tables.OPEN_ORDER, _O.driver == driver)
         return self._list(ORDERS.read, query.order_by(_O.number))
+
+    def orders_under_way(self) -> Sequence[Order]:
+        """List open orders that have started or failed, oldest first."""
+        begun = _O.state.in_((OrderState.STARTED.value, OrderState.FAILED.value))
+        return self._list(ORDERS.read, ORDERS.select().where(tables.OPEN_ORDER, begun).order_by(_O.number))
 
     def due_orders(self, now: datetime, *, limit: int) -> Sequence[OrderId]:
         """List open orders that want to be looked at by now, the longest due first."""

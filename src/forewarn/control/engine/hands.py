@@ -1,0 +1,217 @@
+"""What drivers have been asked to do: which attempts were begun, and what each is asked next.
+
+An attempt is begun once. What was saved as running before the server started may have been begun by the one
+before it, so it is checked first; all else was begun by this one, or by nobody yet. A driver that answers
+at once is called here; the calls of all others are handed over, and their answers come later.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from forewarn.control.driver import (
+    Cancelled,
+    Done,
+    Driver,
+    DriverTask,
+    Failed,
+    NotBegun,
+    Running,
+    TooLate,
+    Unknown,
+)
+from forewarn.control.engine.driver_calls import (
+    DriverAnswer,
+    DriverCall,
+    DriverCalls,
+    Refused,
+    Verb,
+    perform,
+)
+from forewarn.control.steps_under_way import StepUnderWay
+from forewarn.core.model.host import Host
+from forewarn.core.model.order import AttemptId
+from forewarn.core.words import HostName, OrderId
+
+# When a driver that could not tell is asked again, if it does not say.
+ASK_AGAIN = timedelta(seconds=10)
+# A driver that counts on news of its hypervisor is asked now and then all the same.
+ASK_ANYWAY = timedelta(minutes=1)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What is known of an attempt that runs."""
+
+    step: StepUnderWay | None = None  # None: it was begun before the start, and is not loaded yet
+    begun: bool = False  # `begin` was called, or may have been
+    begin_hangs: bool = False  # it was given up, and has not returned
+    called_off: bool = False  # `cancel` was called
+
+
+class Hands:
+    """Asks drivers, each attempt what is its turn."""
+
+    def __init__(
+        self,
+        drivers: Mapping[str, Driver],
+        *,
+        calls: DriverCalls,
+        real_now: Callable[[], datetime],
+        find_host: Callable[[HostName], Host | None],
+    ) -> None:
+        """Take who makes the calls that take their time."""
+        self._drivers = drivers
+        self._calls = calls
+        self._real_now = real_now
+        self._find_host = find_host
+        self._attempts: dict[OrderId, dict[AttemptId, _Attempt]] = {}
+
+    # What runs
+
+    def knows(self, attempt: AttemptId) -> bool:
+        """Return whether an attempt runs, for all that is known."""
+        return self._find(attempt) is not None
+
+    def is_loaded(self, attempt: AttemptId) -> bool:
+        """Return whether more than its name is known of an attempt."""
+        known = self._find(attempt)
+        return known is not None and known.step is not None
+
+    def suppose_begun(self, attempts: Iterable[AttemptId]) -> None:
+        """Take over what ran before the start: it may have been begun."""
+        for id_ in attempts:
+            self._attempts.setdefault(id_.order, {})[id_] = _Attempt(begun=True)
+
+    def _find(self, attempt: AttemptId) -> _Attempt | None:
+        return self._attempts.get(attempt.order, {}).get(attempt)
+
+    def take_over(
+        self, running: Mapping[AttemptId, StepUnderWay], ended: Iterable[AttemptId]
+    ) -> list[AttemptId]:
+        """Take over what was saved of steps; return the attempts whose drivers are to be asked now."""
+        wanted = []
+        for id_, step in running.items():
+            known = self._attempts.setdefault(id_.order, {}).setdefault(id_, _Attempt())
+            known.step = step
+            if not known.begun or (step.given_up and not known.called_off):
+                wanted.append(id_)
+        for id_ in ended:
+            mine = self._attempts.get(id_.order, {})
+            mine.pop(id_, None)
+            if not mine:
+                self._attempts.pop(id_.order, None)
+        return list(filter(self.knows, wanted))
+
+    def unloaded(self, orders: Iterable[OrderId]) -> list[OrderId]:
+        """Return which of these orders have attempts that nothing but their names is known of."""
+        return [order for order in orders if any(each.step is None for each in self._of(order).values())]
+
+    def due(self, orders: Iterable[OrderId], now: datetime) -> list[AttemptId]:
+        """Return the attempts of these orders whose drivers are to be asked by now."""
+        return [
+            id_
+            for order in orders
+            for id_, attempt in self._of(order).items()
+            if attempt.step is not None and attempt.step.look_at is not None
+            if attempt.step.look_at <= now
+        ]
+
+    def _of(self, order: OrderId) -> Mapping[AttemptId, _Attempt]:
+        return self._attempts.get(order, {})
+
+    # Asking
+
+    def is_laned(self, driver: str) -> bool:
+        """Return whether a driver takes its time."""
+        known = self._drivers.get(driver)
+        return known is not None and known.limits is not None
+
+    def ask(self, attempts: Iterable[AttemptId], now: datetime) -> Sequence[DriverAnswer]:
+        """Ask the drivers of these attempts what is their turn; return what was answered at once."""
+        answers = []
+        for id_ in attempts:
+            attempt = self._attempts[id_.order][id_]
+            if attempt.step is None:
+                continue
+            task = replace(attempt.step.task, now=now)
+            verb = self._verb(attempt)
+            if verb is None:
+                called_off = DriverCall(verb=Verb.CANCEL, task=task)
+                answers.append(DriverAnswer(call=called_off, answer=Cancelled()))
+            elif self.is_laned(task.driver):
+                self._hand_over(attempt, verb, attempt.step.task)
+            else:
+                answers.append(self._ask_at_once(attempt, verb, task))
+        return answers
+
+    def _verb(self, attempt: _Attempt) -> Verb | None:
+        """Return what an attempt's driver is asked; None: nothing, it was called off before it began."""
+        given_up = attempt.step is not None and attempt.step.given_up
+        if not attempt.begun:
+            return None if given_up else Verb.BEGIN
+        return Verb.CANCEL if given_up and not attempt.called_off else Verb.CHECK
+
+    def _ask_at_once(self, attempt: _Attempt, verb: Verb, task: DriverTask) -> DriverAnswer:
+        _note_asked(attempt, verb)
+        call = DriverCall(verb=verb, task=task)
+        if (driver := self._drivers.get(task.driver)) is None:
+            missing = f"there is no driver {task.driver}: install it, and start the server again"
+            return DriverAnswer(call=call, answer=Unknown(missing))
+        answer = perform(driver, call)
+        if isinstance(answer, NotBegun) and verb is Verb.CHECK:
+            return self._ask_at_once(attempt, Verb.BEGIN, task)
+        return DriverAnswer(call=call, answer=answer)
+
+    def _hand_over(
+        self, attempt: _Attempt, verb: Verb, task: DriverTask, *, at: datetime | None = None
+    ) -> None:
+        _note_asked(attempt, verb)
+        if task.target is not None:  # it may only be named yet
+            task = replace(task, target=self._find_host(task.target.name) or task.target)
+        self._calls.submit(DriverCall(verb=verb, task=task, at=at))
+
+    # Answers
+
+    def hear(self, answer: DriverAnswer) -> DriverAnswer | None:
+        """Take an answer; return it as it is to be believed, or None if it says nothing of the step."""
+        attempt = self._find(answer.call.task.id)
+        if attempt is None:
+            return None  # it has ended otherwise
+        if answer.call.verb is Verb.BEGIN:
+            attempt.begin_hangs = answer.hangs
+        match answer.answer:
+            case Refused():
+                attempt.begun = False
+            case NotBegun() if attempt.begin_hangs:
+                return replace(answer, answer=Unknown("it was begun, and its driver has not answered yet"))
+            case NotBegun() | TooLate():
+                return None
+            case Unknown() if answer.call.verb is Verb.CANCEL:
+                return None  # that it cannot be called off now says nothing of how it is doing
+        return answer
+
+    def go_on(self, answer: DriverAnswer) -> None:
+        """Have a driver that takes its time asked what comes after its answer, if the attempt still runs."""
+        attempt = self._find(answer.call.task.id)
+        if attempt is None or attempt.step is None:
+            return
+        task, soon = attempt.step.task, self._real_now() + ASK_AGAIN
+        match answer.answer:
+            case NotBegun() if not attempt.begin_hangs:
+                self._hand_over(attempt, Verb.BEGIN, task)
+            case NotBegun():
+                self._hand_over(attempt, Verb.CHECK, task, at=soon)
+            case Running(look_at=look_at):
+                anyway = self._real_now() + ASK_ANYWAY
+                self._hand_over(attempt, Verb.CHECK, task, at=look_at or anyway)
+            case Unknown(look_at=look_at):
+                verb = Verb.CANCEL if answer.call.verb is Verb.CANCEL else Verb.CHECK
+                self._hand_over(attempt, verb, task, at=look_at or soon)
+            case Done() | Failed() | Cancelled() | TooLate() | Refused():
+                pass  # nothing more is asked, or what is to be asked was saved
+
+
+def _note_asked(attempt: _Attempt, verb: Verb) -> None:
+    attempt.begun = attempt.begun or verb is Verb.BEGIN
+    attempt.called_off = attempt.called_off or verb is Verb.CANCEL

@@ -1,0 +1,189 @@
+"""Carrying orders on: drivers are asked outside any transaction, then all they have said is saved in one."""
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+
+from forewarn.control.driver import Cancelled, Done, Driver, Failed, NotBegun, Running, TooLate, Unknown
+from forewarn.control.engine.driver_calls import DriverAnswer, DriverCalls, Refused
+from forewarn.control.engine.hands import Hands
+from forewarn.control.steps_under_way import StepUnderWay, under_way
+from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Unavailable
+from forewarn.core.model.host import Host
+from forewarn.core.model.order import AttemptId
+from forewarn.core.orders import lifecycle, reports
+from forewarn.core.words import HostName, OrderId
+
+log = logging.getLogger(__name__)
+
+# Loaded, decided and saved together; the cost of a draft grows faster than what is in it.
+TOGETHER = 10
+# A driver that wants to be asked again at once would keep the engine from everything else.
+SHORTEST_WAIT = timedelta(seconds=1)
+# When a driver that could not tell is asked again, in service time.
+ASK_AGAIN = timedelta(seconds=30)
+
+
+class OrderWork(FleetUseCase):
+    """Carries orders as far as they can go, and lets drivers act."""
+
+    def __init__(self, context: Context, *, drivers: Mapping[str, Driver], calls: DriverCalls) -> None:
+        super().__init__(context)
+        self._hands = Hands(drivers, calls=calls, real_now=context.real_now, find_host=self._find_host)
+        self._started = False  # whether all that ran before the start is known
+        self._under_way.lose()
+
+    def work_on(self, orders: Sequence[OrderId], now: datetime) -> list[OrderId]:
+        """Decide on orders by what their drivers say; return those that cannot go on."""
+        faults = self.tell_drivers(now)
+        for some in _chunks(orders):
+            self._hands.take_over(self._load(self._hands.unloaded(some), now), ())
+            answers = self._believed(self._hands.ask(self._hands.due(some, now), now))
+            faults += self._decide_each(some, answers, now)
+            faults += self.tell_drivers(now)
+        return faults
+
+    def tell_drivers(self, now: datetime) -> list[OrderId]:
+        """Have drivers begin, and call off, what was saved since the last time; return what cannot go on."""
+        faults: list[OrderId] = []
+        while True:
+            wanted = self._find_running(now) if self._under_way.incomplete else []
+            wanted += self._hands.take_over(*self._under_way.take())
+            answers = self._believed(self._hands.ask(dict.fromkeys(wanted), now))
+            if not answers:
+                return faults
+            for some in _chunks(_orders_of(answers)):
+                faults += self._decide_each(some, answers, now)
+
+    def take_answers(self, answers: Sequence[DriverAnswer]) -> list[OrderId]:
+        """Save what drivers that take their time have said, and have them asked what comes next.
+
+        Return the orders that cannot go on.
+        """
+        now, believed = self._clock.now(), self._believed(answers)
+        faults = [
+            bad for some in _chunks(_orders_of(believed)) for bad in self._decide_each(some, believed, now)
+        ]
+        faults += self.tell_drivers(now)
+        for each in answers:
+            self._hands.go_on(each)
+        return faults
+
+    def _believed(self, answers: Iterable[DriverAnswer]) -> list[DriverAnswer]:
+        return [each for each in map(self._hands.hear, answers) if each is not None]
+
+    # Deciding
+
+    def _decide_each(
+        self, orders: Sequence[OrderId], answers: Sequence[DriverAnswer], now: datetime
+    ) -> list[OrderId]:
+        """Decide on orders together; if that is not possible, on each by itself. Return what cannot go on."""
+        try:
+            self._decide(orders, answers, now)
+        except Unavailable:
+            raise
+        except Exception:
+            if len(orders) == 1:
+                log.exception("order %s cannot go on", orders[0])
+                return [*orders]
+            return [bad for order in orders for bad in self._decide_each([order], answers, now)]
+        return []
+
+    def _decide(self, orders: Collection[OrderId], answers: Sequence[DriverAnswer], now: datetime) -> None:
+        mine = [each for each in answers if each.call.task.order in orders]
+        with self._store.write() as tx:
+            elsewhere, refused = _hosts_named(mine), any(isinstance(each.answer, Refused) for each in mine)
+            around = tx.around(orders=list(orders), hosts=elsewhere, room=refused)
+            with self._saving(tx, around, now=now) as draft:
+                for each in mine:
+                    if each.call.task.order in draft.orders:
+                        _take(draft, each, laned=self._hands.is_laned(each.call.task.driver))
+                for order in orders:
+                    if order in draft.orders and draft.orders[order].open:
+                        lifecycle.advance(draft, order, policy=self._policy)
+
+    # What runs
+
+    def _find_running(self, now: datetime) -> list[AttemptId]:
+        """Find what runs and nobody has told of: at the start it may have been begun, later it has not been.
+
+        Return the attempts whose drivers are to be asked; others fall due.
+        """
+        with self._store.read() as snapshot:
+            orders = snapshot.orders_under_way()
+        drivers = {
+            AttemptId(order.id, step.machine, step.attempt): order.driver
+            for order in orders
+            for step in order.running
+        }
+        if not self._started:
+            self._hands.suppose_begun(drivers)
+            self._started = True
+        missing = [
+            id_
+            for id_, driver in drivers.items()
+            if not self._hands.knows(id_) or (self._hands.is_laned(driver) and not self._hands.is_loaded(id_))
+        ]
+        for some in _chunks(dict.fromkeys(id_.order for id_ in missing)):
+            self._hands.take_over(self._load(some, now), ())
+        self._under_way.incomplete = False
+        return [id_ for id_ in missing if self._hands.is_loaded(id_)]
+
+    def _load(self, orders: Sequence[OrderId], now: datetime) -> dict[AttemptId, StepUnderWay]:
+        """Load the steps of orders that run, as their drivers are given them."""
+        if not orders:
+            return {}
+        with self._store.read() as snapshot:
+            draft = self._draft(snapshot.around(orders=orders), now=now)
+        loaded = (draft.orders[order] for order in orders if order in draft.orders)
+        steps = (under_way(draft, order, step) for order in loaded for step in order.running)
+        return {step.task.id: step for step in steps}
+
+    def _find_host(self, name: HostName) -> Host | None:
+        with self._store.read() as snapshot:
+            return snapshot.host(name)
+
+
+def _take(draft: Draft, answer: DriverAnswer, *, laned: bool) -> None:
+    """Take what a driver has said of a step; what it says of real time is not service time."""
+    id_, soonest = answer.call.task.id, draft.now + SHORTEST_WAIT
+    match answer.answer:
+        case Done(host=host, impact=impact):
+            reports.step_done(draft, id_, host=host, impact=impact)
+        case Running(look_at=look_at, mark=mark, progress=progress):
+            later = None if laned or look_at is None else max(look_at, soonest)
+            reports.step_running(draft, id_, look_at=later, mark=mark, progress=progress)
+        case Unknown(why=why, look_at=look_at):
+            later = None if laned else max(look_at or draft.now + ASK_AGAIN, soonest)
+            reports.step_unknown(draft, id_, why=why, look_at=later)
+        case Failed(why=why):
+            reports.step_failed(draft, id_, why=why)
+        case Refused(why=why):
+            reports.step_refused(draft, id_, why=why)
+        case Cancelled():
+            reports.step_cancelled(draft, id_)
+        case NotBegun() | TooLate():
+            pass  # it goes on
+
+
+def _hosts_named(answers: Iterable[DriverAnswer]) -> list[HostName]:
+    """Return the hosts where drivers say that machines are, other than those they were to be on."""
+    named = []
+    for each in answers:
+        task, host = each.call.task, each.answer.host if isinstance(each.answer, Done) else None
+        known = (None, task.target and task.target.name, task.machine.host)
+        named += [host] if host is not None and host not in known else []
+    return named
+
+
+def _orders_of(answers: Iterable[DriverAnswer]) -> Iterable[OrderId]:
+    return dict.fromkeys(each.call.task.order for each in answers)
+
+
+def _chunks(orders: Iterable[OrderId]) -> Iterator[list[OrderId]]:
+    left = iter(orders)
+    while some := list(islice(left, TOGETHER)):
+        yield some

@@ -1,0 +1,103 @@
+"""Steps that use cases have saved as running, on their way to the drivers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from forewarn.control.driver import DriverTask
+from forewarn.core.draft import Draft
+from forewarn.core.model.host import Host
+from forewarn.core.model.order import AttemptId, Order, Step
+from forewarn.core.policy import work_of
+from forewarn.core.words import HostName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepUnderWay:
+    """A step that runs, as its driver is given it."""
+
+    task: DriverTask
+    look_at: datetime | None  # when its driver is to be asked again, if that is a moment of service time
+    given_up: bool  # its order is being abandoned: its driver is asked to call it off
+
+
+@dataclass(slots=True)
+class StepsUnderWay:
+    """What was saved of steps and no driver has been told yet; in memory, and only once it is saved."""
+
+    running: dict[AttemptId, StepUnderWay] = field(default_factory=dict)  # begun, or changed since
+    ended: set[AttemptId] = field(default_factory=set)
+    # Whether something may run that is not here: what was saved before the start, or may have been saved.
+    incomplete: bool = True
+
+    def note(self, running: Iterable[StepUnderWay], ended: Iterable[AttemptId]) -> None:
+        """Take over what was saved."""
+        self.running.update((step.task.id, step) for step in running)
+        self.ended.update(ended)
+
+    def lose(self) -> None:
+        """Take note that it cannot be told whether something was saved."""
+        self.incomplete = True
+
+    def take(self) -> tuple[dict[AttemptId, StepUnderWay], set[AttemptId]]:
+        """Hand everything over."""
+        taken = self.running, self.ended
+        self.running, self.ended = {}, set()
+        return taken
+
+
+def changed(draft: Draft) -> tuple[list[StepUnderWay], list[AttemptId]]:
+    """Return the steps that a draft has begun or changed, and those that run no more."""
+    running, ended = list[StepUnderWay](), list[AttemptId]()
+    for order in draft.orders.values():
+        known = draft.base.orders.get(order.id)
+        if order is known or order == known:
+            continue
+        before = {} if known is None else {_id(known, step): step for step in known.running}
+        now = {_id(order, step): step for step in order.running}
+        given_up = known is not None and order.terms.abandoned_by != known.terms.abandoned_by
+        running += [
+            under_way(draft, order, step) for id_, step in now.items() if given_up or step != before.get(id_)
+        ]
+        ended += before.keys() - now.keys()
+    return running, ended
+
+
+def under_way(draft: Draft, order: Order, step: Step) -> StepUnderWay:
+    """Return a running step as its driver is given it."""
+    machine = draft.machines[step.machine]
+    task = DriverTask(
+        order=order.id,
+        attempt=step.attempt,
+        action=order.action,
+        work=work_of(order),
+        machine=machine,
+        source=_host(draft, machine.host),
+        target=_host(draft, step.target),
+        begun_at=step.begun_at or draft.now,
+        now=draft.now,
+        deadline=_deadline(draft, order, step),
+        mark=step.mark,
+        driver=order.driver,
+        heartbeat=order.terms.heartbeat,
+        taken_up_at=step.taken_up_at,
+    )
+    return StepUnderWay(task=task, look_at=step.look_at, given_up=bool(order.terms.abandoned_by))
+
+
+def _id(order: Order, step: Step) -> AttemptId:
+    return AttemptId(order.id, step.machine, step.attempt)
+
+
+def _host(draft: Draft, name: HostName | None) -> Host | None:
+    """Return a host; one that a machine is sent to need not be loaded, and is then only named."""
+    return None if name is None else draft.hosts.get(name, Host(name=name))
+
+
+def _deadline(draft: Draft, order: Order, step: Step) -> datetime | None:
+    """Return when a step should be over, as its guests were told; None if they were not told."""
+    for event in draft.events_of(order.id):
+        named = any(resource.machine == step.machine for resource in event.resources)
+        if named and event.started_at is not None and event.duration_seconds >= 0:
+            return event.started_at + timedelta(seconds=event.duration_seconds)
+    return None
