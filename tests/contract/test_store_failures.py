@@ -1,18 +1,23 @@
 """When the database fails: nothing is half saved, the message says what to do, and it goes on afterwards."""
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import psycopg
 import pytest
 
 from forewarn.control.ports.records import HistoryFilter
-from forewarn.core.errors import Invalid, Unavailable
+from forewarn.core.errors import Invalid, Unavailable, Uncertain
 from forewarn.core.model.changes import Changes
-from forewarn.store.opening import database
+from forewarn.store.opening import database, deadlines
 from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.writes.transaction import SqlTransaction
 from tests.contract.samples import NOW, everything, group, machine, record, save, save_fleet
+from tests.process import until
 
 
 @pytest.fixture
@@ -135,3 +140,79 @@ def test_a_read_only_postgresql_is_unavailable(postgres_url: str) -> None:
     with pytest.raises(Unavailable, match="read-only: connect to the primary"):
         save_fleet(opened)
     opened.close()
+
+
+@pytest.fixture
+def served(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlStore]:
+    """Give a store that waits for no answer for long, and takes no other connection for a sign of life."""
+    monkeypatch.setattr(deadlines, "SILENT_AFTER", 0.2)
+    monkeypatch.setattr(deadlines, "LONGEST_STATEMENT", 0.2)
+    opened = open_store(postgres_url, new_id=lambda: "X")
+    opened.serve()
+    yield opened
+    opened.close()
+
+
+class Stopped:
+    """A process of the database that is stopped: its kernel goes on acknowledging."""
+
+    def __init__(self, tx: SqlTransaction) -> None:
+        (self._process,) = tx._connection.exec_driver_sql("SELECT pg_backend_pid()").one()
+        os.kill(self._process, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        os.kill(self._process, signal.SIGCONT)
+
+
+@contextmanager
+def stopping(store: SqlStore) -> Iterator[tuple[SqlTransaction, list[Stopped]]]:
+    """Let a transaction's process be stopped meanwhile, and go on at the end."""
+    stopped: list[Stopped] = []
+    try:
+        with store.write() as tx:
+            tx.save(Changes(now=NOW, groups=(group(),)))
+            yield tx, stopped
+    finally:
+        for each in stopped:
+            each.go_on()
+
+
+def test_what_was_not_committed_when_the_database_fell_silent_is_undone(served: SqlStore) -> None:
+    def save_while_it_falls_silent() -> None:
+        with stopping(served) as (tx, stopped):
+            stopped.append(Stopped(tx))
+            tx.set_reached(NOW)
+
+    with pytest.raises(Unavailable, match="takes too long") as refused:
+        save_while_it_falls_silent()
+    assert type(refused.value) is Unavailable
+    assert everything(served).groups == {}
+    save_fleet(served)
+
+
+def test_a_commit_that_nobody_answers_is_uncertain_and_may_still_happen(served: SqlStore) -> None:
+    def commit_while_it_falls_silent() -> None:
+        with stopping(served) as (tx, stopped):
+            stopped.append(Stopped(tx))
+
+    with pytest.raises(Uncertain, match="repeat it with the same Idempotency-Key"):
+        commit_while_it_falls_silent()
+    until(lambda: everything(served).groups == {"web": group()}, what="what was sent to be saved")
+
+
+def test_a_locked_sqlite_is_waited_for_once_and_asked_again_when_it_is_free(
+    sqlite_store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadlines, "PROBE_EVERY", 0.01)
+    sqlite_store.serve()
+    pragma(sqlite_store, "busy_timeout = 0")
+    other = open_store(f"sqlite:///{sqlite_store._database.file}", new_id=lambda: "Y")
+    with other.write():
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="is being written by another process"):
+                save_fleet(sqlite_store)
+        assert sqlite_store.deadlines.silences == 1
+        assert everything(sqlite_store).number == 1  # reading needs no lock
+    until(lambda: sqlite_store.deadlines.trouble is None, what="the lock to be free")
+    save(sqlite_store, records=(record(2),))
+    other.close()

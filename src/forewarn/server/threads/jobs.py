@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 # How long the database may keep a caller waiting, who is to be answered within six seconds. Usually the store
 # gives up before; this is for one that answers now and then, or hangs where it cannot be interrupted.
-LONGEST_WAIT = 4.8
+LONGEST_WAIT = 5.2
 LOOK_EVERY = 0.25
 
 

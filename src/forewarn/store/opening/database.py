@@ -26,6 +26,7 @@ KEPT_OPEN = 2
 # Longer than any use case takes; shorter than a silent database is waited for (`deadlines.py`).
 LOCK_SECONDS = 3
 CONNECT_SECONDS = 4
+UNACKNOWLEDGED_SECONDS = 4
 # The prober asks again in a moment.
 PROBE_LOCK_SECONDS = 1
 PROBE_SECONDS = 2
@@ -55,17 +56,16 @@ class Engines:
     reading: Engine
     writing: Engine
     deadlines: Deadlines
-    probe: Callable[[], None]  # asks the database something, and raises while it is silent
-    reads_wait: bool = True  # whether reads wait for what writes wait for
+    probe: Callable[[], None]  # writes something, and raises while the database is silent or locked
+    lives: Callable[[], None] = lambda: None  # asks something, and raises while it is silent
 
     def serve(self) -> None:
         """Wait for no answer longer than callers do, from now on."""
-        self.deadlines.arm(self.probe)
+        self.deadlines.arm(self.probe, lives=self.lives)
 
     def check(self, engine: Engine) -> None:
         """Refuse to ask a database that does not answer."""
-        if engine is self.writing or self.reads_wait:
-            self.deadlines.check()
+        self.deadlines.check(reading=engine is not self.writing)
 
     def dispose(self) -> None:
         """Close every connection."""
@@ -126,7 +126,6 @@ def create_engines(database: Database) -> Engines:
         writing=writing,
         deadlines=deadlines,
         probe=_sqlite_prober(database.file),
-        reads_wait=False,
     )
 
 
@@ -241,7 +240,8 @@ def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
         reading=engine("REPEATABLE READ", READING).execution_options(postgresql_readonly=True),
         writing=engine("READ COMMITTED", WRITING),
         deadlines=deadlines,
-        probe=watched.prober(probing),
+        probe=watched.prober(probing, watched.WRITE_SOMETHING),
+        lives=watched.prober(probing, watched.ASK_SOMETHING),
     )
 
 
@@ -249,6 +249,8 @@ def connect_options(url: URL, *, connect: int | None = None, lock: int | None = 
     """Return the settings of a PostgreSQL connection that the URL leaves open."""
     wanted = {
         "connect_timeout": connect or CONNECT_SECONDS,
+        # A network that loses everything is noticed by the kernel, which then has no acknowledgement.
+        "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
         "options": f"-c lock_timeout={lock or LOCK_SECONDS}s",
     }
     return {name: value for name, value in wanted.items() if name not in url.query}
@@ -260,4 +262,4 @@ def _note_locked(engine: Engine, deadlines: Deadlines) -> None:
     @event.listens_for(engine, "handle_error")
     def note(context: ExceptionContext) -> None:
         if is_locked(context.original_exception):
-            deadlines.fell_silent("is being written by another process: try again")
+            deadlines.fell_silent("is being written by another process: try again", reads_too=False)

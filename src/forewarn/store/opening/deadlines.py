@@ -16,8 +16,11 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-# Longer than a statement takes, and enough shorter than the six seconds in which every caller is answered.
-SILENT_AFTER = 4.0
+# After so long without a word it is asked on another connection whether the database lives: together enough
+# shorter than the six seconds in which every caller is answered.
+SILENT_AFTER = 2.0
+# A statement that takes longer than this is given up, though the database lives: its connection may not.
+LONGEST_STATEMENT = 30.0
 # No statement takes so long where all is well: what does is waited for, not worked on.
 SLOW_AFTER = 0.5
 PROBE_EVERY = 1.0
@@ -25,6 +28,10 @@ PROBE_EVERY = 1.0
 
 class Silent(Exception):
     """The database has said nothing for too long."""
+
+
+class TooLong(Silent):
+    """A statement has taken too long of a database that lives."""
 
 
 class Deadlines:
@@ -39,35 +46,42 @@ class Deadlines:
         self.silences = 0
         self._name = name
         self._probe: Callable[[], None] | None = None
+        self._lives: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._trouble: str | None = None
+        self._reads_too = True
         self._since: dict[int, float] = {}  # threads that wait
         self._waited: dict[int, float] = {}  # by thread, in what took long
 
-    def arm(self, probe: Callable[[], None], *, limit: float = SILENT_AFTER) -> None:
-        """Limit waits from now on; `probe` asks the database something, and raises while it is silent."""
-        self._probe = probe
-        self.limit = limit
+    def arm(self, probe: Callable[[], None], *, lives: Callable[[], None]) -> None:
+        """Limit waits from now on.
+
+        Both ask the database something, and raise while it is silent: `probe` whether it can be written,
+        `lives` whether there is somebody.
+        """
+        self._probe, self._lives = probe, lives
+        self.limit = SILENT_AFTER
 
     def disarm(self) -> None:
         """Wait for as long as it takes again, and end the prober."""
-        self._probe = self.limit = None
+        self._probe = self._lives = self.limit = None
 
     @property
     def trouble(self) -> str | None:
         """Why the database is not asked now, if that is so."""
         return self._trouble
 
-    def check(self) -> None:
+    def check(self, *, reading: bool = True) -> None:
         """Refuse to ask a database that does not answer."""
-        if (trouble := self._trouble) is not None:
+        if (trouble := self._trouble) is not None and (self._reads_too or not reading):
             raise Unavailable(f"{trouble}; nothing was done")
 
-    def fell_silent(self, why: str = "does not answer") -> None:
+    def fell_silent(self, why: str = "does not answer", *, reads_too: bool = True) -> None:
         """Ask no more, until the prober is answered."""
         with self._lock:
             if self._probe is None or self._trouble is not None:
                 return
+            self._reads_too = reads_too
             self._trouble = f"{self._name} {why}"
             self.silences += 1
         log.error("%s: nothing is asked of it before it answers again", self._trouble)
@@ -92,24 +106,39 @@ class Deadlines:
             self._waited[thread] = self._waited.get(thread, 0.0) + lasted
 
     def ended(self, steps: Generator[Any, int, R]) -> Generator[Any, int, R]:
-        """Go through what a driver does between waits, but raise Silent once it has heard nothing for long.
+        """Go through what a driver does between waits, but raise Silent once the database has fallen silent.
 
         The driver is told every now and then that there is nothing (0); whatever else it is told is news.
         """
-        heard = monotonic()
+        heard, lives = monotonic(), 0.0
         try:
             wanted = next(steps)
             while True:
                 ready = yield wanted
                 if ready:
-                    heard = monotonic()
-                elif self.limit is not None and monotonic() - heard > self.limit:
-                    steps.close()
-                    raise Silent
+                    heard, lives = monotonic(), 0.0
+                else:
+                    lives = self._look(quiet=monotonic() - heard, lives=lives)
                 wanted = steps.send(ready)
         except StopIteration as done:
             result: R = done.value
             return result
+
+    def _look(self, *, quiet: float, lives: float) -> float:
+        """Look at a wait in which nothing was heard for so long; return until when the database has lived."""
+        if self._trouble is not None and self._reads_too:
+            raise Silent
+        if self.limit is None or quiet - lives < self.limit:
+            return lives
+        if quiet > LONGEST_STATEMENT:
+            raise TooLong
+        if (asks := self._lives) is None:
+            raise Silent
+        try:
+            asks()
+        except Exception as error:
+            raise Silent from error
+        return quiet
 
     def _watch(self) -> None:
         pause = threading.Event()

@@ -10,10 +10,12 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
 from forewarn.core.errors import Conflict, Unavailable
 from forewarn.store.opening.database import Database, connect_options, parse_database
-from forewarn.store.opening.deadlines import SILENT_AFTER, Deadlines
+from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.opening.failures import translate_failures
 from forewarn.store.opening.private_files import PRIVATE
 
+# Real seconds. Nobody waits for the lock's own connection, and what is given up may be another's next.
+GIVEN_UP_AFTER = 10.0
 # Any constant will do that no other program in the same database is likely to use.
 _KEY = 0x666F7265_77610000
 _HOLDER = text(
@@ -127,7 +129,7 @@ def _engine(database: Database) -> Engine:
         connect_args=connect_options(database.url) | {"application_name": f"forewarn, process {os.getpid()}"},
     )
     translate_failures(engine, database.name)
-    watch(engine, Deadlines(name=database.name, limit=SILENT_AFTER))
+    watch(engine, Deadlines(name=database.name, limit=GIVEN_UP_AFTER))
     return engine
 
 

@@ -9,7 +9,7 @@ from psycopg.errors import ConnectionTimeout
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import DBAPIError
 
-from forewarn.store.opening.deadlines import Deadlines, Silent
+from forewarn.store.opening.deadlines import Deadlines, Silent, TooLong
 from forewarn.store.opening.failures import is_locked
 
 R = TypeVar("R")
@@ -17,7 +17,8 @@ R = TypeVar("R")
 # How often a connection that waits looks whether it should go on.
 LOOK_EVERY = 0.1
 # Something that must be written to the disk, and that waits for a writer who was cut off and lives on.
-_SOMETHING = "UPDATE meta SET id = id"
+WRITE_SOMETHING = "UPDATE meta SET id = id"
+ASK_SOMETHING = "SELECT 1"
 
 
 class SaidNothing(psycopg.OperationalError):
@@ -35,10 +36,13 @@ class WatchedConnection(psycopg.Connection[Any]):
         began = deadlines.begin()
         try:
             return super().wait(deadlines.ended(gen), interval, timeout)
+        except TooLong:
+            self.close()
+            raise SaidNothing("a statement takes too long") from None
         except Silent:
             self.close()
             deadlines.fell_silent()
-            raise SaidNothing(f"it has said nothing for {deadlines.limit or 0:g} s") from None
+            raise SaidNothing("it does not answer") from None
         finally:
             deadlines.end(began)
 
@@ -61,13 +65,13 @@ def watch(engine: Engine, deadlines: Deadlines) -> None:
         return connection
 
 
-def prober(engine: Engine) -> Callable[[], None]:
+def prober(engine: Engine, statement: str) -> Callable[[], None]:
     """Return what asks a server something, and raises while it is silent; an error is an answer."""
 
     def probe() -> None:
         try:
             with engine.begin() as connection:
-                connection.exec_driver_sql(_SOMETHING)
+                connection.exec_driver_sql(statement)
         except DBAPIError as error:
             original = error.orig
             if isinstance(original, ConnectionTimeout | SaidNothing) or (original and is_locked(original)):
