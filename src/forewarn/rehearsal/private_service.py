@@ -62,6 +62,7 @@ async def private_service(
             await service.client.aclose()
             await parts.guest.stop()
             await asyncio.to_thread(parts.reads.stop)
+            await asyncio.to_thread(parts.lanes.stop)
             # Not on this loop: the worker's last word to the boards needs it.
             await asyncio.to_thread(parts.worker.stop)
     finally:

@@ -1,0 +1,286 @@
+"""Drivers that take their time: each attempt is begun once, and nothing said of it is lost (rule 8)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from forewarn.control.driver import Done, Failed, NotBegun, Running, TooLate, Unknown
+from forewarn.control.engine.driver_calls import DriverAnswer, Verb
+from forewarn.control.engine.engine import Stuck
+from forewarn.control.orders.order_use_cases import Placed
+from forewarn.core.draft import Draft
+from forewarn.core.model.declaration import FleetDefaults
+from forewarn.core.model.order import Order
+from forewarn.core.orders import lifecycle
+from forewarn.core.policy import Policy
+from forewarn.core.words import Action, HostName, Kind, OrderId, OrderState, StepState
+from tests.harness import Service, fleet, machine
+from tests.scripted_driver import SCRIPTED, ScriptedDriver
+from tests.statements import counted
+
+
+@pytest.fixture
+def driver() -> ScriptedDriver:
+    return ScriptedDriver()
+
+
+@pytest.fixture
+def service(tmp_path: Path, driver: ScriptedDriver) -> Iterator[Service]:
+    """Two machines on host-1, whose work a driver does that takes its time."""
+    service = Service(f"sqlite:///{tmp_path}/hands.db")
+    service.more_drivers[SCRIPTED] = driver
+    service.wire(service.store)
+    spec = fleet(machine("web-0", "host-1"), machine("db-0", "host-1"))
+    service.apply(replace(spec, defaults=FleetDefaults(driver=SCRIPTED)))
+    for name in ("web-0", "db-0"):
+        service.poll(name)
+    service.advance(minutes=5)
+    yield service
+    service.close()
+
+
+def started(service: Service, name: str = "web-0", action: Action = Action.RESTART) -> Placed:
+    placed = service.order(name, action)
+    service.approve(name, *placed.events)
+    return placed
+
+
+def waiting(service: Service) -> list[str]:
+    return [call.verb.value for call in service.calls.waiting]
+
+
+def make_calls(service: Service, driver: ScriptedDriver, *, seconds: float = 0) -> None:
+    """Let real time pass, and make the calls whose time has come."""
+    service.real += seconds
+    now = service.real_now()
+    due = [call for call in service.calls.waiting if call.at is None or call.at <= now]
+    service.calls.waiting = [call for call in service.calls.waiting if call not in due]
+    service.engine.take_answers(
+        [driver.made(replace(call, task=replace(call.task, now=now))) for call in due]
+    )
+    service.tick()
+
+
+def step_of(service: Service, placed: Placed) -> tuple[StepState, int, str]:
+    (step,) = service.reload(placed).steps
+    return step.state, step.attempt, step.why
+
+
+def test_a_step_is_begun_once_it_is_saved_and_asked_about_when_its_driver_says(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    later = service.real_now() + timedelta(seconds=30)
+    driver.begins = [Running(later, mark="job-7", progress=0.25)]
+    driver.checks = [Done(impact=3.0)]
+    placed = started(service)
+    assert (waiting(service), driver.asked) == (["begin"], [])  # nobody has waited for it
+    make_calls(service, driver)
+    assert [(call.verb, call.at, call.task.mark) for call in service.calls.waiting] == [
+        (Verb.CHECK, later, "job-7")
+    ]
+    (step,) = service.reload(placed).steps
+    assert (step.state, step.mark, step.progress) == (StepState.RUNNING, "job-7", 0.25)
+    make_calls(service, driver, seconds=30)
+    (step,) = service.reload(placed).steps
+    assert (step.state, step.impact) == (StepState.DONE, 3.0)
+    assert (driver.asked, waiting(service)) == ([("begin", "web-0", 1), ("check", "web-0", 1)], [])
+    service.advance(minutes=5)
+    assert service.reload(placed).state is OrderState.DONE
+
+
+def test_the_clock_is_turned_without_waiting_for_drivers_that_take_their_time(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    placed = started(service)
+    service.advance(hours=5)
+    assert (driver.asked, waiting(service)) == ([], ["begin"])
+    assert service.reload(placed).due_at is None
+
+
+def test_after_a_crash_a_step_is_asked_about_first(service: Service, driver: ScriptedDriver) -> None:
+    driver.checks = [NotBegun(), Done()]
+    placed = started(service)
+    service.restart()
+    assert waiting(service) == ["check"]
+    make_calls(service, driver)
+    make_calls(service, driver)
+    assert driver.asked == [("check", "web-0", 1), ("begin", "web-0", 1)]
+    service.restart()
+    make_calls(service, driver)
+    assert step_of(service, placed)[0] is StepState.DONE
+
+
+def test_what_may_have_been_saved_is_looked_for_and_begun(service: Service, driver: ScriptedDriver) -> None:
+    """A connection that is lost while something is saved leaves nobody who would tell of it."""
+    under_way = service.shared.context.under_way
+    placed = service.order("web-0", Action.RESTART)
+    service.fleet.guests.approve(service.machine("web-0").id, [placed.events[0].id], address="")
+    under_way.take()
+    service.tick()
+    assert waiting(service) == []
+    under_way.lose()
+    service.tick()
+    assert waiting(service) == ["begin"]
+    under_way.lose()
+    service.tick()
+    assert waiting(service) == ["begin"]  # still once
+
+
+def test_a_driver_that_breaks_leaves_the_step_unknown_and_is_asked_again(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.begins = [OSError("no route to host-1")]
+    driver.checks = [Unknown("no answer"), Unknown("no answer"), Failed("it is gone")]
+    placed = started(service)
+    make_calls(service, driver)
+    why = "driver scripted broke: no route to host-1"
+    assert step_of(service, placed) == (StepState.RUNNING, 1, why)
+    assert [str(each) for each in service.reload(placed).waiting] == [f"web-0: its state is unknown: {why}"]
+    for _ in range(3):
+        make_calls(service, driver, seconds=10)
+    assert step_of(service, placed) == (StepState.FAILED, 1, "it is gone")
+    assert [each[0] for each in driver.asked] == ["begin", "check", "check", "check"]
+    unknown = [record.reason for record in service.history() if record.kind == Kind.STEP_UNKNOWN]
+    assert unknown == [f"reboot: {why}"]
+
+
+def test_a_begin_that_hangs_is_not_made_again_and_counts_when_it_returns(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.checks = [NotBegun()]
+    placed = started(service)
+    (begin,) = service.calls.waiting
+    service.calls.waiting = []
+    service.engine.take_answers([DriverAnswer(call=begin, answer=Unknown("no answer"), hangs=True)])
+    make_calls(service, driver, seconds=10)
+    make_calls(service, driver, seconds=10)
+    assert {each[0] for each in driver.asked} == {"check"}
+    assert step_of(service, placed)[2] == "it was begun, and its driver has not answered yet"
+    service.engine.take_answers([DriverAnswer(call=begin, answer=Done())])
+    assert step_of(service, placed)[0] is StepState.DONE
+
+
+def test_the_answer_of_an_older_attempt_is_dropped(service: Service, driver: ScriptedDriver) -> None:
+    driver.begins = [Failed("it burns"), Running(None)]
+    placed = started(service)
+    (first,) = service.calls.waiting
+    make_calls(service, driver)
+    service.orders.retry_order(placed.order.id, by="ops")
+    service.tick()
+    make_calls(service, driver)
+    service.engine.take_answers([DriverAnswer(call=first, answer=Done())])
+    assert step_of(service, placed) == (StepState.RUNNING, 2, "")
+    assert [each for each in driver.asked if each[0] == "begin"] == [
+        ("begin", "web-0", 1),
+        ("begin", "web-0", 2),
+    ]
+
+
+# Where machines go
+
+
+def test_a_host_that_cannot_take_a_machine_is_passed_over(service: Service, driver: ScriptedDriver) -> None:
+    driver.refusing = {"host-2": "too little memory"}
+    placed = started(service, action=Action.REDEPLOY)
+    make_calls(service, driver)
+    assert driver.asked == []
+    make_calls(service, driver)
+    assert driver.asked == [("begin", "web-0", 1)]
+    assert driver.tasks[0].target == service.everything().hosts[HostName("host-3")]
+    assert service.machine("web-0").bound_for == "host-3"
+    driver.refusing["host-3"] = "another CPU"
+    other = started(service, "db-0", Action.REDEPLOY)
+    make_calls(service, driver)
+    make_calls(service, driver)
+    assert "host-2 cannot take it, too little memory; host-3 cannot take it" in step_of(service, other)[2]
+    assert step_of(service, placed)[0] is StepState.RUNNING
+
+
+def test_a_driver_is_believed_where_the_machine_is(service: Service, driver: ScriptedDriver) -> None:
+    driver.begins = [Done(host=HostName("host-3"))]
+    started(service, action=Action.REDEPLOY)
+    make_calls(service, driver)
+    assert service.machine("web-0").host == "host-3"
+
+
+# Abandoning
+
+
+def test_an_abandoned_step_is_called_off_and_its_order_closed(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.checks = [Running(None)]
+    placed = started(service)
+    make_calls(service, driver)
+    shown = service.orders.abandon_order(placed.order.id, by="ops")
+    assert "being abandoned by ops" in shown.order.waiting[0].reason
+    service.restart()  # and it is asked again
+    make_calls(service, driver)
+    order = service.reload(placed)
+    assert (order.state, order.why) == (OrderState.FAILED, "abandoned by ops")
+    assert step_of(service, placed)[0] is StepState.MOOT
+    assert [each[0] for each in driver.asked] == ["begin", "cancel"]
+
+
+def test_what_cannot_be_called_off_goes_on(service: Service, driver: ScriptedDriver) -> None:
+    driver.cancels = [OSError("no route"), TooLate()]
+    driver.checks = [Running(None), Done()]
+    placed = started(service)
+    make_calls(service, driver)
+    service.orders.abandon_order(placed.order.id, by="ops")
+    service.tick()
+    make_calls(service, driver)
+    make_calls(service, driver, seconds=10)
+    assert [each[0] for each in driver.asked] == ["begin", "cancel", "cancel"]
+    assert step_of(service, placed) == (StepState.RUNNING, 1, "")
+    make_calls(service, driver, seconds=60)
+    make_calls(service, driver, seconds=60)
+    assert step_of(service, placed)[0] is StepState.DONE
+    assert service.reload(placed).why == "abandoned by ops"
+
+
+def test_what_was_abandoned_before_it_began_is_never_begun(service: Service, driver: ScriptedDriver) -> None:
+    placed = service.order("web-0", Action.RESTART)
+    service.fleet.guests.approve(service.machine("web-0").id, [placed.events[0].id], address="")
+    service.orders.abandon_order(placed.order.id, by="ops")
+    service.tick()
+    assert (waiting(service), driver.asked) == ([], [])
+    assert step_of(service, placed)[0] is StepState.MOOT
+
+
+# What it costs
+
+
+def test_an_approval_that_starts_a_stage_is_two_transactions_with_all_that_follows(service: Service) -> None:
+    service.apply(fleet(machine("web-0", "host-1"), machine("db-0", "host-1")))  # simulated
+    placed = service.order("web-0", Action.RESTART)
+    with counted(service.store) as asked:
+        service.approve("web-0", *placed.events)
+        assert asked.writes == 2, asked.listed()
+    assert service.driver.begun == [(placed.order.id, "web-0", 1)]
+
+
+def test_orders_that_fall_due_together_are_decided_together_and_a_fault_of_one_is_its_own(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.apply(fleet(machine("web-0", "host-1"), machine("db-0", "host-2")))
+    placed = [service.order(name, Action.RESTART) for name in ("web-0", "db-0")]
+    due = max(each.events[0].not_before for each in placed)
+    service.clock.set(due)
+    broken, real = placed[0].order.id, lifecycle.advance
+
+    def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
+        if order == broken:
+            raise ArithmeticError("told to break")
+        return real(draft, order, policy=policy)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lifecycle, "advance", advance)
+        with pytest.raises(Stuck, match=f"order {broken} cannot go on"):
+            service.engine.tick(due)
+    assert [service.reload(each).state for each in placed] == [OrderState.ANNOUNCED, OrderState.STARTED]
+    service.tick()
+    assert service.reload(placed[0]).state is OrderState.STARTED

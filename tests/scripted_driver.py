@@ -1,0 +1,64 @@
+"""A driver that takes its time and answers what a test tells it to."""
+
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from forewarn.control.driver import (
+    Begun,
+    CancelAnswer,
+    Cancelled,
+    Checked,
+    Done,
+    DriverLimits,
+    DriverTask,
+    Running,
+)
+from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, perform
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+
+SCRIPTED = "scripted"
+
+# An answer, or an exception that is raised.
+Script: TypeAlias = Any
+
+
+class ScriptedDriver:
+    """Answers by script, each verb with its last answer from then on, and remembers what it was asked."""
+
+    limits = DriverLimits(timeout=timedelta(minutes=1), at_once=4)
+
+    def __init__(self) -> None:
+        self.begins: list[Script] = [Running(None)]
+        self.checks: list[Script] = [Done()]
+        self.cancels: list[Script] = [Cancelled()]
+        self.refusing: dict[str, str] = {}  # hosts that take no machine, and why
+        self.asked: list[tuple[str, str, int]] = []  # verb, machine, attempt
+        self.tasks: list[DriverTask] = []
+
+    def begin(self, task: DriverTask) -> Begun:
+        answer: Begun = self._answer("begin", self.begins, task)
+        return answer
+
+    def check(self, task: DriverTask) -> Checked:
+        answer: Checked = self._answer("check", self.checks, task)
+        return answer
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        answer: CancelAnswer = self._answer("cancel", self.cancels, task)
+        return answer
+
+    def precheck(self, machine: Machine, target: Host) -> str | None:
+        return self.refusing.get(target.name)
+
+    def _answer(self, verb: str, script: list[Script], task: DriverTask) -> Any:
+        self.asked.append((verb, task.machine.name, task.attempt))
+        self.tasks.append(task)
+        said = script.pop(0) if len(script) > 1 else script[0]
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def made(self, call: DriverCall) -> DriverAnswer:
+        """Make a call, as a lane would."""
+        return DriverAnswer(call=call, answer=perform(self, call))
