@@ -27,7 +27,7 @@ A, B, C = GroupName("a"), GroupName("b"), GroupName("c")
 
 def oldest(store: SqlStore) -> datetime | None:
     with store.read() as snapshot:
-        return snapshot.oldest_activity()
+        return snapshot.due_moments(after=NOW).oldest_activity
 
 
 def idle(store: SqlStore, *, since: datetime, limit: int = 10) -> list[GroupName]:

@@ -76,7 +76,7 @@ def test_a_rollout_is_due_at_its_time(store: SqlStore) -> None:
     with store.read() as snapshot:
         assert snapshot.due_rollouts(NOW, limit=10) == []
         assert snapshot.due_rollouts(NOW + SECOND, limit=10) == [later.id]
-        assert snapshot.next_rollout_due() == NOW + SECOND
+        assert snapshot.due_moments(after=NOW).rollout == NOW + SECOND
 
 
 def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: SqlStore) -> None:

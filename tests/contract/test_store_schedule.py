@@ -32,10 +32,10 @@ def test_due_orders_come_the_longest_due_first(store: SqlStore) -> None:
 
 def test_the_next_order_due_is_known(store: SqlStore) -> None:
     with store.read() as snapshot:
-        assert snapshot.next_order_due() is None
+        assert snapshot.due_moments(after=NOW).order is None
     save(store, orders=(order(1, due_at=NOW + SECOND), order(2, due_at=NOW), order(3)))
     with store.read() as snapshot:
-        assert snapshot.next_order_due() == NOW
+        assert snapshot.due_moments(after=NOW).order == NOW
 
 
 def test_an_order_that_is_over_is_never_due(store: SqlStore) -> None:
@@ -43,7 +43,7 @@ def test_an_order_that_is_over_is_never_due(store: SqlStore) -> None:
     save(store, orders=(order(1, due_at=NOW, ended_at=NOW),))
     assert due(store) == []
     with store.read() as snapshot:
-        assert snapshot.next_order_due() is None
+        assert snapshot.due_moments(after=NOW).order is None
 
 
 def test_orders_that_wait_for_a_group_are_woken_when_it_is_eased(store: SqlStore) -> None:
@@ -93,9 +93,9 @@ def test_open_orders_on_a_host_that_gained_a_machine_are_woken(store: SqlStore) 
 def test_the_next_group_to_become_ready_is_known(store: SqlStore) -> None:
     save(store, groups=(group("a", ready_at=NOW), group("b", ready_at=NOW + SECOND), group("c")))
     with store.read() as snapshot:
-        assert snapshot.next_group_ready(after=NOW - SECOND) == NOW
-        assert snapshot.next_group_ready(after=NOW) == NOW + SECOND
-        assert snapshot.next_group_ready(after=NOW + SECOND) is None
+        assert snapshot.due_moments(after=NOW - SECOND).ready == NOW
+        assert snapshot.due_moments(after=NOW).ready == NOW + SECOND
+        assert snapshot.due_moments(after=NOW + SECOND).ready is None
 
 
 def test_events_do_not_make_orders_due(store: SqlStore) -> None:

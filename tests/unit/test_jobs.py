@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from forewarn.control.alone import Alone
 from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.server.threads import jobs as threads_jobs
 from forewarn.server.threads.jobs import LONGEST_WAIT, Jobs
@@ -34,8 +35,11 @@ def waiting(jobs: Jobs, *whose: str | None) -> Iterator[None]:
 
 
 def order(jobs: Jobs, count: int) -> list[str]:
-    found = [jobs.next(timeout=0) for _ in range(count)]
-    return [job.work() for job in found if job is not None]
+    return [job.work() for _ in range(count) for job in jobs.take(1, timeout=0)]
+
+
+def together(jobs: Jobs, most: int) -> list[str]:
+    return [job.work() for job in jobs.take(most, timeout=0)]
 
 
 def test_callers_take_turns_however_much_each_has_asked_for() -> None:
@@ -61,12 +65,28 @@ def test_the_end_comes_after_all_that_waits() -> None:
     jobs.end()
     with waiting(jobs, "a", GUEST):
         assert order(jobs, 2) == ["guest 1", "a 0"]
-    assert jobs.next(timeout=0) is None
+    assert jobs.take(1, timeout=0) == []
 
 
 def test_when_nothing_comes_in_time_it_is_empty() -> None:
     with pytest.raises(queue.Empty):
-        Jobs().next(timeout=0)
+        Jobs().take(1, timeout=0)
+
+
+def test_jobs_that_wait_together_are_taken_together_in_the_same_order() -> None:
+    jobs = Jobs()
+    with waiting(jobs, "a", "a", GUEST, "b", GUEST):
+        assert together(jobs, 4) == ["guest 2", "a 0", "guest 4", "b 3"]
+        assert together(jobs, 4) == ["a 1"]
+    assert not jobs.waiting
+
+
+def test_a_job_that_does_more_than_save_is_taken_alone_in_its_turn() -> None:
+    jobs = Jobs()
+    jobs.post(lambda: "before")
+    jobs.post(Alone(lambda: "alone"))
+    jobs.post(lambda: "after")
+    assert [together(jobs, 9) for _ in range(3)] == [["before"], ["alone"], ["after"]]
 
 
 class SlowDatabase:
@@ -88,7 +108,7 @@ async def given_up(jobs: Jobs, slow: SlowDatabase, *, under_way: bool) -> Unavai
     asked = asyncio.ensure_future(jobs.run_for("a")(lambda: "done"))
     await asyncio.sleep(0)
     if under_way:
-        jobs.next(timeout=0)
+        jobs.take(1, timeout=0)
     slow.waited += LONGEST_WAIT + 0.1
     with pytest.raises(Unavailable) as refused:
         await asked
@@ -102,7 +122,7 @@ def test_a_job_that_has_waited_too_long_for_the_database_is_taken_back_and_never
     assert type(refused) is Unavailable
     assert "nothing was done" in str(refused)
     with pytest.raises(queue.Empty):
-        jobs.next(timeout=0)
+        jobs.take(1, timeout=0)
 
 
 def test_what_is_under_way_for_too_long_may_still_happen_and_its_caller_is_told_so() -> None:

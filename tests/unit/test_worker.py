@@ -1,7 +1,9 @@
 """A caller is answered when what it asked for is saved and shown, and not before (rule 7)."""
 
 import asyncio
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,8 +24,9 @@ class Saved:
     def __init__(self) -> None:
         self.saved: list[str] = []
 
-    def enable(self, *_: object) -> None:
+    def enable(self, *groups: str) -> tuple[str, ...]:
         self.saved.append("enable")
+        return groups
 
     def approve(self, *_: object, address: str) -> None:
         self.saved.append("approve")
@@ -50,8 +53,7 @@ def test_a_guest_waits_until_the_worker_has_saved_its_word(
         for _ in range(ROUNDS):
             await asyncio.sleep(0)
         assert not waiting.done()
-        job = jobs.next(timeout=0)
-        assert job is not None
+        (job,) = jobs.take(9, timeout=0)
         job.answer.set_result(job.work())
         await waiting
         assert guests.saved == [what]
@@ -63,10 +65,12 @@ class OneJob:
     """Jobs that come to an end."""
 
     def __init__(self, job: Job) -> None:
-        self._left: list[Job | None] = [job, None]
+        self._left = [[job], []]
 
-    def next(self, *, timeout: float) -> Job | None:
+    def take(self, most: int, *, timeout: float) -> list[Job]:
         return self._left.pop(0)
+
+    waiting = False
 
     def end(self) -> None:
         pass
@@ -76,10 +80,19 @@ class Around:
     """All that a worker works with: writes down when boards are brought up to date."""
 
     speed = 1.0
+    at = None
 
     def __init__(self, answer: "Future[Any]", seen: list[str]) -> None:
         self._answer = answer
         self._seen = seen
+        self.clock = self.due = self
+
+    @contextmanager
+    def together(self) -> Iterator["Around"]:
+        yield self
+
+    def part(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def catch_up(self) -> None:
         self._seen.append("shown after the answer" if self._answer.done() else "shown")
@@ -90,10 +103,13 @@ class Around:
     def now(self) -> datetime:
         return NOON
 
-    def tick(self, now: datetime) -> bool:
+    def tick(self, now: datetime, *, give_way: object) -> bool:
         return False
 
-    def next_due(self, now: datetime) -> datetime | None:
+    def may_be_due(self, now: datetime) -> bool:
+        return False
+
+    def known_due(self, now: datetime) -> datetime | None:
         return now + timedelta(hours=1)
 
     def prove_present(self, now: datetime) -> None:
@@ -117,7 +133,7 @@ def test_an_operator_is_answered_when_it_is_saved_and_guests_are_shown_it() -> N
 
     around: Any = Around(answer, seen)
     jobs: Any = OneJob(Job(save, answer))
-    worker = Worker(jobs, engine=around, answering=around, clock=around, feed=around, time=around)
+    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
     worker.start()
     worker.stop()
     assert (seen[:2], answer.result(timeout=0)) == (["saved", "shown"], "done")
@@ -132,7 +148,7 @@ def test_a_job_that_fails_is_answered_with_its_error() -> None:
         raise fault
 
     jobs: Any = OneJob(Job(fail, answer))
-    worker = Worker(jobs, engine=around, answering=around, clock=around, feed=around, time=around)
+    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
     worker.start()
     worker.stop()
     assert answer.exception(timeout=0) is fault

@@ -17,6 +17,7 @@ from forewarn.api.idempotency import REPEATED_HEADER, keyed_call
 from forewarn.api.inputs import Input, inputs
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
+from forewarn.control.alone import Alone
 from forewarn.control.answering_once import Answered, KeyedCall
 from forewarn.control.durations import Durations
 from forewarn.core.access import Right, check
@@ -163,7 +164,7 @@ class ApiRoute(Route):
         call = await keyed_call(request)
         if not inspect.iscoroutinefunction(self.handler):
             try:
-                return await run(lambda: self._work(services, call, arguments))
+                return await run(self._job(services, call, arguments))
             except Unavailable:
                 otherwise = self._otherwise(call, arguments)
                 if otherwise is None:
@@ -181,6 +182,14 @@ class ApiRoute(Route):
     def _otherwise(self, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered | None:
         answer = None if self.promise.otherwise is None else self.promise.otherwise(call, **arguments)
         return None if answer is None else self._answered(answer)
+
+    def _job(
+        self, services: Services, call: KeyedCall | None, arguments: Mapping[str, Any]
+    ) -> Callable[[], Answered]:
+        def job() -> Answered:
+            return self._work(services, call, arguments)
+
+        return job if self.promise.finish is None else Alone(job)
 
     def _work(self, services: Services, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered:
         def work() -> Answered:

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from forewarn.api.inputs import FromRequest
 from forewarn.api.limits import BodyLimits, CallerLimits
+from forewarn.control.alone import Alone
 from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.callers import (
@@ -164,7 +165,11 @@ class Services(CallerUseCases):
 
         It waits for all that others change. Its errors come in the caller's words.
         """
-        return await self._run(lambda: self.in_its_words(job))
+
+        def worded() -> T:
+            return self.in_its_words(job)
+
+        return await self._run(Alone(worded) if isinstance(job, Alone) else worded)
 
     async def read(self, job: Callable[[CallerReads], T], /) -> T:
         """Return the answer of what only reads, beside whatever is being changed.

@@ -30,6 +30,9 @@ class StepsUnderWay:
     # Whether something may run that is not here: what was saved before the start, or may have been saved.
     incomplete: bool = True
 
+    def __bool__(self) -> bool:
+        return bool(self.running or self.ended or self.incomplete)
+
     def note(self, running: Iterable[StepUnderWay], ended: Iterable[AttemptId]) -> None:
         """Take over what was saved."""
         self.running.update((step.task.id, step) for step in running)

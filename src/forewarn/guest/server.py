@@ -54,9 +54,10 @@ class GuestServer:
         """Listen; Conflict names the address or machine whose port cannot be had."""
         await self._listeners.start(listen)
 
-    async def apply(self, delta: Delta) -> None:
+    async def apply(self, deltas: Sequence[Delta]) -> None:
         """Show what has changed; the machines' own ports are open when this returns."""
-        self._board.apply(delta)
+        for delta in deltas:
+            self._board.apply(delta)
         await self._listeners.follow()
         self.check_room()
 

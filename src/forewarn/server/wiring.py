@@ -4,6 +4,7 @@ import secrets
 import uuid
 from base64 import b64encode
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
@@ -13,6 +14,7 @@ from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import OperatorSettings, Settings
+from forewarn.control.alone import Alone
 from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.callers import FleetUseCases, Shared
@@ -25,9 +27,8 @@ from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.orders.guest_use_cases import GuestUseCases
-from forewarn.control.ports.saved import Saved, records_of
+from forewarn.control.ports.saved import Listener, Saved, records_of
 from forewarn.control.ports.scope import EVERYTHING
-from forewarn.control.ports.store import Delta
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import SECRET_PREFIX, WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
@@ -199,7 +200,7 @@ def wire(opened: OpenedService) -> Parts:
     )
     lanes = Lanes(
         drivers.by_name,
-        post=jobs.post,
+        post=lambda work: jobs.post(Alone(work)),
         take=lambda answers: engine.take_answers(answers),
         real_now=SystemClock().now,
         monotonic=monotonic,
@@ -213,16 +214,13 @@ def wire(opened: OpenedService) -> Parts:
         keep_history=settings.history.keep,
     )
 
-    def publish(delta: Delta) -> None:
-        loop.publish(guest, delta)
-        recent.catch_up()
-
+    feed = BoardFeed(opened.store, partial(loop.publish, guest), recent=recent, number=everything.number)
     worker = Worker(
         jobs,
+        store=opened.store,
         engine=engine,
         answering=answering,
-        clock=clock,
-        feed=BoardFeed(opened.store, publish, number=everything.number),
+        feed=feed,
         time=TimeWatch(clock, engine, present_at=present_at),
     )
     shared = Shared(
@@ -241,7 +239,14 @@ def wire(opened: OpenedService) -> Parts:
         sessions=sessions,
         unsaved_holds=UnsavedHolds(context, answering=answering),
     )
-    _save_holds_first(shared.unsaved_holds, worker=worker, store=opened.store)
+    holds = shared.unsaved_holds
+    worker.first = holds.save
+    opened.store.saved = _telling(
+        log_records,
+        feed.note,
+        engine.due.note,
+        lambda saved: holds.heard(None if saved is None else records_of(saved)),
+    )
     jobs.waited = lambda: opened.store.deadlines.waited(worker.thread)
     operator_refusals = Refusals("operator")
     api = api_settings(settings.operator)
@@ -287,12 +292,14 @@ def wire(opened: OpenedService) -> Parts:
     )
 
 
-def _save_holds_first(holds: UnsavedHolds, *, worker: Worker, store: SqlStore) -> None:
-    def saved(saved: Saved) -> None:
-        log_records(saved)
-        holds.heard(None if saved is None else records_of(saved))
+def _telling(*listeners: Listener) -> Listener:
+    """Make what tells all of these what was saved."""
 
-    store.saved, worker.first = saved, holds.save
+    def tell(saved: Saved) -> None:
+        for listener in listeners:
+            listener(saved)
+
+    return tell
 
 
 def tokens_of(store: SqlStore, clock: Clock, settings: Settings) -> Tokens:

@@ -4,6 +4,7 @@ A part that raises is undone alone. A savepoint is set only where something was 
 undoing a part before which nothing was written is undoing all of the level it is in.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from forewarn.control.ports.store import Act
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
 from forewarn.store.reads.reader import KnownMeta
 from forewarn.store.rows.meta import Meta
+
+log = logging.getLogger(__name__)
 
 _OPEN = "forewarn.joint"  # in the `info` of a connection: what it is used for
 
@@ -131,12 +134,12 @@ class Joint:
     def followed(self) -> None:
         """Do what was to follow now that it is saved."""
         for each in self._follows:
-            each.saved()
+            _perform(each.saved)
 
     def undone(self) -> None:
         """Do what was to follow now that it is undone."""
         for each in reversed(self._follows):
-            each.undone()
+            _perform(each.undone)
 
     def _release(self, level: _Level) -> None:
         if level.transaction is not None:
@@ -153,7 +156,7 @@ class Joint:
         undone = self._follows[before.follows :]
         del self._follows[before.follows :]
         for each in reversed(undone):
-            each.undone()
+            _perform(each.undone)
 
     def _roll_back(self, level: _Level) -> None:
         transaction, level.transaction, level.written = level.transaction, None, False
@@ -177,6 +180,13 @@ class Joint:
         if not connection.invalidated:
             connection.info.pop(_OPEN, None)
         closing.__exit__(None, None, None)  # undoes what was not committed
+
+
+def _perform(act: Act) -> None:
+    try:
+        act()
+    except Exception:  # what is saved is saved, and the others follow too
+        log.exception("something did not follow what was saved")
 
 
 def watch_writes(engine: Engine) -> None:

@@ -6,11 +6,12 @@ The cost of a tick grows with what is due, never with the fleet.
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from forewarn.control.engine.driver_calls import DriverAnswer
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.engine.next_due import NextDue
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.engine.pruning import RecordPruning
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
@@ -37,6 +38,14 @@ class Stuck(Unavailable):
 Id = TypeVar("Id", bound=str)
 
 
+class _Found(NamedTuple):
+    """When orders, rollouts and the silence of groups are due."""
+
+    order: datetime | None
+    rollout: datetime | None
+    silent: datetime | None
+
+
 class Engine(FleetUseCase):
     """Carries out what falls due."""
 
@@ -57,31 +66,63 @@ class Engine(FleetUseCase):
         self._external = external
         self._rehearsals = rehearsals
         self._pruning = RecordPruning(context, keep=keep_history)
+        self.due = NextDue(context.policy)
         self._rollouts = RolloutEngine(context, polls=guests.polls)
 
-    def tick(self, now: datetime) -> bool:
-        """Do what is due by now, but no more than a batch of it; return whether more may be left.
+    def tick(self, now: datetime, *, give_way: Callable[[], bool] = lambda: False) -> bool:
+        """Do what is due by now, but no more than a piece of it; return whether more may be left.
 
-        Between two batches others get their turn, and time goes on: what is announced last must not have
-        lost notice to what was announced first.
+        Between two pieces others get their turn, and time goes on: what is announced last must not have
+        lost notice to what was announced first. A piece is a batch, or less once it should give way.
         """
         self._rehearsals.review()
         more_polls = self._guests.save_due(now)
-        if not more_polls:  # else the newest poll of a group may be one of those
-            self._disable_silent(now)
         faults = self._fail_overdue(now)
         # What was just started comes first, and is not due any more then.
         faults += _named(self._orders.tell_drivers(now))
-        due = self._due_orders(now)
-        faults += _named(self._orders.work_on(due, now))
+        found = self._look(now)
+        # If more polls are left, the newest of a group may be one of those.
+        silent = not more_polls and _is_past(found.silent, now)
+        if silent:
+            self._disable_silent(now)
+        due = self._due_orders(now) if _is_past(found.order, now) else ()
+        faults += _named(self._orders.work_on(due, now, give_way=give_way))
         # All orders of a wave that fall due together are seen to before its rollout is looked at.
-        rollouts = self._due_rollouts(now) if len(due) < BATCH else ()
-        look = self._rollouts.look
-        faults += [f"rollout {each}" for each in rollouts if not self._try("rollout", look, each, now)]
+        left = len(due) == BATCH or (due and give_way())
+        rollouts = self._due_rollouts(now) if not left and (due or _is_past(found.rollout, now)) else ()
+        faults += self._look_at(rollouts, now, give_way)
         _report(faults)
-        if due or rollouts or more_polls:
+        if due or rollouts or more_polls or silent:
             return True  # what was done may have made something else due
         return self._prune(now)  # it can wait until there is nothing better to do
+
+    def _look(self, now: datetime) -> "_Found":
+        """Read what falls due next; all that a tick reads if nothing is."""
+        self.due.read(None)  # what is saved from now on is noted
+        try:
+            with self._store.read() as snapshot:
+                moments, absences = snapshot.due_moments(after=now), snapshot.absences()
+        except BaseException:
+            self.due.note(None)
+            raise
+        active = moments.oldest_activity
+        silent = listening.silent_at(active, absences, policy=self._policy) if active else None
+        self.due.sooner(moments.order, moments.rollout, moments.ready, silent)
+        return _Found(moments.order, moments.rollout, silent)
+
+    def may_be_due(self, now: datetime) -> bool:
+        """Return whether there may be something to do by now, without asking the store."""
+        return self.due.is_reached(now) or self._orders.has_news
+
+    def _look_at(self, rollouts: Sequence[str], now: datetime, give_way: Callable[[], bool]) -> list[str]:
+        """Carry rollouts on, at least one; return those that cannot go on."""
+        faults = []
+        for id_ in rollouts:
+            if not self._try("rollout", self._rollouts.look, id_, now):
+                faults.append(f"rollout {id_}")
+            if give_way():
+                break
+        return faults
 
     def _try(self, what: str, work: Callable[[Id, datetime], None], id_: Id, now: datetime) -> bool:
         """Work on something; its fault must not keep the others waiting."""
@@ -96,16 +137,12 @@ class Engine(FleetUseCase):
 
     def next_due(self, now: datetime) -> datetime | None:
         """Return when something falls due next."""
-        with self._store.read() as snapshot:
-            oldest, absences = snapshot.oldest_activity(), snapshot.absences()
-            moments = [
-                snapshot.next_order_due(),
-                snapshot.next_rollout_due(),
-                snapshot.next_group_ready(after=now),
-                listening.silent_at(oldest, absences, policy=self._policy) if oldest else None,
-                self._guests.next_due(now),
-                self._pruning.due_at(now),
-            ]
+        self._look(now)
+        return self.known_due(now)
+
+    def known_due(self, now: datetime) -> datetime | None:
+        """Return when something falls due next, as far as it is known without asking the store."""
+        moments = [self.due.at, self._guests.next_due(now), self._pruning.due_at(now)]
         return min((max(moment, now) for moment in moments if moment is not None), default=None)
 
     def run_until(self, target: datetime, now: datetime, *, reach: Callable[[datetime], None]) -> None:
@@ -203,6 +240,10 @@ class Engine(FleetUseCase):
         with self._store.read() as snapshot:
             since = listening.silent_since(now, snapshot.absences(), policy=self._policy)
             return snapshot.idle_groups(since=since, limit=BATCH)
+
+
+def _is_past(moment: datetime | None, now: datetime) -> bool:
+    return moment is not None and moment <= now
 
 
 def _named(orders: Iterable[OrderId]) -> list[str]:

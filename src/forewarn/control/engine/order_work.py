@@ -1,7 +1,7 @@
 """Carrying orders on: drivers are asked outside any transaction, then all they have said is saved in one."""
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -36,14 +36,26 @@ class OrderWork(FleetUseCase):
         self._started = False  # whether all that ran before the start is known
         self._under_way.lose()
 
-    def work_on(self, orders: Sequence[OrderId], now: datetime) -> list[OrderId]:
-        """Decide on orders by what their drivers say; return those that cannot go on."""
+    @property
+    def has_news(self) -> bool:
+        """Whether drivers are to be told something."""
+        return bool(self._under_way)
+
+    def work_on(
+        self, orders: Sequence[OrderId], now: datetime, *, give_way: Callable[[], bool] = lambda: False
+    ) -> list[OrderId]:
+        """Decide on orders by what their drivers say; return those that cannot go on.
+
+        Once it should give way, the rest is left for later.
+        """
         faults = self.tell_drivers(now)
         for some in _chunks(orders):
             self._hands.take_over(self._load(self._hands.unloaded(some), now), ())
             answers = self._believed(self._hands.ask(self._hands.due(some, now), now))
             faults += self._decide_each(some, answers, now)
             faults += self.tell_drivers(now)
+            if give_way():
+                break
         return faults
 
     def tell_drivers(self, now: datetime) -> list[OrderId]:

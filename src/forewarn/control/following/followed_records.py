@@ -49,6 +49,8 @@ class FollowedRecords(ScopedReading):
         """Read what follows a number from the store."""
         with self._store.read() as snapshot:
             found = snapshot.following(number, wanted, limit=limit)
+            if self._scope.caller is not None:
+                self._recent.disclose(snapshot, self._scope.caller)
             return replace(found, records=tuple(self._disclosed(snapshot, found.records)))
 
     def recent(self, number: int, wanted: RecordFilter) -> Following | None:

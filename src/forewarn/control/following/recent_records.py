@@ -8,12 +8,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import NamedTuple
 
 from forewarn.control.disclosing import disclosure_to
 from forewarn.control.ports.records import Following, RecordFilter
-from forewarn.control.ports.store import Snapshot, Store
+from forewarn.control.ports.store import ScopedSnapshot, Store
 from forewarn.control.signal import Signal
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
@@ -25,11 +25,12 @@ _MAY_CHANGE_WHAT_IS_SEEN = frozenset({Kind.PROJECT_ADDED, Kind.PROJECT_CHANGED, 
 KEPT = 1000
 
 
-class KeptRecord(NamedTuple):
-    """A record, as it is and as the people of its project see it."""
+@dataclass(slots=True)
+class KeptRecord:
+    """A record, as it is and as the people of its project see it, once that was asked for."""
 
     whole: Record
-    disclosed: Record
+    disclosed: Record | None = None
 
 
 class RecentRecords:
@@ -43,6 +44,7 @@ class RecentRecords:
         self._kept: deque[KeptRecord] = deque()
         self._first: int | None = None  # all records after it are kept; None: nothing is known
         self._last = 0
+        self._seen = 0  # how often it has changed what the people of a project see
         self.closed = False  # whether followers should go
 
     def close(self) -> None:
@@ -54,8 +56,17 @@ class RecentRecords:
         """Have a listener called whenever there may be something new, as long as the block lasts."""
         return self._more.listening(listener)
 
+    def add(self, records: Sequence[Record], *, after: int, number: int) -> None:
+        """Take what was saved after a number and up to another, and wake followers."""
+        if not self._more.heard:
+            self._forget()
+            return
+        with self._lock:
+            self._extend(records, after=after, number=number)
+        self._more.send()
+
     def catch_up(self) -> None:
-        """Load what has been saved, and wake followers; on the thread that saves."""
+        """Load what has been saved, and wake followers: some of it may have been saved by others."""
         if not self._more.heard:
             self._forget()
             return
@@ -73,52 +84,58 @@ class RecentRecords:
                 return None
             newer = list(takewhile(lambda kept: kept.whole.number > number, reversed(self._kept)))
             reached = max(number, self._last)
-        chosen = tuple(
-            kept.disclosed if disclosed else kept.whole
-            for kept in reversed(newer)
-            if _is_wanted(kept.whole, wanted)
-        )
-        return Following(records=chosen, number=reached, more=False)
+        chosen = [kept for kept in reversed(newer) if _is_wanted(kept.whole, wanted)]
+        shown = [kept.disclosed if disclosed else kept.whole for kept in chosen]
+        known = tuple(record for record in shown if record is not None)
+        if len(known) < len(shown):
+            return None
+        return Following(records=known, number=reached, more=False)
+
+    def disclose(self, snapshot: ScopedSnapshot, project: ProjectName) -> None:
+        """Find out what the people of a project see of its records; once for all who follow them."""
+        with self._lock:
+            seen = self._seen
+            mine = [kept for kept in self._kept if kept.whole.project == project and kept.disclosed is None]
+        told = disclosure_to(snapshot, project, [kept.whole for kept in mine])
+        shown = [(kept, told.shown(kept.whole)) for kept in mine]
+        with self._lock:
+            if seen == self._seen:
+                for kept, record in shown:
+                    kept.disclosed = record
 
     def _load(self) -> None:
         with self._store.read() as snapshot:
             newest = snapshot.newest()
             if self._first is None or newest - self._last > self._most:
-                self._start_at(newest)
+                with self._lock:
+                    self._start_at(newest)
                 return
             found = snapshot.following(self._last, RecordFilter(), limit=self._most + 1)
-            if any(record.kind in _MAY_CHANGE_WHAT_IS_SEEN for record in found.records):
-                self._start_at(found.number)
-                return
-            kept = _kept(snapshot, found.records)
         with self._lock:
-            self._kept.extend(kept)
-            self._last = found.number
-            while len(self._kept) > self._most:
-                self._first = self._kept.popleft().whole.number
+            self._extend(found.records, after=self._last, number=found.number)
+
+    def _extend(self, records: Sequence[Record], *, after: int, number: int) -> None:
+        if self._first is None or after != self._last:
+            self._start_at(after)
+        if any(record.kind in _MAY_CHANGE_WHAT_IS_SEEN for record in records):
+            self._seen += 1
+            self._start_at(number)
+            return
+        self._kept.extend(
+            KeptRecord(record, record if record.project is None else None) for record in records
+        )
+        self._last = number
+        while len(self._kept) > self._most:
+            self._first = self._kept.popleft().whole.number
 
     def _start_at(self, number: int) -> None:
-        with self._lock:
-            self._kept.clear()
-            self._first = self._last = number
+        self._kept.clear()
+        self._first = self._last = number
 
     def _forget(self) -> None:
         with self._lock:
             self._kept.clear()
             self._first = None
-
-
-def _kept(snapshot: Snapshot, records: Sequence[Record]) -> list[KeptRecord]:
-    """Add to records what the people of their projects see of them: one look-up for each project."""
-    whose: dict[ProjectName, list[Record]] = {}
-    for record in records:
-        if record.project is not None:
-            whose.setdefault(record.project, []).append(record)
-    told = {project: disclosure_to(snapshot, project, mine) for project, mine in whose.items()}
-    return [
-        KeptRecord(record, record if record.project is None else told[record.project].shown(record))
-        for record in records
-    ]
 
 
 def _is_wanted(record: Record, wanted: RecordFilter) -> bool:

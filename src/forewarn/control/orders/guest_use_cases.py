@@ -1,6 +1,6 @@
 """What guests change: their first poll enables their group, and they approve or defer its events."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
 from forewarn.control.ports.store import Snapshot
@@ -16,14 +16,13 @@ from forewarn.core.words import ApprovedBy, EventId, GroupName, MachineId
 class GuestUseCases(FleetUseCase):
     """The use cases of guests, each for the group of the machine that asks."""
 
-    def enable(self, group: GroupName) -> None:
-        """Take the first poll of a group."""
-        with self._store.write() as tx:
-            around = tx.around(groups=[group])
-            if group not in around.groups:
-                raise NotFound("Not found")
-            with self._saving(tx, around) as draft:
+    def enable(self, *groups: GroupName) -> Collection[GroupName]:
+        """Take the first polls of groups; return those of them that there are."""
+        with self._store.write() as tx, self._saving(tx, tx.around(groups=groups)) as draft:
+            known = [group for group in groups if group in draft.groups]
+            for group in known:
                 listening.enable(draft, draft.groups[group], policy=self._policy)
+        return known
 
     def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
         """Approve all of these events, or none if one never was of the machine's group."""

@@ -52,7 +52,9 @@ class Delta:
 
     number: int  # of the newest change in it
     groups: tuple[Group, ...] = ()
-    events: Mapping[GroupName, tuple[Event, ...]]  # all listed events of each of those groups, by creation
+    # All listed events of a group, by creation; a group that is not here keeps those it has.
+    events: Mapping[GroupName, tuple[Event, ...]]
+    changed_events: tuple[Event, ...] = ()  # that take the place of what they were, listed or not
     machines: tuple[Machine, ...] = ()
     removed_groups: tuple[GroupName, ...] = ()
     removed_machines: tuple[MachineId, ...] = ()

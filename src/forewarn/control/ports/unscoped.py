@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from forewarn.core.access import Token
 from forewarn.core.model.absence import Absence
@@ -15,6 +15,15 @@ from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import HostName, MachineId, MachineName, OrderId
 
 
+class DueMoments(NamedTuple):
+    """When something falls due next, of each kind."""
+
+    order: datetime | None
+    rollout: datetime | None
+    ready: datetime | None  # a group
+    oldest_activity: datetime | None  # of the enabled group that has been silent for longest
+
+
 class DueQueries(Protocol):
     """Reads what the engine goes by."""
 
@@ -22,8 +31,8 @@ class DueQueries(Protocol):
         """List open orders that fall due by now, the longest due first."""
         ...
 
-    def next_order_due(self) -> datetime | None:
-        """Return when the next open order falls due."""
+    def due_moments(self, *, after: datetime) -> DueMoments:
+        """Return when something falls due next, of each kind; a group that is ready after a moment."""
         ...
 
     def driven_orders(self, *, driver: str) -> Sequence[Order]:
@@ -40,14 +49,6 @@ class DueQueries(Protocol):
 
     def idle_groups(self, *, since: datetime, limit: int) -> Sequence[Group]:
         """List enabled groups whose last saved activity is not after a moment, the longest idle first."""
-        ...
-
-    def next_group_ready(self, *, after: datetime) -> datetime | None:
-        """Return when the next group becomes ready, of those that become so after a moment."""
-        ...
-
-    def oldest_activity(self) -> datetime | None:
-        """Return when the enabled group that has been silent for longest was last active."""
         ...
 
     def reached(self) -> datetime | None:
@@ -99,10 +100,6 @@ class RolloutQueries(Protocol):
 
         Saving an order makes its rollout due, and any change to the fleet makes those due that are blocked.
         """
-        ...
-
-    def next_rollout_due(self) -> datetime | None:
-        """Return when the next open rollout falls due."""
         ...
 
     def orders_by_id(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:

@@ -78,9 +78,16 @@ class Board:
     def apply(self, delta: Delta) -> None:
         """Bring the board up to date, and wake who waited for it."""
         touched: set[GroupName] = set(delta.removed_groups)
+        changed: dict[GroupName, list[Event]] = {}
+        for event in delta.changed_events:
+            changed.setdefault(event.group, []).append(event)
         for group in delta.groups:
-            self._group(group.name).update(group, delta.events.get(group.name, ()))
+            member = self._group(group.name)
+            member.update(group, delta.events.get(group.name, member.merged(changed.pop(group.name, ()))))
             touched.add(group.name)
+        for name, events in changed.items():
+            if (unseen := self._groups.get(name)) is not None:  # its guests see no difference
+                unseen.keep(events)
         for gone in delta.removed_machines:
             touched |= self._remove(gone)
         for machine in delta.machines:

@@ -1,6 +1,7 @@
 """Groups and machines as the board has them."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import inf
 
 from forewarn.core.guests.document import Document, document
@@ -48,6 +49,17 @@ class BoardGroup:
             self.rests = NO_RESTS
             self.news = shown.incarnation if shown.events else NO_NEWS
             self._named = None
+
+    def merged(self, changed: Iterable[Event]) -> Iterable[Event]:
+        """Return the listed events once some have changed."""
+        known = {event.id: event for event in self.document.events}
+        return (known | {event.id: event for event in changed}).values()
+
+    def keep(self, changed: Iterable[Event]) -> None:
+        """Take events that look to guests as they did."""
+        listed = tuple(event for event in self.merged(changed) if event.listed)
+        self.document = replace(self.document, events=listed)
+        self._named = None
 
     def naming(self, machine: MachineId) -> Sequence[Event]:
         """List the events that name a machine."""

@@ -1,7 +1,8 @@
 """The way between threads: from the guest loop to the worker, and back to the board."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.ports.guests import LastPolls, SentSoFar
 from forewarn.control.ports.store import Delta
 from forewarn.control.rehearsals.ledger import Account
+from forewarn.core.errors import NotFound
 from forewarn.core.model.slice import Sent
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
@@ -22,6 +24,8 @@ T = TypeVar("T")
 
 # Longer than the guest loop is ever busy; after that something is badly wrong, and it is better said.
 PATIENCE = 30.0
+# Groups that are enabled in one go: a few tens of milliseconds.
+MOST_ENABLED = 200
 
 
 class GuestLoop:
@@ -38,9 +42,9 @@ class GuestLoop:
 
         return asyncio.run_coroutine_threadsafe(done(), self._loop).result(PATIENCE)
 
-    def publish(self, guest: GuestServer, delta: Delta) -> None:
-        """Show a change to guests; returns when it is shown."""
-        asyncio.run_coroutine_threadsafe(guest.apply(delta), self._loop).result(PATIENCE)
+    def publish(self, guest: GuestServer, deltas: Sequence[Delta]) -> None:
+        """Show changes to guests; returns when they are shown."""
+        asyncio.run_coroutine_threadsafe(guest.apply(deltas), self._loop).result(PATIENCE)
 
     def soon(self, work: Callable[[], None]) -> None:
         """Do something on the loop, and do not wait for it."""
@@ -110,10 +114,17 @@ class WorkerCommands:
     def __init__(self, guests: GuestUseCases, jobs: Jobs) -> None:
         self._guests = guests
         self._jobs = jobs
+        self._enabling: _Enabling | None = None
 
     async def enable(self, group: GroupName) -> None:
-        """Turn the feature on for a group."""
-        await self._jobs.run(lambda: self._guests.enable(group))
+        """Turn the feature on for a group; those that wait for the worker together are one job."""
+        mine = self._enabling
+        if mine is None or not mine.add(group):
+            mine = self._enabling = _Enabling(self._guests, group)
+            mine.enabled = asyncio.ensure_future(self._jobs.run(mine.run))
+        # One of those who wait may go.
+        if group not in await asyncio.shield(mine.enabled):
+            raise NotFound("Not found")
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
         """Let events start early."""
@@ -122,3 +133,28 @@ class WorkerCommands:
     async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
         """Defer events."""
         await self._jobs.run(lambda: self._guests.defer(machine, events))
+
+
+class _Enabling:
+    """Groups that are enabled together: all whose first poll comes before the worker takes the job."""
+
+    enabled: "asyncio.Future[Collection[GroupName]]"
+
+    def __init__(self, guests: GuestUseCases, group: GroupName) -> None:
+        self._guests = guests
+        self._lock = threading.Lock()
+        self._groups: list[GroupName] | None = [group]  # None: they have been taken
+
+    def add(self, group: GroupName) -> bool:
+        """Enable one more with them; False if it is too late, or they are enough."""
+        with self._lock:
+            if self._groups is None or len(self._groups) >= MOST_ENABLED:
+                return False
+            self._groups.append(group)
+            return True
+
+    def run(self) -> Collection[GroupName]:
+        """Enable them, on the worker; return those that there are."""
+        with self._lock:
+            groups, self._groups = self._groups or [], None
+        return self._guests.enable(*groups)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from forewarn.control.alone import Alone
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 
 T = TypeVar("T")
@@ -26,6 +27,11 @@ class Job:
 
     work: Callable[[], Any]
     answer: "Future[Any]"
+
+    @property
+    def alone(self) -> bool:
+        """Whether it may not be saved together with others."""
+        return isinstance(self.work, Alone)
 
 
 class RunJob(Protocol):
@@ -48,6 +54,7 @@ class Jobs:
         self._guests: deque[Job] = deque()
         self._callers: OrderedDict[str, deque[Job]] = OrderedDict()  # whose turn is next comes first
         self._callers_turn = False
+        self._first: Job | None = None  # its turn has come, but not together with those before it
         self._ended = False
         # Tells how many seconds the worker has waited for a database that is slow to answer.
         self.waited: Callable[[], float] = lambda: 0.0
@@ -60,6 +67,11 @@ class Jobs:
         """Have a use case of the server's own run, from a thread that does not wait for it."""
         return self._put(None, work)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether there is a job to do. Any thread may ask."""
+        return self._any()
+
     def run_for(self, caller: str) -> RunJob:
         """Return what has the use cases of a caller run."""
         return partial(self._run, caller)
@@ -70,15 +82,32 @@ class Jobs:
             self._ended = True
             self._news.notify()
 
-    def next(self, *, timeout: float) -> Job | None:
-        """Return the next job, None if there will be none; `queue.Empty` if none comes in time."""
+    def take(self, most: int, *, timeout: float) -> list[Job]:
+        """Return jobs that can be saved together, whose turn comes first first; none if there will be none.
+
+        `queue.Empty` if none comes in time.
+        """
         with self._news:
             if not self._news.wait_for(self._any, timeout):
                 raise queue.Empty
-            if self._callers and (self._callers_turn or not self._guests):
-                return self._next_of_callers()
-            self._callers_turn = True
-            return self._guests.popleft() if self._guests else None
+            taken: list[Job] = []
+            while len(taken) < most and (job := self._next()) is not None:
+                if job.alone and taken:
+                    self._first = job
+                    break
+                taken.append(job)
+                if job.alone:
+                    break
+            return taken
+
+    def _next(self) -> Job | None:
+        if self._first is not None:
+            job, self._first = self._first, None
+            return job
+        if self._callers and (self._callers_turn or not self._guests):
+            return self._next_of_callers()
+        self._callers_turn = True
+        return self._guests.popleft() if self._guests else None
 
     async def _run(self, caller: str | None, work: Callable[[], T], /) -> T:
         before, answer = self.waited(), self._put(caller, work)
@@ -112,7 +141,7 @@ class Jobs:
         return answer
 
     def _any(self) -> bool:
-        return bool(self._guests or self._callers or self._ended)
+        return bool(self._first or self._guests or self._callers or self._ended)
 
     def _next_of_callers(self) -> Job:
         self._callers_turn = False

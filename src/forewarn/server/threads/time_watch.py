@@ -21,7 +21,7 @@ class TimeWatch:
 
     def __init__(self, clock: Clock, engine: Engine, *, present_at: datetime | None) -> None:
         """Take when the service last ran, if it is known."""
-        self._clock = clock
+        self._clock = self.clock = clock
         self._engine = engine
         self._present_at = present_at or clock.now()
         self._jumped = timedelta()  # of the system's clock, as far as it is not saved yet

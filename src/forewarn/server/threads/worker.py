@@ -1,16 +1,20 @@
-"""The one thread that runs all of control: one use case at a time, and a tick whenever something is due."""
+"""The one thread that changes anything: jobs that wait together, and a tick whenever something is due."""
 
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from forewarn.clock import Clock, ScaledClock, monotonic
+from forewarn.clock import ScaledClock, monotonic
 from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.engine.engine import Engine, Stuck
 from forewarn.control.following.board_feed import BoardFeed
-from forewarn.core.errors import Unavailable
+from forewarn.control.ports.store import Store
+from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.server.threads.jobs import Job, Jobs
 from forewarn.server.threads.time_watch import SAVE_TIME_EVERY, TimeWatch
 
@@ -26,29 +30,70 @@ PROVE_EVERY = LONGEST_SLEEP
 HANGS_AFTER = 6 * PROVE_EVERY
 
 
+# Jobs that are saved together: more gain little, and the first would wait for the last.
+MOST_TOGETHER = 64
+# When a batch is saved though more jobs wait, in seconds: that long the first of them has waited.
+LONGEST_BATCH = 0.05
+# How long a tick lasts while jobs wait, in seconds; what it has begun it ends.
+LONGEST_PIECE = 0.02
+# However many jobs there are: what no change tells of is looked for, what guests were sent is saved.
+TICK_AT_LEAST_EVERY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What has become of a job."""
+
+    job: Job
+    result: Any = None
+    error: BaseException | None = None
+
+    def answer(self) -> None:
+        """Tell the caller."""
+        if self.error is None:
+            self.job.answer.set_result(self.result)
+        else:
+            self.job.answer.set_exception(self.error)
+
+
+def _tried(job: Job, part: Callable[[], AbstractContextManager[None]] = nullcontext) -> Outcome:
+    try:
+        with part():
+            return Outcome(job, result=job.work())
+    except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
+        return Outcome(job, error=error)
+
+
+def _copy(error: BaseException) -> BaseException:
+    """Return an error for each of those who get it: it is raised on many tasks."""
+    return type(error)(*error.args) if isinstance(error, ForewarnError) else error
+
+
 class Worker:
-    """Runs use cases one by one, and the engine between them."""
+    """Runs use cases, those that wait together in one transaction, and the engine between them."""
 
     def __init__(
         self,
         jobs: Jobs,
         *,
+        store: Store,
         engine: Engine,
         answering: AnsweringOnce,
-        clock: Clock,
         feed: BoardFeed,
         time: TimeWatch,
     ) -> None:
         self._jobs = jobs
+        self._store = store
         # Saves what must be saved before anything else is decided.
         self.first: Callable[[], None] = lambda: None
         self._engine = engine
         self._answering = answering
-        self._clock = clock
         self._feed = feed
         self._time = time
+        self._clock = time.clock
         self._thread = threading.Thread(target=self._run, name="forewarn-worker", daemon=True)
         self._next_due: datetime | None = None
+        self._tick_at = 0.0  # whatever is due
         self._more = False  # whether the last tick left something for the next
         self._trouble: str | None = None
         self._proved = True  # whether something could be saved when that was last tried
@@ -89,29 +134,47 @@ class Worker:
         self._tick()
         while True:
             try:
-                job = self._jobs.next(timeout=self._sleep())
+                jobs = self._jobs.take(MOST_TOGETHER, timeout=self._sleep())
             except queue.Empty:
                 self._tick()
                 continue
-            if job is None:
+            if not jobs:
                 break
-            self._do(job)
-            self._tick()
+            while jobs:
+                jobs = jobs[self._do(jobs) :]
+                # Between two batches, however many wait: what is due must not wait for ever.
+                if self._may_be_due():
+                    self._tick()
         self._save_all()
 
-    def _do(self, job: Job) -> None:
+    def _do(self, jobs: Sequence[Job]) -> int:
+        """Do jobs that are saved together, but not for long; return how many were done."""
+        outcomes: list[Outcome] = []
         try:
             # First: a job may start what a jump of the clock has made due.
             self._time.look()
             self.first()
-            result = job.work()
-        except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
-            if isinstance(error, Unavailable) and self._proved:
-                self._prove_at = monotonic()  # is that so for all?
-            job.answer.set_exception(error)
-        else:
-            self._catch_up()
-            job.answer.set_result(result)
+            if jobs[0].alone:
+                outcomes.append(_tried(jobs[0]))
+            else:
+                self._do_together(jobs, outcomes)
+        except BaseException as error:  # noqa: BLE001 - the callers get it, whatever it is
+            done = jobs[: max(len(outcomes), 1)]
+            outcomes = [Outcome(job, error=_copy(error)) for job in done]
+        if any(isinstance(each.error, Unavailable) for each in outcomes) and self._proved:
+            self._prove_at = monotonic()  # is that so for all?
+        self._catch_up()
+        for each in outcomes:
+            each.answer()
+        return len(outcomes)
+
+    def _do_together(self, jobs: Sequence[Job], outcomes: list[Outcome]) -> None:
+        until = monotonic() + LONGEST_BATCH
+        with self._store.together() as whole:
+            for job in jobs:
+                outcomes.append(_tried(job, whole.part))
+                if monotonic() > until:
+                    break
 
     def _catch_up(self) -> None:
         """Bring the boards up to date before a caller is answered."""
@@ -123,15 +186,25 @@ class Worker:
             # The next tick tries again; a worker that ends would take the whole service with it.
             log.exception("boards are behind")
 
+    def _may_be_due(self) -> bool:
+        """Return whether there may be something to do besides jobs, without asking the store."""
+        if monotonic() >= self._tick_at:
+            return True
+        return self._trouble is None and (self._more or self._engine.may_be_due(self._clock.now()))
+
     def _tick(self) -> None:
+        began = monotonic()
+        self._tick_at = began + TICK_AT_LEAST_EVERY
         try:
             now = self._time.look()
             self.first()
             self._prove(now)
             # Old answers can wait until there is nothing better to do.
-            self._more = self._engine.tick(now) or self._answering.prune()
+            self._more = self._engine.tick(now, give_way=lambda: self._is_awaited(began)) or (
+                not self._jobs.waiting and self._answering.prune()
+            )
             self._feed.catch_up()
-            self._next_due = self._engine.next_due(now)
+            self._next_due = self._engine.known_due(now)
             # A tick that had nothing to do has saved nothing, and shows nothing.
             self._proved = self._proved or self._more
             if self._proved:
@@ -144,6 +217,10 @@ class Worker:
         except Exception:
             log.exception("a tick failed")
             self._stumbled("a tick failed")
+
+    def _is_awaited(self, began: float) -> bool:
+        """Return whether a tick that began then should give way to jobs."""
+        return self._jobs.waiting and monotonic() - began > LONGEST_PIECE
 
     def _prove(self, now: datetime) -> None:
         """Save something now and then: a full disk is seen before somebody's order is refused."""
@@ -160,9 +237,10 @@ class Worker:
         if self._more:
             return 0.0
         longest = SAVE_TIME_EVERY if isinstance(self._clock, ScaledClock) else LONGEST_SLEEP
-        if self._next_due is None or not self._clock.speed:
+        due = min((at for at in (self._next_due, self._engine.due.at) if at is not None), default=None)
+        if due is None or not self._clock.speed:
             return longest
-        ahead = (self._next_due - self._clock.now()).total_seconds() / self._clock.speed
+        ahead = (due - self._clock.now()).total_seconds() / self._clock.speed
         return min(max(ahead, 0.0), longest)
 
     def _stumbled(self, why: str, *, detail: str = "") -> None:

@@ -2,19 +2,37 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Column, ColumnElement, ScalarSelect, bindparam, func, select
 
+from forewarn.control.ports.unscoped import DueMoments
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import Order
 from forewarn.core.words import OrderId, OrderState
 from forewarn.store import tables
 from forewarn.store.reads.reader import SELECT_GROUPS, Reader
 from forewarn.store.rows.stored import ORDERS
-from forewarn.store.rows.times import micros
+from forewarn.store.rows.times import micros, moment_or_none
 
 _O, _G, _A = tables.orders.c, tables.groups.c, tables.group_activity.c
 _BY_ACTIVITY = SELECT_GROUPS.join(tables.group_activity, _A.group_name == _G.name)
+
+
+_R = tables.rollouts.c
+_AFTER = bindparam("after", type_=tables.TIME)
+
+
+def _first(column: Column[Any], *where: ColumnElement[bool]) -> ScalarSelect[Any]:
+    return select(func.min(column)).where(*where).scalar_subquery()
+
+
+_MOMENTS = select(
+    _first(_O.due_at, _O.due_at.is_not(None)),
+    _first(_R.due_at, tables.OPEN_ROLLOUT, _R.due_at.is_not(None)),
+    _first(_G.ready_at, _G.ready_at > _AFTER),
+    _first(_A.last_active),
+)
 
 
 class DueReads(Reader):
@@ -35,19 +53,12 @@ class DueReads(Reader):
         query = select(_O.id).where(_O.due_at <= micros(now))
         return self._connection.scalars(query.order_by(_O.due_at, _O.number).limit(limit)).all()
 
-    def next_order_due(self) -> datetime | None:
-        """Return when the next open order wants to be looked at."""
-        return self._earliest(_O.due_at, _O.due_at.is_not(None))
+    def due_moments(self, *, after: datetime) -> DueMoments:
+        """Return when something falls due next, of each kind; a group that is ready after a moment."""
+        row = self._connection.execute(_MOMENTS, {"after": micros(after)}).one()
+        return DueMoments(*map(moment_or_none, row))
 
     def idle_groups(self, *, since: datetime, limit: int) -> Sequence[Group]:
         """List enabled groups whose last saved activity is not after a moment, the longest idle first."""
         query = _BY_ACTIVITY.where(_A.last_active <= micros(since))
         return self._list(self._group, query.order_by(_A.last_active, _A.group_name).limit(limit))
-
-    def oldest_activity(self) -> datetime | None:
-        """Return when the enabled group that has been silent for longest was last active."""
-        return self._earliest(_A.last_active)
-
-    def next_group_ready(self, *, after: datetime) -> datetime | None:
-        """Return when the next group becomes ready, of those that become so after a moment."""
-        return self._earliest(_G.ready_at, _G.ready_at > micros(after))

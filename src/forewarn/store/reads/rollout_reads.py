@@ -60,10 +60,6 @@ class RolloutReads(BudgetReads, SettingsReads):
         query = select(_R.id).where(tables.OPEN_ROLLOUT, _R.due_at <= micros(now))
         return self._connection.scalars(query.order_by(_R.due_at, _R.number).limit(limit)).all()
 
-    def next_rollout_due(self) -> datetime | None:
-        """Return when the next open rollout wants to be looked at."""
-        return self._earliest(_R.due_at, tables.OPEN_ROLLOUT, _R.due_at.is_not(None))
-
     def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
         """Find the machines on these hosts that were never seen, as far as that is saved."""
         return {row[0]: row[1] for row in self._among(_NEVER_SEEN, hosts)}
