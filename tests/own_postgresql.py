@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,12 @@ class OwnPostgres:
             yield
         finally:
             self._signal(signal.SIGCONT)
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is a server."""
+        leader = self._server.get_pid()
+        return leader is not None and Path(f"/proc/{leader}").exists()
 
     def restart(self, mode: str) -> None:
         """Restart it, `fast` or `immediate`."""
@@ -116,13 +122,24 @@ class OwnPostgres:
 
 
 @contextmanager
-def own_postgres() -> Iterator[OwnPostgres]:
-    """Make a server, as long as the block lasts."""
+def own_postgres(*, disk: str | None = None) -> Iterator[OwnPostgres]:
+    """Make a server, as long as the block lasts; as root on a disk of its own, of a size such as 96m."""
     folder = Path(tempfile.mkdtemp(prefix="forewarn-postgres-"))
     folder.chmod(0o755)
-    server = OwnPostgres(folder)
+    with _disk(folder / "data", disk) if disk else nullcontext():
+        server = OwnPostgres(folder)
+        try:
+            yield server
+        finally:
+            server.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _disk(folder: Path, size: str) -> Iterator[None]:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
     try:
-        yield server
+        yield
     finally:
-        server.close()
-        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run(["umount", "--lazy", folder], check=True)

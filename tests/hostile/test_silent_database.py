@@ -3,8 +3,10 @@
 Afterwards all that was answered is there, once, and nothing else.
 """
 
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -167,3 +169,31 @@ def test_a_database_that_becomes_read_only_refuses_and_goes_on(
         postgres.cut()
     check_in_time(load)
     check_recovered(program, load)
+
+
+def test_an_sqlite_that_another_process_has_locked_keeps_nobody_waiting(tmp_path: Path) -> None:
+    environment = {"FOREWARN_GUEST_RATE": "0", "FOREWARN_OPERATOR_RATE": "0"}
+    with Program(
+        tmp_path, "--fleet", write_fleet(tmp_path), clock="system", environment=environment
+    ) as program:
+        guest, load = program.guest(address_of(QUIET)), Load(program)
+        before = guest.poll().content
+        with load.going_on():
+            begin(load)
+            with closing(sqlite3.connect(tmp_path / "forewarn.db", isolation_level=None)) as other:
+                until(lambda: is_locked_by(other), what="the lock")
+                until(lambda: len(load.answered(503)) >= 8, what="refusals")
+                assert program.get("/v1/machines")["machines"]  # reading needs no lock
+                assert program.post("/v1/holds", json={"reason": "it burns"})["hold"]["saved"] is False
+                assert program.get("/v1/summary")["summary"]["holds"] == 1
+                check_polls(guest, before)
+        check_in_time(load)
+        check_recovered(program, load)
+
+
+def is_locked_by(connection: sqlite3.Connection) -> bool:
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError:
+        return False
+    return True

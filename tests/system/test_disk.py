@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.process import Program, run, sample_fleet
+from tests import outage_load
+from tests.outage_load import Load
+from tests.own_postgresql import OwnPostgres, own_postgres
+from tests.process import Program, run, sample_fleet, until
 
 WEB_0, WEB_1 = "127.0.1.10", "127.0.1.11"
 FREE = ("--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0")
@@ -39,6 +42,41 @@ def test_a_full_disk_refuses_writes_and_polls_go_on(tmp_path: Path) -> None:
         assert program.call("POST", "/v1/machines/web-1/restart").status_code == 202
         assert guest.approve(event["id"]).status_code == 200
         program.advance(900)
+        assert program.stop() == 0
+        assert "Traceback" not in program.err.text
+
+
+@pytest.fixture
+def postgres() -> Iterator[OwnPostgres]:
+    with own_postgres(disk="160m") as server:
+        # What is logged first has its place already: this is about what must grow.
+        server.run("ALTER SYSTEM SET max_wal_size = '32MB'")
+        server.run("ALTER SYSTEM SET min_wal_size = '32MB'")
+        server.run("SELECT pg_reload_conf()")
+        yield server
+
+
+def test_a_postgresql_whose_disk_is_full_loses_nothing_that_was_answered(
+    tmp_path: Path, postgres: OwnPostgres
+) -> None:
+    flags = ("--database", postgres.url, "--fleet", outage_load.write_fleet(tmp_path))
+    environment = {"FOREWARN_GUEST_RATE": "0", "FOREWARN_OPERATOR_RATE": "0"}
+    with Program(tmp_path, *flags, clock="system", environment=environment) as program:
+        guest, load = program.guest(outage_load.address_of(899)), Load(program)
+        before = guest.document()
+        with load.going_on():
+            until(lambda: len(load.answered(202)) >= 8, what="some orders")
+            filler = fill(postgres.data / "filler")
+            until(lambda: len(load.answered(503)) >= 8, what="refusals")
+            assert guest.document() == before
+            assert program.post("/v1/holds", json={"reason": "no space"})["hold"]["saved"] is False
+            filler.unlink()
+            if not postgres.runs:  # it gives up when it cannot even log
+                postgres.control("start")
+        outage_load.check_in_time(load)
+        until(lambda: program.call("GET", "/readyz").status_code == 200, what="it to be ready again")
+        assert [hold["saved"] for hold in program.get("/v1/holds")["holds"]] == [True]
+        outage_load.check_books(load, program)
         assert program.stop() == 0
         assert "Traceback" not in program.err.text
 
