@@ -1,12 +1,18 @@
 """What every store must do: tell readers of the feed all that changed, and nothing else."""
 
+from dataclasses import replace
+
+import pytest
+
 from forewarn.control.ports.store import Delta
-from forewarn.core.words import GroupName
+from forewarn.core.words import DEFAULT_PROJECT, GroupName
 from forewarn.store.sql import SqlStore
+from forewarn.store.writes import tombstones
 from tests.contract.samples import (
     NOW,
     event,
     group,
+    host,
     machine,
     machine_id,
     order,
@@ -24,14 +30,18 @@ def since(store: SqlStore, number: int) -> Delta:
 
 
 def test_the_feed_of_a_new_store_is_empty(store: SqlStore) -> None:
-    assert since(store, 0) == Delta(number=0, events={})
+    assert since(store, 0) == Delta(number=0, events={}, whole=True)
 
 
 def test_from_nothing_everything_is_read(store: SqlStore) -> None:
     number = save_fleet(store, [machine("web-0")])
     save(store, events=(event(2), event(1), event(3, ended_at=NOW)))
     assert since(store, 0) == Delta(
-        number=number, groups=(group(),), events={WEB: (event(1), event(2))}, machines=(machine("web-0"),)
+        number=number,
+        groups=(group(),),
+        events={WEB: (event(1), event(2))},
+        machines=(machine("web-0"),),
+        whole=True,
     )
 
 
@@ -94,7 +104,7 @@ def test_what_was_removed_is_told(store: SqlStore) -> None:
 def test_from_nothing_nothing_is_removed(store: SqlStore) -> None:
     save_fleet(store, [machine("web-0")])
     save(store, removed_machines=(machine_id("web-0"),), removed_groups=(WEB,))
-    assert since(store, 0) == Delta(number=2, events={})
+    assert since(store, 0) == Delta(number=2, events={}, whole=True)
 
 
 def test_what_is_there_again_is_not_told_as_removed(store: SqlStore) -> None:
@@ -104,3 +114,41 @@ def test_what_is_there_again_is_not_told_as_removed(store: SqlStore) -> None:
     delta = since(store, number)
     assert (delta.groups, delta.machines) == ((group(),), (machine("web-0"),))
     assert (delta.removed_groups, delta.removed_machines) == ((), ())
+
+
+# Forgetting
+
+
+def remove(store: SqlStore, name: str) -> int:
+    """Add a machine and a group of its own, and remove them; returns the number of that."""
+    save(store, groups=(group(name),), machines=(machine(name, group=GroupName(name)),))
+    return save(store, removed_machines=(machine_id(name),), removed_groups=(GroupName(name),))
+
+
+def test_what_was_removed_long_ago_is_forgotten(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tombstones, "KEPT_NUMBERS", 4)
+    save_fleet(store)
+    first, second, third = (remove(store, name) for name in ("a", "b", "c"))
+    assert first == third - 4
+    assert since(store, first - 1) == replace(since(store, 0), whole=True)
+    kept = since(store, first)
+    assert (kept.whole, kept.removed_machines) == (False, (machine_id("b"), machine_id("c")))
+    assert since(store, second).removed_groups == (GroupName("c"),)
+
+
+def test_nothing_is_forgotten_while_nothing_is_removed(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tombstones, "KEPT_NUMBERS", 0)
+    save_fleet(store, [machine("web-0")])
+    number = save(store, machines=(machine("web-0", host=None),))
+    assert not since(store, number - 1).whole
+
+
+def test_names_of_removed_hosts_are_kept(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tombstones, "KEPT_NUMBERS", 0)
+    save_fleet(store, hosts=("host-1", "host-2"))
+    save(store, removed_hosts=(host("host-2").name,))
+    remove(store, "a")
+    with store.read() as snapshot:
+        assert "host-2" in snapshot.names_among(["host-2"], project=DEFAULT_PROJECT).hosts

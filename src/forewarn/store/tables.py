@@ -79,6 +79,8 @@ meta = Table(
     Column("settings_version", Text, nullable=False, server_default=""),
     # How many open rollouts wait for something: while there are none, none has to be looked for.
     Column("blocked_rollouts", Integer, nullable=False, server_default="0"),
+    # Up to which number it may no longer be known what was removed: who has read no further reads all again.
+    Column("forgotten", BigInteger, nullable=False, server_default="0"),
 )
 
 projects = Table(

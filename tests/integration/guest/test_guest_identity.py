@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from forewarn.core.errors import Conflict
-from forewarn.core.words import EventType, GroupKind, MachineId, Priority
+from forewarn.core.words import EventType, GroupKind, GroupName, MachineId, Priority
 from forewarn.guest.canonical import canonical
 from forewarn.guest.http.listeners import Listen
 from forewarn.guest.http.request_cache import OVERHEAD, RequestCache
@@ -90,6 +90,14 @@ def test_a_port_may_be_handed_from_one_machine_to_another() -> None:
         face.apply(machines=(machine("web-1", port=port),), removed_machines=("id-of-web-0",))
         assert client.get(NAME).body == b"web-1"
         assert name_told(face, port=port) == "web-1"
+
+
+def test_a_machine_that_is_not_in_all_there_is_was_removed() -> None:
+    machines = [machine(f"web-{n}", address=f"127.0.0.{n}") for n in (1, 2)]
+    with serving(*machines, groups=(group("web"), group("db"))) as face:
+        face.apply(groups=(group("web"),), machines=(machines[1],), whole=True)
+        assert [face.get(source=f"127.0.0.{n}").status for n in (1, 2)] == [404, 200]
+        assert face.board.group(GroupName("db")) is None
 
 
 def test_machines_may_exchange_their_addresses() -> None:

@@ -58,6 +58,7 @@ class Delta:
     machines: tuple[Machine, ...] = ()
     removed_groups: tuple[GroupName, ...] = ()
     removed_machines: tuple[MachineId, ...] = ()
+    whole: bool = False  # it has all that there is: what is not in it is gone
 
 
 class ScopedSnapshot(FleetQueries, OrderQueries, RecordQueries, WebhookQueries, Protocol):
@@ -122,7 +123,10 @@ class Snapshot(
         ...
 
     def since(self, number: int) -> Delta:
-        """Read what changed after a number of the feed; 0 reads everything."""
+        """Read what changed after a number of the feed.
+
+        Everything for 0, and for a number so old that it is not known any more what was removed since.
+        """
         ...
 
     def machine_by_id(self, machine: MachineId) -> Machine | None:

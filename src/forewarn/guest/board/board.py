@@ -3,7 +3,7 @@
 It changes on the guest loop only, by deltas, and answers from memory.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from sys import intern
@@ -77,7 +77,8 @@ class Board:
 
     def apply(self, delta: Delta) -> None:
         """Bring the board up to date, and wake who waited for it."""
-        touched: set[GroupName] = set(delta.removed_groups)
+        removed_groups, removed_machines = self._gone(delta)
+        touched: set[GroupName] = set(removed_groups)
         changed: dict[GroupName, list[Event]] = {}
         for event in delta.changed_events:
             changed.setdefault(event.group, []).append(event)
@@ -88,14 +89,22 @@ class Board:
         for name, events in changed.items():
             if (unseen := self._groups.get(name)) is not None:  # its guests see no difference
                 unseen.keep(events)
-        for gone in delta.removed_machines:
+        for gone in removed_machines:
             touched |= self._remove(gone)
         for machine in delta.machines:
             touched |= self._place(machine)
-        for name in delta.removed_groups:
+        for name in removed_groups:
             self._dismiss(name)
         self.number = max(self.number, delta.number)
         self.waiting.wake(touched)
+
+    def _gone(self, delta: Delta) -> tuple[Collection[GroupName], Collection[MachineId]]:
+        """Return which groups and machines are gone: of a whole delta, those that it does not have."""
+        if not delta.whole:
+            return delta.removed_groups, delta.removed_machines
+        groups = self._groups.keys() - {group.name for group in delta.groups}
+        machines = self._members.keys() - {machine.id for machine in delta.machines}
+        return groups, {MachineId(str(id_)) for id_ in machines}
 
     def _group(self, name: GroupName) -> BoardGroup:
         group = self._groups.get(name)

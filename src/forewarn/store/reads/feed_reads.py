@@ -19,11 +19,12 @@ class FeedReads(Reader):
     """What boards and relays follow."""
 
     def since(self, number: int) -> Delta:
-        """Read what changed after a number of the feed; 0 reads everything."""
-        if number > 0 and number >= self._meta.number:
+        """Read what changed after a number of the feed; all, if it is not known any more what was removed."""
+        whole = number < max(self._meta.forgotten, 1)
+        if not whole and number >= self._meta.number:
             return Delta(number=self._meta.number, events={})
         groups, machines, listed = GROUPS.select(), MACHINES.select(), _LISTED
-        if number > 0:
+        if not whole:
             groups, machines = groups.where(_G.changed > number), machines.where(_M.changed > number)
             listed = listed.where(_E.group_name.in_(select(_G.name).where(_G.changed > number)))
         found = self._list(GROUPS.read, groups)
@@ -35,14 +36,13 @@ class FeedReads(Reader):
             groups=tuple(found),
             events={group: tuple(listed_) for group, listed_ in events.items()},
             machines=tuple(self._list(MACHINES.read, machines)),
-            removed_groups=self._removed("groups", _G.name, after=number),
-            removed_machines=self._removed("machines", _M.id, after=number),
+            removed_groups=() if whole else self._removed("groups", _G.name, after=number),
+            removed_machines=() if whole else self._removed("machines", _M.id, after=number),
+            whole=whole,
         )
 
     def _removed(self, kind: str, column: Column[Any], *, after: int) -> tuple[Any, ...]:
         """List what was removed, unless something of that name is there again."""
-        if after <= 0:
-            return ()
         gone = ~exists().where(column == _T.key)
         query = select(_T.key).where(_T.number > after, _T.kind == kind, gone)
         return tuple(self._connection.scalars(query))

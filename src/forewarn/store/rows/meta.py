@@ -35,6 +35,7 @@ class Meta:
     session_changes: int
     settings_version: str
     blocked_rollouts: int
+    forgotten: int
 
     @property
     def grace(self) -> Grace | None:

@@ -1,6 +1,6 @@
 """Saving projects, hosts, groups and machines."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Integer, bindparam, delete, insert, select, update
 
@@ -10,7 +10,6 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName, HostName
 from forewarn.store import tables
-from forewarn.store.reads.name_reads import REMOVED_HOSTS
 from forewarn.store.reads.reader import among, chunks
 from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS, name_key
 from forewarn.store.rows.times import micros_or_none
@@ -55,17 +54,11 @@ class FleetWrites(Writer):
         self._remove_groups(changes.removed_groups)
         self._delete(tables.hosts.c.name, changes.removed_hosts)
         self._delete(tables.projects.c.name, changes.removed_projects)
-        self._leave_tombstones("machines", gone, number=number)
-        self._leave_tombstones("groups", changes.removed_groups, number=number)
-        self._leave_tombstones(REMOVED_HOSTS, changes.removed_hosts, number=number)
 
     def _count_carried(self, counts: Mapping[HostName, int]) -> None:
         rows = [{"host_name": host, "more": more} for host, more in counts.items()]
         if rows:
             self._connection.execute(_COUNT_CARRIED, rows)
-
-    def _leave_tombstones(self, kind: str, keys: Iterable[str], *, number: int) -> None:
-        self._put(tables.tombstones, [{"kind": kind, "key": key, "number": number} for key in keys])
 
     def _save_groups(self, groups: Sequence[Group], *, number: int) -> None:
         new, known = [], []

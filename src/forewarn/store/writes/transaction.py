@@ -28,6 +28,7 @@ from forewarn.store.rows.meta import Meta
 from forewarn.store.rows.stored import HOLDS, PROJECTS, ROLLOUTS, SESSIONS, TOKENS, WEBHOOKS
 from forewarn.store.rows.times import micros
 from forewarn.store.writes.fleet_writes import FleetWrites
+from forewarn.store.writes.tombstones import Tombstones
 from forewarn.store.writes.waking import Waking
 from forewarn.store.writes.work_writes import WorkWrites
 
@@ -42,7 +43,7 @@ _A = tables.answers.c
 _REMOVE_ANSWER = delete(tables.answers).where(_A.caller == bindparam("of"), _A.key == bindparam("for"))
 
 
-class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
+class ProjectTransaction(ProjectSnapshot, FleetWrites, Tombstones, WorkWrites, Waking):
     """Reads and writes, one transaction at a time: it holds the lock on the counter from the start."""
 
     def __init__(
@@ -71,6 +72,7 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
         self._found.clear()
         number = _newest(changes, before)
         self._save_fleet(changes, number=number)
+        forgotten = self._bury(changes, number=number)
         self._save_orders(changes)
         self._save_events(changes.events)
         self._save_records(changes.records)
@@ -79,7 +81,7 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
         self._add(tables.promises, [asdict(counted) for counted in changes.promises])
         wakes = self._wake(changes)
         self._save(ROLLOUTS, changes.rollouts)
-        self._save_meta(self._meta_after(changes, number))
+        self._save_meta(replace(self._meta_after(changes, number), forgotten=forgotten))
         self._saved.append(SavedChanges(before=before, number=number, changes=changes, wakes=wakes))
         return changes
 

@@ -13,6 +13,7 @@ def upgrade() -> None:
     """Change one thing after another; each is a function below."""
     _let_hosts_say_where_they_are_reached()
     _keep_activity_apart()
+    _forget_old_removals()
     _judge_promises_at_the_end()
     _keep_when_orders_were_heard_of()
     _keep_when_webhooks_are_called_again()
@@ -51,6 +52,18 @@ def _tell_what_need_not_be_read() -> None:
     op.execute(
         "UPDATE meta SET blocked_rollouts = "
         "(SELECT count(*) FROM rollouts WHERE ended_at IS NULL AND blocked)"
+    )
+
+
+def _forget_old_removals() -> None:
+    """Forget what readers of the feed have long learnt of."""
+    op.add_column("meta", sa.Column("forgotten", sa.BigInteger, nullable=False, server_default="0"))
+    op.execute(sa.text("UPDATE meta SET forgotten = number - 100000 WHERE number > 100000"))
+    op.execute(
+        sa.text(
+            "DELETE FROM tombstones WHERE kind IN ('machines', 'groups') "
+            "AND number <= (SELECT forgotten FROM meta)"
+        )
     )
 
 
