@@ -15,6 +15,9 @@ from random import Random
 from typing import Any, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
+from forewarn.control.following.board_feed import BoardFeed
+from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.ports.store import Delta
 from forewarn.core.checks import misplaced, overdue, unexplained
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.absence import Absence
@@ -38,6 +41,7 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from tests.boards import read_whole, sent_by
 from tests.harness import START, Service, fleet, group, machine
 from tests.histories.checked_store import Announced, CheckedStore
 from tests.histories.situations import Look, Reached
@@ -85,6 +89,20 @@ class Histories:
 
     def _checked(self) -> None:
         self.service.wire(CheckedStore(self.service.store, self.service, self.announced))  # type: ignore[arg-type]
+        store = self.service.store
+        self._board = read_whole(store, lineage=self.service.url)
+        self._feed = BoardFeed(store, self._publish, recent=RecentRecords(store), number=self._board.number)
+        store.saved = self._feed.note
+
+    def _publish(self, deltas: Sequence[Delta]) -> None:
+        for delta in deltas:
+            self._board.apply(delta)
+
+    def check_board(self) -> None:
+        """Hold a board that was told what changed against one that reads everything, now and then."""
+        self._feed.catch_up()
+        if len(self.steps) % 5 == 0:
+            assert sent_by(self._board) == sent_by(read_whole(self.service.store, lineage=self.service.url))
 
     def close(self) -> None:
         self.service.close()
@@ -595,6 +613,7 @@ class Histories:
         assert self.service.clock.now() >= self.now
         self.now = self.service.clock.now()
         self.check_that_nothing_is_left_to_do(whole)
+        self.check_board()
         begun = self.service.driver.begun
         assert len(begun) == len(set(begun)), "rule 8: a step was begun twice"
         self.check_hosts(whole)

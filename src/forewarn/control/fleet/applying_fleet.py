@@ -66,10 +66,11 @@ class FleetApplication(FleetUseCase):
             self._save(self._parts[self._saved], last=self._saved == len(self._parts) - 1)
         except (Conflict, Invalid) as error:
             raise self._refusal(error) from error
-        self._store.after_saving(self._count)
-
-    def _count(self) -> None:
         self._saved += 1
+        self._store.after_saving(lambda: None, undone=self._uncount)
+
+    def _uncount(self) -> None:
+        self._saved -= 1
 
     def _save(self, part: FleetPart, *, last: bool) -> None:
         members = self._members_of_projects(part)

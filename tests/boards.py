@@ -1,0 +1,34 @@
+"""Boards, compared by all that they would send."""
+
+from typing import Any
+
+from forewarn.guest.board.board import Board
+from forewarn.store.sql import SqlStore
+from forewarn.wire.azure import VERSIONS
+
+
+def read_whole(store: SqlStore, *, lineage: str) -> Board:
+    """Make a board of all that a store has."""
+    board = Board(lineage=lineage)
+    with store.read() as snapshot:
+        board.apply(snapshot.since(0))
+    return board
+
+
+def sent_by(board: Board) -> dict[str, Any]:
+    """Return what a board would send: the bytes for each group and version, and who is reached where."""
+    groups = {
+        name: (
+            board.etag(group),
+            group.ready,
+            [board.rest(group, version) for version in range(len(VERSIONS))],
+        )
+        for name, group in board._groups.items()
+    }
+    machines = {id_: (member.machine, member.group.name) for id_, member in board.members.items()}
+    reached = {
+        (network, key): member.machine.id
+        for network, members in (*board._networks.items(), ("ports", board.ports))
+        for key, member in members.items()
+    }
+    return {"groups": groups, "machines": machines, "reached": reached}
