@@ -138,7 +138,7 @@ class MemoryDesk:
         self.enabled: list[GroupName] = []
         self.approved: list[tuple[MachineId, tuple[EventId, ...], str]] = []
         self.failure: Exception | None = None
-        self.apply: Callable[[Delta], Awaitable[None]]
+        self.apply: Callable[[Sequence[Delta]], Awaitable[None]]
 
     async def enable(self, group: GroupName) -> None:
         await asyncio.sleep(0)
@@ -147,7 +147,7 @@ class MemoryDesk:
         self.enabled.append(group)
         now = self.clock.now()
         self.groups[group] = replace(self.groups[group], enabled_at=now, ready_at=now + self.delay)
-        await self.apply(self.delta(group))
+        await self.apply([self.delta(group)])
 
     async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
         raise Conflict("events of this group cannot be put off")
@@ -192,7 +192,7 @@ class Face:
             new_id=lambda: f"ABCDEF00-0000-4000-8000-{next(ids):012X}",
         )
         self.desk.apply = self.server.apply
-        await self.server.apply(replace(self.desk.delta(*self.desk.groups), machines=tuple(machines)))
+        await self.server.apply([replace(self.desk.delta(*self.desk.groups), machines=tuple(machines))])
         await self.server.start([Listen(host=host, port=0) for host in hosts])
 
     def run(self, work: Awaitable[Result]) -> Result:
@@ -221,14 +221,14 @@ class Face:
             return client.get(target, *headers)
 
     def apply(self, **changes: Any) -> None:
-        self.run(self.server.apply(Delta(number=1, events=changes.pop("events", {}), **changes)))
+        self.run(self.server.apply([Delta(number=1, events=changes.pop("events", {}), **changes)]))
 
     def show(self, *events: Event, name: str = "web") -> None:
         """List other events of a group."""
         before = self.desk.groups[GroupName(name)]
         self.desk.groups[before.name] = replace(before, incarnation=before.incarnation + 1)
         self.desk.events[before.name] = events
-        self.run(self.server.apply(self.desk.delta(before.name)))
+        self.run(self.server.apply([self.desk.delta(before.name)]))
 
     def waiting(self, count: int) -> None:
         """Return once so many requests are held."""

@@ -183,7 +183,7 @@ def test_a_group_that_is_disabled_again_is_enabled_by_the_next_poll() -> None:
     with serving() as face, face.connect() as client:
         assert client.get().status == 200
         face.desk.groups[OFF.name] = OFF
-        face.run(face.server.apply(face.desk.delta(OFF.name)))
+        face.run(face.server.apply([face.desk.delta(OFF.name)]))
         assert client.get().status == 200
         assert face.desk.enabled == ["web"]
 
