@@ -17,6 +17,8 @@ from forewarn.core.model.order import OrderTerms, Stage
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.rehearsal.faults import Fault, FaultKind
+from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     ApprovalRule,
@@ -39,6 +41,7 @@ from forewarn.store.rows.stored import (
     MACHINES,
     ORDERS,
     RECORDS,
+    REHEARSALS,
     ROLLOUTS,
     SESSIONS,
     TOKENS,
@@ -273,6 +276,20 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             failing_since=NOW,
             error="refused",
             next_try=NOW,
+        ),
+    ),
+    "a rehearsal with everything": (
+        REHEARSALS,
+        KeptRehearsal(
+            project=DEFAULT_PROJECT,
+            id="dddddddd-0000-4000-8000-000000000001",
+            scenario="mine",
+            machines={"00000000-0000-4000-8000-007765622d30": "web-0"},
+            faults=(Fault(kind=FaultKind.SLOW, machines=("web-0",), since=NOW, calls=3, number=7),),
+            by="test",
+            begun_at=NOW,
+            renewed_at=LATER,
+            ended_by="ann",
         ),
     ),
 }

@@ -433,6 +433,22 @@ tombstones = Table(
     Index("tombstones_number", "kind", "number"),
 )
 
+# Those that go on, and those that somebody has ended for good; there are few.
+rehearsals = Table(
+    "rehearsals",
+    metadata,
+    Column("project", NAME, nullable=False),
+    Column("id", NAME, nullable=False),
+    Column("scenario", Text, nullable=False),
+    Column("machines", JSON, nullable=False),
+    Column("faults", JSON, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("begun_at", TIME, nullable=False),
+    Column("renewed_at", TIME, nullable=False),  # in real time
+    Column("ended_by", Text, nullable=False),
+    PrimaryKeyConstraint("project", "id"),
+)
+
 webhooks = Table(
     "webhooks",
     metadata,

@@ -224,6 +224,64 @@ def test_what_a_person_has_ended_is_not_begun_again_by_whoever_plays_it(service:
     assert said == "operator has ended the rehearsal of mine in project lab"
 
 
+def restarted(service: Service) -> Api:
+    """Start a server anew, with what the store has."""
+    service.restart()
+    return Api(app_of(service))
+
+
+def test_a_restart_goes_on_with_a_rehearsal_and_spoils_nothing_until_it_is_asked_for_again(
+    service: Service, api: Api
+) -> None:
+    shown = api("PUT", PATH, json=PLAYED).json()["rehearsal"]
+    service.real += 3600
+    api = restarted(service)
+    taken_up = api("GET", PATH).json()["rehearsal"]
+    assert taken_up == {**shown, "faults": []}
+    assert api("PUT", PATH, json={**PLAYED, "id": PLAYED["id"][::-1]}).status_code == 409
+    assert api("PUT", PATH, json=PLAYED).json()["rehearsal"] == shown
+    kinds = [record.kind for record in service.history() if record.kind.startswith("rehearsal")]
+    assert kinds == ["rehearsal-begun", "rehearsal-faults", "rehearsal-faults"]
+
+
+def test_a_rehearsal_that_nobody_goes_on_with_after_a_restart_ends_and_its_orders_are_called_off(
+    service: Service, api: Api
+) -> None:
+    service.poll("lab-0")
+    api("PUT", PATH, json=PLAYED)
+    order = api("POST", "/v1/machines/lab-0/restart", json=REHEARSAL).json()["order"]["id"]
+    api = restarted(service)
+    service.real += 30
+    service.tick()
+    assert ends(service) == []
+    service.real += 1
+    service.tick()
+    assert ends(service) == [("forewarn", "mine: operator has not been heard of for 30 s")]
+    assert api("GET", f"/v1/orders/{order}").json()["order"]["state"] == "cancelled"
+    assert restarted(service)("GET", PATH).status_code == 404
+
+
+def test_what_a_person_has_ended_is_remembered_over_a_restart_for_a_day(service: Service, api: Api) -> None:
+    other = {**PLAYED, "id": PLAYED["id"][::-1]}
+    api("PUT", PATH, json=PLAYED)
+    api("DELETE", PATH)
+    api = restarted(service)
+    assert api("GET", PATH).status_code == 404
+    assert api("PUT", PATH, json=PLAYED).status_code == 409
+    service.real += 86_401
+    assert api("PUT", PATH, json=other).status_code == 200
+    api("DELETE", PATH)
+    assert restarted(service)("PUT", PATH, json=PLAYED).status_code == 200
+
+
+def test_a_rehearsal_can_be_ended_as_soon_as_a_server_has_started(service: Service, api: Api) -> None:
+    api("PUT", PATH, json=PLAYED)
+    service.close()
+    service.open()
+    assert Api(app_of(service))("DELETE", PATH).status_code == 200
+    assert ends(service) == [("operator", "mine")]
+
+
 def test_the_machines_of_a_rehearsal_stay_the_same(api: Api) -> None:
     api("PUT", PATH, json=PLAYED)
     assert api("PUT", PATH, json={**PLAYED, "machines": ["lab-0"]}).status_code == 409

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from forewarn.control.ports.answers import AnswerQueries, SavedAnswer
 from forewarn.control.ports.fleet import FleetQueries
 from forewarn.control.ports.records import RecordQueries
+from forewarn.control.ports.rehearsals import RehearsalChanges, RehearsalQueries
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.sessions import SessionQueries
 from forewarn.control.ports.unscoped import DueQueries, RolloutQueries, TokenQueries
@@ -30,6 +31,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.service_time import TimeKind
 from forewarn.core.model.slice import Sent, Slice
 from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
 from forewarn.core.retention import Pruning
 from forewarn.core.words import (
     EventId,
@@ -108,13 +110,24 @@ class ScopedTransaction(ScopedSnapshot, Protocol):
         """Forget a webhook."""
         ...
 
+    def save_rehearsal(self, rehearsal: KeptRehearsal) -> None:
+        """Save a rehearsal, new or known."""
+        ...
+
     def save_notices(self, sent: Sent) -> None:
         """Save when machines were first sent events; what is saved already stays as it is."""
         ...
 
 
 class Snapshot(
-    ScopedSnapshot, DueQueries, RolloutQueries, TokenQueries, SessionQueries, AnswerQueries, Protocol
+    ScopedSnapshot,
+    DueQueries,
+    RolloutQueries,
+    TokenQueries,
+    SessionQueries,
+    AnswerQueries,
+    RehearsalQueries,
+    Protocol,
 ):
     """All that is kept, read in one transaction."""
 
@@ -170,7 +183,7 @@ class Snapshot(
         ...
 
 
-class Transaction(ScopedTransaction, Snapshot, Protocol):
+class Transaction(ScopedTransaction, Snapshot, RehearsalChanges, Protocol):
     """A snapshot of everything that can be written to."""
 
     def remove_records(self, numbers: Sequence[int]) -> None:

@@ -1,18 +1,19 @@
-"""The rehearsals that are going on: kept in memory alone.
+"""The rehearsals that are going on: in memory, and kept in the store, where other servers find them.
 
-What is lost with a restart is only that answers are spoiled, and the client that rehearses asks for it again;
-a rehearsal that is not asked for again ends by itself, so that no guest is misled for long.
+After a start those that went on go on, but no answer is spoiled until the client that rehearses asks for it
+again: it may be long gone. A rehearsal that is not asked for again ends by itself, so that no guest is misled
+for long, and its orders are called off.
 """
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
-from forewarn.control.ports.store import ScopedSnapshot
+from forewarn.control.ports.store import ScopedSnapshot, Transaction
 from forewarn.control.ports.work import OrderFilter
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.use_case import Context, FleetUseCase
@@ -21,12 +22,14 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
 from forewarn.core.rehearsal.faults import Fault
+from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
 from forewarn.core.words import FOREWARN, Kind, MachineId, OrderId, OrderState, ProjectName
 
 # Until a rehearsal must be asked for again; real seconds.
 LEASE = 30.0
 # Of those that people have ended.
 REMEMBERED = 1000
+REMEMBERED_FOR = timedelta(days=1)
 # Orders that are looked through at a time for those of a rehearsal, newest first.
 PAGE = 1000
 NOT_BEGUN = (OrderState.QUEUED, OrderState.ANNOUNCED)
@@ -69,7 +72,22 @@ class OpenRehearsal:
     rehearsal: Rehearsal
     by: str
     begun_at: datetime
+    machines: Mapping[MachineId, str]  # by id, their names
     renewed: float = 0.0  # when it was last asked for, in real seconds
+
+    def kept(self, project: ProjectName, *, renewed_at: datetime, ended_by: str = "") -> KeptRehearsal:
+        """Return it as it is saved."""
+        return KeptRehearsal(
+            project=project,
+            id=self.rehearsal.id,
+            scenario=self.rehearsal.scenario,
+            machines={str(machine): name for machine, name in self.machines.items()},
+            faults=self.rehearsal.faults,
+            by=self.by,
+            begun_at=self.begun_at,
+            renewed_at=renewed_at,
+            ended_by=ended_by,
+        )
 
     def has_ordered(self, order: Order) -> bool:
         """Return whether an order has its scenario and its author; another project's may have the same."""
@@ -107,6 +125,24 @@ class OpenRehearsals(FleetUseCase):
         # What people have ended, and who: a client that does not know it must not begin it again.
         self._over: deque[tuple[ProjectName, str, str]] = deque(maxlen=REMEMBERED)
         self._unsettled: deque[_Ended] = deque()
+        self._take_up()
+        # Of those that went on when a server last ran, which the endpoint does not know of yet.
+        self._unknown = dict(self._open)
+
+    def _take_up(self) -> None:
+        """Go on with what is kept, as if it had just been asked for: nobody could while no server ran."""
+        with self._store.read() as snapshot:
+            kept = snapshot.rehearsals()
+        self._over.extend((each.project, each.id, each.ended_by) for each in kept if each.ended_by)
+        for each in kept:
+            if not each.ended_by:
+                self._open[each.project] = _going_on(each, renewed=self._monotonic())
+
+    def _let_in(self) -> None:
+        """Let the machines in at the endpoint that were in a rehearsal when a server last ran."""
+        while self._unknown:
+            project, each = self._unknown.popitem()
+            self._endpoint.open(project, each.machines)
 
     def get(self, project: ProjectName) -> OpenRehearsal | None:
         """Return the rehearsal in a project."""
@@ -120,14 +156,15 @@ class OpenRehearsals(FleetUseCase):
         """Return what the guests of a project have done so far."""
         return self._endpoint.accounts(project)
 
-    def begin(self, project: ProjectName, opened: OpenRehearsal, machines: Mapping[MachineId, str]) -> None:
+    def begin(self, project: ProjectName, opened: OpenRehearsal) -> None:
         """Begin a rehearsal."""
-        self._endpoint.open(project, machines)
+        self._endpoint.open(project, opened.machines)
         self._open[project] = opened
         self._store.after_saving(lambda: None, undone=lambda: self._drop(project))
 
     def renew(self, project: ProjectName, wanted: Rehearsal) -> None:
         """Go on with a rehearsal, with these faults."""
+        self._let_in()
         self._endpoint.meet(project, wanted.faults)
         self._open[project] = replace(self._open[project], rehearsal=wanted, renewed=self._monotonic())
 
@@ -140,6 +177,7 @@ class OpenRehearsals(FleetUseCase):
     def review(self) -> None:
         """End what is not asked for again, and what goes on in a project that is no longer for rehearsals."""
         # First what needs no store: while that is away, polls go on being answered.
+        self._let_in()
         for project, each in tuple(self._open.items()):
             if self._monotonic() - each.renewed > LEASE:
                 self._close(project, by=FOREWARN, why=f"{each.by} has not been heard of for {LEASE:g} s")
@@ -154,6 +192,7 @@ class OpenRehearsals(FleetUseCase):
 
     def _close(self, project: ProjectName, *, by: str, why: str = "", by_tenant: bool = False) -> None:
         """Spoil no more answers; the rest takes the store, which may be away."""
+        self._let_in()
         self._endpoint.close(project)
         was = self._open.pop(project)
         self._unsettled.append(_Ended(project=project, was=was, by=by, why=why, by_tenant=by_tenant))
@@ -167,9 +206,20 @@ class OpenRehearsals(FleetUseCase):
             with self._store.write() as tx, self._saving(tx) as draft:
                 project = declared_project(tx, ended.project)
                 draft.record(Kind.REHEARSAL_ENDED, project, by=ended.by, reason=ended.reason)
+                self._keep_end(tx, ended)
             self._unsettled.popleft()
             self._store.after_saving(lambda: None, undone=partial(self._unsettled.appendleft, ended))
         return cancelled
+
+    def _keep_end(self, tx: Transaction, ended: _Ended) -> None:
+        """Forget a rehearsal; one that people have ended is remembered for a while, by who has."""
+        id_, now = ended.was.rehearsal.id, self._real_now()
+        by = self.ended_by(ended.project, id_)
+        if by is None:
+            tx.remove_rehearsal(ended.project, id_)
+        else:
+            tx.save_rehearsal(ended.was.kept(ended.project, renewed_at=now, ended_by=by))
+        tx.remove_ended_rehearsals(before=now - REMEMBERED_FOR)
 
     def _drop(self, project: ProjectName) -> None:
         """Undo the beginning of a rehearsal that could not be recorded."""
@@ -212,6 +262,15 @@ def _since(snapshot: ScopedSnapshot, begun_at: datetime, state: OrderState) -> I
         yield from page
         if after is None or page[-1].created_at < begun_at:
             return
+
+
+def _going_on(kept: KeptRehearsal, *, renewed: float) -> OpenRehearsal:
+    """Return a rehearsal that was kept, without its faults: these are met once they are asked for again."""
+    machines = {MachineId(id_): name for id_, name in kept.machines.items()}
+    rehearsal = Rehearsal(id=kept.id, scenario=kept.scenario, machines=tuple(machines.values()))
+    return OpenRehearsal(
+        rehearsal=rehearsal, by=kept.by, begun_at=kept.begun_at, machines=machines, renewed=renewed
+    )
 
 
 def declared_project(snapshot: ScopedSnapshot, name: ProjectName) -> Project | None:

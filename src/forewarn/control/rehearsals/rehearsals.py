@@ -95,17 +95,19 @@ class Rehearsals(ScopedUseCase):
             check_project(tx, project, scope=self._scope)
             declared = declared_project(tx, project) or Project(name=project)
             known = self._checked(declared, wanted)
-            machines = {}
             with self._saving(tx) as draft:
-                if known is None:
+                opened = known
+                if opened is None:
                     machines = {tx.machine(name, project=project).id: name for name in wanted.machines}
+                    opened = OpenRehearsal(rehearsal=wanted, by=by, begun_at=draft.now, machines=machines)
                     draft.record(Kind.REHEARSAL_BEGUN, declared, by=by, reason=wanted.scenario)
                 if wanted.faults != (() if known is None else known.rehearsal.faults):
                     reason = f"{wanted.scenario}: {_in_words(wanted.faults)}"
                     draft.record(Kind.REHEARSAL_FAULTS, declared, by=by, reason=reason)
+            asked_for = replace(opened, rehearsal=wanted)
+            tx.save_rehearsal(asked_for.kept(project, renewed_at=self._real_now()))
         if known is None:
-            opened = OpenRehearsal(rehearsal=wanted, by=by, begun_at=draft.now)
-            self._open.begin(project, opened, machines)
+            self._open.begin(project, asked_for)
         self._open.renew(project, wanted)
         return self.show(project)
 

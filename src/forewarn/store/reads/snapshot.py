@@ -8,6 +8,7 @@ from forewarn.store.reads.lookups import Lookups
 from forewarn.store.reads.name_reads import NameReads
 from forewarn.store.reads.promise_reads import PromiseReads
 from forewarn.store.reads.record_reads import RecordReads
+from forewarn.store.reads.rehearsal_reads import RehearsalReads
 from forewarn.store.reads.rollout_reads import RolloutReads
 from forewarn.store.reads.session_reads import SessionReads
 from forewarn.store.reads.slice_reads import SliceReads
@@ -25,6 +26,14 @@ class ProjectSnapshot(
 
 
 class SqlSnapshot(
-    ProjectSnapshot, UnscopedReads, TokenReads, SessionReads, FeedReads, DueReads, RolloutReads, AnswerReads
+    ProjectSnapshot,
+    UnscopedReads,
+    TokenReads,
+    SessionReads,
+    FeedReads,
+    DueReads,
+    RolloutReads,
+    AnswerReads,
+    RehearsalReads,
 ):
     """All that can be read in one transaction."""

@@ -17,6 +17,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, RolloutTerms
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
+from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
 from forewarn.store import tables
 from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped
 from forewarn.store.rows.times import micros, micros_or_none, moment
@@ -147,4 +148,5 @@ ROLLOUTS = Mapped(
 )
 TOKENS = mapped(Token, tables.tokens, STORED)
 SESSIONS = mapped(BrowserSession, tables.sessions, STORED, distinct=("digest",))
+REHEARSALS = mapped(KeptRehearsal, tables.rehearsals, STORED)
 WEBHOOKS = mapped(Webhook, tables.webhooks, STORED, derived={"id": lambda webhook: webhook.id.upper()})

@@ -19,15 +19,17 @@ from forewarn.core.model.hold import Grace
 from forewarn.core.model.service_time import TimeKind
 from forewarn.core.model.slice import Sent
 from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
 from forewarn.core.retention import Pruning
 from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.reader import KnownMeta
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
 from forewarn.store.rows.meta import Meta
-from forewarn.store.rows.stored import HOLDS, PROJECTS, ROLLOUTS, SESSIONS, TOKENS, WEBHOOKS
+from forewarn.store.rows.stored import HOLDS, PROJECTS, REHEARSALS, ROLLOUTS, SESSIONS, TOKENS, WEBHOOKS
 from forewarn.store.rows.times import micros
 from forewarn.store.writes.fleet_writes import FleetWrites
+from forewarn.store.writes.rehearsal_writes import RehearsalWrites
 from forewarn.store.writes.tombstones import Tombstones
 from forewarn.store.writes.waking import Waking
 from forewarn.store.writes.work_writes import WorkWrites
@@ -112,6 +114,10 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, Tombstones, WorkWrites, W
         """Remove a webhook."""
         self._delete(tables.webhooks.c.id, [webhook.upper()])
 
+    def save_rehearsal(self, rehearsal: KeptRehearsal) -> None:
+        """Save a rehearsal, new or known."""
+        self._save(REHEARSALS, [rehearsal])
+
     def _not_before(self, now: datetime) -> datetime:
         return now if self._meta.reached is None else max(now, self._meta.reached)
 
@@ -139,7 +145,7 @@ def _version_after(version: str, changes: Changes) -> str:
     return sha256(f"{version} {dumps(written)}".encode()).hexdigest()
 
 
-class SqlTransaction(ProjectTransaction, SqlSnapshot):
+class SqlTransaction(ProjectTransaction, RehearsalWrites, SqlSnapshot):
     """The same, for what no project has a share in."""
 
     def remove_records(self, numbers: Sequence[int]) -> None:

@@ -18,6 +18,7 @@ def upgrade() -> None:
     _keep_when_orders_were_heard_of()
     _keep_when_webhooks_are_called_again()
     _tell_what_need_not_be_read()
+    _keep_rehearsals()
 
 
 def _let_hosts_say_where_they_are_reached() -> None:
@@ -85,3 +86,20 @@ def _keep_when_orders_were_heard_of() -> None:
 def _keep_when_webhooks_are_called_again() -> None:
     """Begin with nothing: those that fail are called when a server starts, as they always were."""
     op.add_column("webhooks", sa.Column("next_try", sa.BigInteger))
+
+
+def _keep_rehearsals() -> None:
+    """Begin with none: they were kept in memory, and ended with their server."""
+    op.create_table(
+        "rehearsals",
+        sa.Column("project", _NAME, nullable=False),
+        sa.Column("id", _NAME, nullable=False),
+        sa.Column("scenario", sa.Text, nullable=False),
+        sa.Column("machines", sa.JSON, nullable=False),
+        sa.Column("faults", sa.JSON, nullable=False),
+        sa.Column("by", sa.Text, nullable=False),
+        sa.Column("begun_at", sa.BigInteger, nullable=False),
+        sa.Column("renewed_at", sa.BigInteger, nullable=False),
+        sa.Column("ended_by", sa.Text, nullable=False),
+        sa.PrimaryKeyConstraint("project", "id"),
+    )

@@ -1,0 +1,56 @@
+"""What every store must do: keep rehearsals."""
+
+from datetime import timedelta
+from typing import Any
+
+from forewarn.control.ports.scope import Scope
+from forewarn.core.rehearsal.faults import Fault, FaultKind
+from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
+from forewarn.core.words import ProjectName
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import NOW, SECOND
+
+LAB, SHOP = ProjectName("lab"), ProjectName("shop")
+
+
+def rehearsal(id_: str, project: ProjectName = LAB, **more: Any) -> KeptRehearsal:
+    fixed = {"scenario": "mine", "machines": {"b": "web-1", "a": "web-0"}, "by": "ann", "begun_at": NOW}
+    return KeptRehearsal(**{**fixed, "project": project, "id": id_, "renewed_at": NOW, **more})
+
+
+def save(store: SqlStore, *rehearsals: KeptRehearsal) -> None:
+    with store.write() as tx:
+        for each in rehearsals:
+            tx.save_rehearsal(each)
+
+
+def kept(store: SqlStore) -> list[KeptRehearsal]:
+    with store.read() as snapshot:
+        return list(snapshot.rehearsals())
+
+
+def test_a_rehearsal_comes_back_whole_and_with_its_machines_in_order(store: SqlStore) -> None:
+    fault = Fault(kind=FaultKind.SLOW, machines=("web-0",), since=NOW, calls=3, delay=SECOND, number=7)
+    whole = rehearsal("one", faults=(fault, Fault(kind=FaultKind.VANISHED)), ended_by="bert")
+    save(store, whole)
+    assert kept(store) == [whole]
+    assert list(kept(store)[0].machines.values()) == ["web-1", "web-0"]
+
+
+def test_one_that_is_asked_for_again_is_replaced_also_by_a_projects_people(store: SqlStore) -> None:
+    again = rehearsal("one", renewed_at=NOW + SECOND)
+    save(store, rehearsal("one"), rehearsal("one", SHOP))
+    with store.scoped(Scope(caller=LAB)).write() as tx:
+        tx.save_rehearsal(again)
+    assert kept(store) == [rehearsal("one", SHOP), again]
+
+
+def test_one_is_removed_and_so_are_those_that_were_ended_long_ago(store: SqlStore) -> None:
+    ago = NOW - timedelta(days=2)
+    goes_on = rehearsal("goes on", renewed_at=ago)
+    ended = [rehearsal(id_, renewed_at=at, ended_by="ann") for id_, at in (("long ago", ago), ("now", NOW))]
+    save(store, goes_on, *ended, rehearsal("over"), rehearsal("over", SHOP))
+    with store.write() as tx:
+        tx.remove_rehearsal(LAB, "over")
+        tx.remove_ended_rehearsals(before=NOW)
+    assert kept(store) == [goes_on, ended[1], rehearsal("over", SHOP)]
