@@ -83,12 +83,13 @@ def app_of(
     settings: ApiSettings | None = None,
     turns: list[str] | None = None,
     jobs: list[str] | None = None,
+    worker: Any = None,
 ) -> ASGIApp:
     """Make the API; `turns` gets the name of each caller in whose turn something is done.
 
     `jobs` gets it only for what the worker does.
     """
-    worker = Worker(service, fault)
+    worker = worker or Worker(service, fault)
 
     def run_for(caller: str) -> Callable[..., Any]:
         def run(job: Callable[[], T]) -> Any:

@@ -28,6 +28,7 @@ class _Level:
     """The whole transaction, or a savepoint in it; not begun while nothing was asked of it."""
 
     transaction: Transaction | None = None
+    meta: Meta | None = None  # as it was before
     written: bool = False
     parts: int = 0  # that are open in it, one within the other
 
@@ -93,9 +94,9 @@ class Joint:
     def part(self) -> Iterator[None]:
         """Undo alone what is done within the block if it raises."""
         before = _Before(len(self.changes), len(self._follows), self.known.meta)
-        own = self._levels[-1].written or self.known.unwritten
+        own = self._has_changed(self._levels[-1])
         if own:
-            self._levels.append(_Level())
+            self._levels.append(_Level(meta=self.known.meta))
         level = self._levels[-1]
         level.parts += 1
         try:
@@ -109,6 +110,10 @@ class Joint:
             level.parts -= 1
             if own:
                 self._levels.pop()
+
+    def _has_changed(self, level: _Level) -> bool:
+        """Return whether something that must stay was done in a level, written already or not."""
+        return level.written or (self.known.unwritten and self.known.meta is not level.meta)
 
     def commit(self) -> None:
         """Save all of it; Uncertain if it cannot be told whether it was."""

@@ -1,0 +1,102 @@
+"""How much is asked of the database: exact counts, which do not depend on the computer."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from forewarn.core.errors import NotFound
+from forewarn.core.words import Action
+from tests.boards import read_whole, sent_by
+from tests.harness import TEST, Service, fleet, machine
+from tests.served import Api, app_of
+from tests.statements import counted
+from tests.stores import prepared_sqlite
+from tests.working import WorkerByHand
+
+MACHINES, HOSTS = 4000, 400
+
+
+def prepare(url: str) -> None:
+    service = Service(url)
+    many = (machine(f"m-{number}", f"host-{number % HOSTS + 1}") for number in range(MACHINES))
+    service.apply(fleet(*many, hosts=HOSTS))
+    for number in range(5, 9):
+        service.poll(f"m-{number}")
+    service.advance(minutes=3)
+    service.close()
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    opened = Service(prepared_sqlite(tmp_path, "4000 machines", prepare))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def worker(service: Service, monkeypatch: pytest.MonkeyPatch) -> WorkerByHand:
+    return WorkerByHand(service, monkeypatch)
+
+
+def order(service: Service, worker: WorkerByHand) -> None:
+    """Order something with a key, as most callers do; once before, for what is loaded only once."""
+    api = Api(app_of(service, worker=worker))
+    answer = api("POST", "/v1/machines/m-5/redeploy", json={}, headers={"Idempotency-Key": "a-key"})
+    assert answer.status_code == 202
+
+
+def test_an_order_takes_20_statements_and_one_transaction(service: Service, worker: WorkerByHand) -> None:
+    api = Api(app_of(service, worker=worker))
+    api("GET", "/v1/machines/m-5")
+    with counted(service.store) as asked:
+        answer = api("POST", "/v1/machines/m-5/redeploy", json={}, headers={"Idempotency-Key": "a-key"})
+    assert answer.status_code == 202
+    assert len(asked) <= 20, asked.listed()
+    assert (asked.writes, asked.undone) == (1, 0)
+    assert asked.reads <= 1, asked.listed()
+
+
+def test_an_approval_with_its_start_takes_35_statements_and_two_writes(
+    service: Service, worker: WorkerByHand
+) -> None:
+    order(service, worker)
+    (event,), caller = service.events("m-5"), service.machine("m-5").id
+    with counted(service.store) as asked:
+        worker.do(lambda: service.fleet.guests.approve(caller, [event.id], address="10.0.0.1"))
+    assert service.events("m-5")[0].started_at is not None
+    assert len(asked) <= 35, asked.listed()
+    assert asked.writes <= 2, asked.listed()
+
+
+def test_orders_that_wait_together_are_one_transaction_and_one_that_is_refused_is_undone_alone(
+    service: Service, worker: WorkerByHand
+) -> None:
+    names = ["m-6", "m-7", "no-such", "m-8"]
+    with counted(service.store) as asked:
+        answers = worker.do(
+            *(partial(service.orders.order_machine, name, Action.REDEPLOY, TEST) for name in names)
+        )
+    assert [isinstance(answer.exception(0), NotFound) for answer in answers] == [False, False, True, False]
+    assert (asked.writes, asked.undone) == (1, 0), asked.listed()
+    assert sent_by(worker.board) == sent_by(read_whole(service.store, lineage=service.url))
+
+
+def test_what_has_nothing_to_save_writes_nothing(service: Service, worker: WorkerByHand) -> None:
+    group = service.machine("m-5").group
+    with counted(service.store) as asked:
+        worker.do(lambda: service.fleet.guests.enable(group))
+    assert not [text for text in asked.texts if not text.startswith("SELECT")], asked.listed()
+
+
+def test_hosts_of_a_rollout_take_30_statements_each_and_less_than_one_transaction(
+    service: Service, worker: WorkerByHand
+) -> None:
+    hosts = [f"host-{number}" for number in range(1, 101)]
+    with counted(service.store) as asked:
+        service.roll(*hosts)
+        service.advance(hours=6)
+    done = service.history(kinds=["order-done"])
+    print(len(done), asked.listed()[:200])
+    assert len(asked) / 100 <= 30, asked.listed()[:4000]
