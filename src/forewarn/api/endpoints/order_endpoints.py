@@ -119,8 +119,9 @@ _add_verb(
 )
 _add_verb(
     "abandon",
-    "Abandon a failed order",
-    "Abandon an order that failed: its events leave, what was not done stays undone.",
+    "Abandon an order",
+    "Abandon an order that failed or is under way: its events leave, what was not done stays undone. Drivers "
+    "are asked to call off what still runs; what cannot be called off goes on, and the order ends with it.",
     lambda orders, order, by: orders.abandon_order(order, by=by),
     right=Right.USE,
     status=202,

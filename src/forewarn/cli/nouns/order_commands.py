@@ -1,6 +1,6 @@
 """`forewarn order`: show what is going to be done, and what it waits for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -14,7 +14,8 @@ from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.client.replies import Body
 from forewarn.core.access import Right
 from forewarn.core.disclosure import A_HOST
-from forewarn.core.words import EXTERNAL, Action, OrderState, Source
+from forewarn.core.moments import format_span
+from forewarn.core.words import EXTERNAL, Action, OrderState, Source, StepState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     NotedOrderWithEventsAnswer,
@@ -48,12 +49,12 @@ STEPS = terminal.ItemTable[StagedStep](
     columns={
         "STAGE": lambda each: each[0],
         "MACHINE": lambda each: each[1].machine,
-        "STEP": lambda each: each[1].state,
+        "STEP": lambda each: _step_state(each[1]),
         "ATTEMPT": lambda each: each[1].attempt,
         "TO": lambda each: each[1].target,
         "BEGUN": lambda each: each[1].begun_at,
         "ENDED": lambda each: each[1].ended_at,
-        "WHY": lambda each: each[1].why,
+        "WHY": lambda each: each[1].why or _away(each[1]),
     },
     wraps=("WHY",),
     spare=("ATTEMPT", "ENDED"),
@@ -111,8 +112,8 @@ def heartbeat(session: Session, id_: OrderArgument) -> None:
 
 @app.command()
 def abandon(session: Session, id_: OrderArgument) -> None:
-    """Abandon an order that failed."""
-    _do(session, id_, "abandon", "abandoned; what was not done stays undone")
+    """Abandon an order that failed or is under way; its driver is asked to call off what runs."""
+    _do(session, id_, "abandon", _abandoned)
 
 
 @app.command()
@@ -123,11 +124,36 @@ def cancel(session: Session, id_: OrderArgument) -> None:
         show_still_degraded(session, order)
 
 
-def _do(session: Session, typed: str, verb: str, said: str, body: Body = None) -> OrderAnswer:
+def _do(
+    session: Session, typed: str, verb: str, said: str | Callable[[OrderAnswer], str], body: Body = None
+) -> OrderAnswer:
     id_ = full_id(session.client, OrderAnswer, typed)
     reply = session.client.post(f"/v1/orders/{id_}/{verb}", OrderWithEventsAnswer, body)
-    session.print_reply(reply, lambda _: terminal.echo(f"Order {terminal.short(id_)}: {said}."))
+    words = said if isinstance(said, str) else said(reply.value.order)
+    session.print_reply(reply, lambda _: terminal.echo(f"Order {terminal.short(id_)}: {words}."))
     return reply.value.order
+
+
+def _abandoned(order: OrderAnswer) -> str:
+    """Say what has become of an order that was abandoned."""
+    if order.ended_at is not None:
+        return "abandoned; what was not done stays undone"
+    running = [step.machine for step in order.steps if step.state is StepState.RUNNING]
+    return f"being abandoned; its driver is asked to call off what runs: {formatting.listing(running)}"
+
+
+def _step_state(step: StepAnswer) -> str:
+    """Return the state of a step, and while it runs how far it is, or that this is unknown."""
+    if step.state is not StepState.RUNNING:
+        return step.state
+    if step.why:
+        return f"{step.state}, unknown how far"
+    return step.state if step.progress is None else f"{step.state}, {step.progress:.0%}"
+
+
+def _away(step: StepAnswer) -> str | None:
+    """Return for how long a machine was really away, if that is known."""
+    return None if step.impact_seconds is None else f"away for {format_span(round(step.impact_seconds, 1))}"
 
 
 def _show_list(session: Session, orders: Sequence[OrderAnswer], wanted: Mapping[str, object]) -> None:
@@ -204,7 +230,7 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
         terminal.echo()
         numbered = enumerate(order.stages, start=1)
         STEPS.print([(number, step) for number, stage in numbered for step in stage.steps])
-    if order.state is OrderState.FAILED and order.ended_at is None:
+    if order.state is OrderState.FAILED and order.ended_at is None and not order.abandoned_by:
         _show_ways_on(session, order)
 
 
@@ -233,9 +259,11 @@ def _show_done_outside(session: Session, order: OrderAnswer) -> None:
 
 
 def _state(order: OrderAnswer) -> str:
-    """Return the state, whether a failed order has been abandoned, and whether all of it is simulated."""
+    """Return the state, whether an order was or is being abandoned, and whether all of it is simulated."""
     abandoned = order.state is OrderState.FAILED and order.ended_at is not None
-    parts = [order.state, *(["abandoned"] if abandoned else [])]
+    abandoning = order.abandoned_by and order.ended_at is None
+    given_up = ["abandoned"] if abandoned else ["being abandoned"] if abandoning else []
+    parts = [order.state, *given_up]
     return ", ".join([*parts, *(["simulated"] if formatting.is_simulated(order) else [])])
 
 

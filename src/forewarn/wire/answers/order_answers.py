@@ -31,12 +31,14 @@ class StepAnswer(ApiAnswer):
     target: str | None
     begun_at: datetime | None
     ended_at: datetime | None
-    why: str | None
+    why: str | None  # while it runs: why its driver cannot tell how it is doing
+    progress: float | None = None  # how much of it is done, from 0 to 1, while it runs
+    impact_seconds: float | None = None  # for how long the machine was really away
 
     @classmethod
     def of(cls, step: Step) -> Self:
         """Show a step."""
-        return cls.like(step, machine=step.name)
+        return cls.like(step, machine=step.name, impact_seconds=step.impact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,7 @@ class OrderAnswer(ApiAnswer):
     waiting_until: datetime | None  # when the first of these reasons ends, if that is known
     stages: tuple[StageAnswer, ...]
     steps: tuple[StepAnswer, ...]
+    abandoned_by: str | None = None  # who has given it up, while steps of it still run
 
     @classmethod
     def of(cls, order: Order, **more: object) -> Self:

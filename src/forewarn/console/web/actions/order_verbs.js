@@ -1,6 +1,6 @@
 /** What can be done with an order. */
 
-import { count, listed, shortId } from "../page/formatting.js";
+import { count, shortId } from "../page/formatting.js";
 import { isOurs } from "./event_verbs.js";
 import { eventsOfOrder } from "./touched.js";
 import { option, post, REASON } from "./verb.js";
@@ -14,6 +14,9 @@ const named = (order) =>
 
 /** @param {Order} order */
 const isOpen = (order) => !order.ended_at;
+
+/** Whether an order is open and nobody has given it up. @param {Order} order */
+const isKept = (order) => isOpen(order) && !order.abandoned_by;
 
 /** @param {Order} order */
 const isUnderWayOutside = (order) =>
@@ -89,30 +92,30 @@ export const ORDER_VERBS = [
   onOrder("retry", "Retry", {
     about: "Carries out the failed steps once more.",
     hurts: true,
-    concerns: (order) => isOpen(order) && order.state === "failed" && isOurs(order),
+    concerns: (order) => isKept(order) && order.state === "failed" && isOurs(order),
     touches: (order) => ({
       summary: `${count(machinesIn(order, "failed").length, "failed step")}, of:`,
       names: machinesIn(order, "failed"),
     }),
   }),
   onOrder("abandon", "Abandon", {
-    about: "Its events leave; what was not done stays undone, and can only be ordered anew.",
+    about:
+      "Its events leave; what was not done stays undone, and can only be ordered anew. Its driver is asked to call off what still runs.",
     hurts: true,
-    concerns: (order) => isOpen(order) && order.state === "failed" && isOurs(order),
-    whyNot: (order) =>
-      machinesIn(order, "running").length
-        ? `steps still run (${listed(machinesIn(order, "running"))}): abandon it when they have ended`
-        : null,
+    concerns: (order) =>
+      isKept(order) && (order.state === "failed" || machinesIn(order, "running").length > 0) && isOurs(order),
     touches: (order) => ({
-      summary: "Stays undone for:",
-      names: [...machinesIn(order, "failed"), ...machinesIn(order, "waiting")],
+      summary: "Stays undone, or is called off if that can still be done, for:",
+      names: ["running", "failed", "waiting"].flatMap((state) => machinesIn(order, state)),
     }),
   }),
   onOrder("cancel", "Cancel", {
     about: "It is not done; its events leave.",
     concerns: (order) => isOpen(order) && order.state !== "failed" && isOurs(order),
     whyNot: (order) =>
-      order.stages.some((stage) => stage.state === "started") ? "it has started: too late to cancel" : null,
+      order.stages.some((stage) => stage.state === "started")
+        ? "it has started: too late to cancel, but it can be abandoned"
+        : null,
     doing: () => "Cancel the order",
     touches: (order) => eventsOfOrder(order.id),
   }),

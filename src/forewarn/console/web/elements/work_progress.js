@@ -107,7 +107,13 @@ function stepTable(all, order) {
 function stepRow(step, order) {
   const took =
     step.begun_at && step.ended_at ? (Date.parse(step.ended_at) - Date.parse(step.begun_at)) / 1000 : null;
-  const words = [step.attempt > 1 && `attempt ${step.attempt}`, step.why].filter((each) => each);
+  const isUnknown = step.state === "running" && step.why;
+  const words = [
+    step.attempt > 1 && `attempt ${step.attempt}`,
+    step.progress !== null && `${Math.round(step.progress * 100)} % done`,
+    step.impact_seconds !== null && `away for ${span(step.impact_seconds)}`,
+    isUnknown ? `its state is unknown: ${step.why}` : step.why,
+  ].filter((each) => each);
   return h(
     "tr",
     { key: step.machine },

@@ -36,15 +36,16 @@ export function failure(order) {
         ),
       failed.length > SHOWN && h("li", { key: "more" }, `and ${failed.length - SHOWN} more`),
     ),
-    isOpen && [
-      h(
-        "p",
-        null,
-        "A person decides: retry carries the failed steps out once more, abandon gives them up. Until then its events stay listed.",
-      ),
-      commandText(["order", "retry", order.id]),
-      commandText(["order", "abandon", order.id]),
-    ],
+    isOpen &&
+      !order.abandoned_by && [
+        h(
+          "p",
+          null,
+          "A person decides: retry carries the failed steps out once more, abandon gives them up. Until then its events stay listed.",
+        ),
+        commandText(["order", "retry", order.id]),
+        commandText(["order", "abandon", order.id]),
+      ],
   );
 }
 

@@ -40,6 +40,9 @@ export function orderTerms(order) {
       order.heartbeat_seconds !== null && fact("Longest silence", span(order.heartbeat_seconds)),
       order.rollout && fact("Rollout", copy.may("survey") ? rolloutLink(order.rollout) : order.rollout),
       order.rehearsal && fact("Rehearsal", h("span", { class: "mono" }, order.rehearsal)),
+      order.abandoned_by &&
+        !order.ended_at &&
+        fact("Being abandoned by", h("span", { class: "name" }, order.abandoned_by)),
       order.ended_at && fact("Over since", time(order.ended_at)),
       fact("Id", h("span", { class: "mono" }, order.id)),
     ),
