@@ -12,6 +12,7 @@ from forewarn.core import checks
 from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Step
 from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
@@ -26,6 +27,7 @@ from forewarn.core.words import (
     MachineId,
     MachineName,
     MachineState,
+    OrderId,
     StepState,
 )
 from tests.unit.slices import HOUR, MINUTE, SECOND, Fleet, machine
@@ -190,6 +192,30 @@ def test_a_finished_step_that_is_touched_again_is_found() -> None:
     again = replace(order.stages[0], steps=(replace(order.steps[0], attempt=2), *order.steps[1:]))
     after = replace(done, orders={order.id: replace(order, stages=(again,))})
     assert "finished_steps_stay_finished" in broken(done, after, made)
+
+
+def test_an_attempt_that_is_begun_twice_is_found() -> None:
+    """Rule 8."""
+    made = fleet()
+    (order,) = made.draft.orders.values()
+    made.pass_(15 * MINUTE)
+    running = made.saved()
+    made.turn(MINUTE)
+    assert broken(running, made.saved(), made) == set()
+    again = replace(running.orders[order.id].steps[0], begun_at=made.now)
+    assert "attempts_are_begun_once" in broken(running, _with_step(running, order.id, again), made)
+    ended = replace(again, state=StepState.FAILED)
+    before = _with_step(running, order.id, ended)
+    assert "attempts_are_begun_once" in broken(before, _with_step(running, order.id, again), made)
+    later = _with_step(running, order.id, replace(again, attempt=2))
+    assert "attempts_are_begun_once" not in broken(before, later, made)
+
+
+def _with_step(fleet: Slice, order: OrderId, step: Step) -> Slice:
+    """The same fleet, with another first step of an order."""
+    mine = fleet.orders[order]
+    stage = replace(mine.stages[0], steps=(step, *mine.stages[0].steps[1:]))
+    return replace(fleet, orders={**fleet.orders, order: replace(mine, stages=(stage, *mine.stages[1:]))})
 
 
 def test_a_step_that_begins_with_no_event_though_its_guests_heard_of_it_is_found() -> None:

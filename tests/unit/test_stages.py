@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Stage, Step
-from forewarn.core.orders import stages
-from forewarn.core.words import Action, MachineState, StageState, StepState
-from tests.unit.slices import Fleet, machine
+from forewarn.core.orders import departures, stages
+from forewarn.core.words import Action, HostName, MachineState, StageState, StepState
+from tests.unit.slices import HOUR, Fleet, machine
 
 
 def names(stage: Stage) -> list[str]:
@@ -49,6 +49,21 @@ def test_a_step_that_is_moot_keeps_no_other_update_domain_out() -> None:
     (gone, comes) = steps(machine("web-0", domain=1), machine("web-1", domain=2))
     stage = Stage(state=StageState.ANNOUNCED, steps=(replace(gone, state=StepState.MOOT),))
     assert stages.fits(stage, comes)
+
+
+def test_a_machine_that_comes_back_after_its_step_failed_is_another_attempt() -> None:
+    """Rule 8: no two attempts have the same name."""
+    fleet = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
+    order = fleet.maintain()
+    fleet.pass_(HOUR / 4)
+    fleet.fail(order.id)
+    here = fleet.machine("web-0")
+    departures.leave_host(fleet.draft, here, why="moved")
+    fleet.draft.put_machine(replace(here, host=HostName("host-2")))
+    fleet.advance(order.id)
+    fleet.draft.put_machine(here)
+    (back,) = stages.replan(fleet.draft, fleet.draft.orders[order.id]).stages[-1].steps
+    assert (back.name, back.attempt) == ("web-0", 2)
 
 
 def test_a_machine_that_comes_to_the_host_is_in_a_stage_to_come() -> None:

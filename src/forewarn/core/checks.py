@@ -70,6 +70,7 @@ def violations(change: Change) -> list[str]:
         machines_move_to_sound_hosts,
         incarnations_count_changes,
         finished_steps_stay_finished,
+        attempts_are_begun_once,
         what_was_announced_stays_announced,
         windows_are_heeded,
         budgets_are_heeded,
@@ -314,6 +315,20 @@ def finished_steps_stay_finished(change: Change) -> Iterator[str]:
         for step in order.steps:
             if step.state is StepState.DONE and now.get(step.machine) != step:
                 yield f"{step.name} of {id_} was done and is touched again"
+
+
+def attempts_are_begun_once(change: Change) -> Iterator[str]:
+    """Rule 8: what has ended runs again only as a later attempt, and what runs is not begun anew."""
+    for id_, order in change.after.orders.items():
+        known = change.before.orders.get(id_)
+        before = [step for step in known.steps if step.begun_at is not None] if known else []
+        for step in order.steps:
+            if step.state is not StepState.RUNNING:
+                continue
+            for past in (each for each in before if each.machine == step.machine):
+                still_runs = past.state is StepState.RUNNING and past.begun_at == step.begun_at
+                if step.attempt <= past.attempt and not (still_runs and step.attempt == past.attempt):
+                    yield f"attempt {step.attempt} of {step.name} in {id_} runs after attempt {past.attempt}"
 
 
 def what_was_announced_stays_announced(change: Change) -> Iterator[str]:

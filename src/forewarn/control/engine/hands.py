@@ -60,7 +60,7 @@ class Hands:
         real_now: Callable[[], datetime],
         find_host: Callable[[HostName], Host | None],
     ) -> None:
-        """Take who makes the calls that take their time."""
+        """Take who makes the calls that take their time; for every name there is a driver, of some kind."""
         self._drivers = drivers
         self._calls = calls
         self._real_now = real_now
@@ -124,8 +124,7 @@ class Hands:
 
     def is_laned(self, driver: str) -> bool:
         """Return whether a driver takes its time."""
-        known = self._drivers.get(driver)
-        return known is not None and known.limits is not None
+        return self._drivers[driver].limits is not None
 
     def ask(self, attempts: Iterable[AttemptId], now: datetime) -> Sequence[DriverAnswer]:
         """Ask the drivers of these attempts what is their turn; return what was answered at once."""
@@ -155,10 +154,7 @@ class Hands:
     def _ask_at_once(self, attempt: _Attempt, verb: Verb, task: DriverTask) -> DriverAnswer:
         _note_asked(attempt, verb)
         call = DriverCall(verb=verb, task=task)
-        if (driver := self._drivers.get(task.driver)) is None:
-            missing = f"there is no driver {task.driver}: install it, and start the server again"
-            return DriverAnswer(call=call, answer=Unknown(missing))
-        answer = perform(driver, call)
+        answer = perform(self._drivers[task.driver], call)
         if isinstance(answer, NotBegun) and verb is Verb.CHECK:
             return self._ask_at_once(attempt, Verb.BEGIN, task)
         return DriverAnswer(call=call, answer=answer)
@@ -208,7 +204,9 @@ class Hands:
             case Unknown(look_at=look_at):
                 verb = Verb.CANCEL if answer.call.verb is Verb.CANCEL else Verb.CHECK
                 self._hand_over(attempt, verb, task, at=look_at or soon)
-            case Done() | Failed() | Cancelled() | TooLate() | Refused():
+            case TooLate():
+                self._hand_over(attempt, Verb.CHECK, task)  # since the start it may have been nobody's turn
+            case Done() | Failed() | Cancelled() | Refused():
                 pass  # nothing more is asked, or what is to be asked was saved
 
 

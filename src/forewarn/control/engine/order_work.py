@@ -13,9 +13,9 @@ from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
-from forewarn.core.model.order import AttemptId
+from forewarn.core.model.order import AttemptId, Order, Step
 from forewarn.core.orders import lifecycle, reports
-from forewarn.core.words import HostName, OrderId
+from forewarn.core.words import EXTERNAL, HostName, OrderId
 
 log = logging.getLogger(__name__)
 
@@ -126,23 +126,28 @@ class OrderWork(FleetUseCase):
         """
         with self._store.read() as snapshot:
             orders = snapshot.orders_under_way()
-        drivers = {
-            AttemptId(order.id, step.machine, step.attempt): order.driver
+        steps = {
+            AttemptId(order.id, step.machine, step.attempt): self._is_unasked(order, step)
             for order in orders
             for step in order.running
         }
         if not self._started:
-            self._hands.suppose_begun(drivers)
+            self._hands.suppose_begun(steps)
             self._started = True
         missing = [
             id_
-            for id_, driver in drivers.items()
-            if not self._hands.knows(id_) or (self._hands.is_laned(driver) and not self._hands.is_loaded(id_))
+            for id_, is_unasked in steps.items()
+            if not self._hands.knows(id_) or (is_unasked and not self._hands.is_loaded(id_))
         ]
         for some in _chunks(dict.fromkeys(id_.order for id_ in missing)):
             self._hands.take_over(self._load(some, now), ())
         self._under_way.incomplete = False
         return [id_ for id_ in missing if self._hands.is_loaded(id_)]
+
+    def _is_unasked(self, order: Order, step: Step) -> bool:
+        """Return whether nothing but a call brings news of a step; those who work outside report."""
+        falls_due = step.look_at is not None or order.driver == EXTERNAL
+        return self._hands.is_laned(order.driver) or not falls_due
 
     def _load(self, orders: Sequence[OrderId], now: datetime) -> dict[AttemptId, StepUnderWay]:
         """Load the steps of orders that run, as their drivers are given them."""

@@ -21,7 +21,17 @@ def replan(draft: Draft, order: Order) -> Order:
     begun = order.terms.undivided and any(stage.state is not StageState.ANNOUNCED for stage in fixed)
     concerned = () if begun else _concerned(draft, order)
     left = [machine for machine in concerned if machine.id not in handled]
-    return replace(order, stages=fixed + (in_one(left) if order.terms.together else cut(left)))
+    queued = in_one(left) if order.terms.together else cut(left)
+    return replace(order, stages=fixed + tuple(_counted_on(stage, fixed) for stage in queued))
+
+
+def _counted_on(stage: Stage, before: Iterable[Stage]) -> Stage:
+    """Let a machine that comes back be another attempt than the one that it has left: no two are the same."""
+    tried = {
+        step.machine: step.attempt for past in before for step in past.steps if step.begun_at is not None
+    }
+    steps = (replace(step, attempt=tried.get(step.machine, 0) + 1) for step in stage.steps)
+    return replace(stage, steps=tuple(steps)) if tried else stage
 
 
 def in_one(machines: Iterable[Machine]) -> tuple[Stage, ...]:
