@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
@@ -47,6 +48,8 @@ class Codec:
         )
         self._converter.register_unstructure_hook_factory(is_dataclass, self._writer)
         self._converter.register_structure_hook_factory(is_dataclass, self._reader)
+        # As cattrs does it, which looks up anew for each value how to read it.
+        self._converter.register_structure_hook_factory(_is_optional, self._optional_reader)
         # Named, because to cattrs they are strings before they are enums.
         self._converter.register_unstructure_hook(StrEnum, attrgetter("value"))
         self._converter.register_structure_hook(StrEnum, _known_or_text if keeps_unknown else _known)
@@ -61,6 +64,20 @@ class Codec:
     def read(self, kind: type[Value], written: object) -> Value:
         """Return the value of a type; KeyError, TypeError or ValueError if it is not written like one."""
         return self._converter.structure(written, kind)
+
+    def reader(self, kind: Any) -> Read:
+        """Return what reads values of a type; how is found out once, when it is first used."""
+        if _is_optional(kind):
+            inner = self.reader(_within(kind))
+            return lambda written: None if written is None else inner(written)
+        hooks: list[Callable[[Any, Any], Any]] = []
+
+        def read(written: Any) -> Any:
+            if not hooks:
+                hooks.append(self._converter.get_structure_hook(kind))
+            return hooks[0](written, kind)
+
+        return read
 
     def keys(self, kind: type) -> tuple[str, ...]:
         """Return the keys of a class's fields, in their order."""
@@ -84,8 +101,25 @@ class Codec:
             return read
         return lambda written, kind: read(written, kind) if written else shape.empty
 
+    def _optional_reader(self, kind: Any) -> Callable[[Any, Any], Any]:
+        within = _within(kind)
+        read = self._converter.get_structure_hook(within)
+        return lambda written, _kind: None if written is None else read(written, within)
+
 
 _AS_IT_IS = Shape()
+
+
+def _is_optional(kind: Any) -> bool:
+    if get_origin(kind) not in (Union, UnionType):
+        return False
+    *_, last = choices = get_args(kind)
+    return last is NoneType and choices == (choices[0], last)
+
+
+def _within(kind: Any) -> Any:
+    """Return the type of what there may be."""
+    return get_args(kind)[0]
 
 
 def _overrides(shape: Shape) -> dict[str, Any]:

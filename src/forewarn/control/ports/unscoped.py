@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from forewarn.core.access import Token
 from forewarn.core.model.absence import Absence
+from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.order import Order
@@ -104,6 +105,10 @@ class RolloutQueries(Protocol):
 
     def orders_by_id(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
         """Find orders, open or over."""
+        ...
+
+    def events_of_orders(self, orders: Sequence[OrderId]) -> Sequence[Event]:
+        """List all events of some orders, over ones too, by creation."""
         ...
 
     def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:

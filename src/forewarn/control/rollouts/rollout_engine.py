@@ -191,7 +191,7 @@ def with_notice(
 
 
 def _notice_summary(snapshot: Snapshot, wave: Wave) -> NoticeSummary:
-    events = [event for order in wave.orders for event in snapshot.events_of_order(order)]
+    events = snapshot.events_of_orders(wave.orders)
     sent = snapshot.notices([event.id for event in events])
     return notice.summary((event, notice.by_machine(event, sent.get(event.id, {}))) for event in events)
 

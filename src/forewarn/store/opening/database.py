@@ -1,5 +1,6 @@
 """Which database is meant and how to connect to it: the settings of SQLite and of PostgreSQL."""
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -159,6 +160,13 @@ def _refuse_writes_in_turn(alone: Engine) -> None:
 _REFUSE = "PRAGMA query_only = ON"
 
 
+def _read_json(text: str) -> Any:
+    # Most of what is kept so is empty, and a fleet has much of it.
+    if text == "{}":
+        return {}
+    return [] if text == "[]" else json.loads(text)
+
+
 def _sqlite_engine(
     database: Database, *, begin: str, deadlines: Deadlines | None = None, **pool: int
 ) -> Engine:
@@ -167,6 +175,7 @@ def _sqlite_engine(
         poolclass=QueuePool,
         pool_timeout=LOCK_SECONDS,
         connect_args={"timeout": LOCK_SECONDS, "check_same_thread": False},
+        json_deserializer=_read_json,
         **pool,
     )
     translate_failures(engine, database.name)
@@ -222,6 +231,7 @@ def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
             max_overflow=most - KEPT_OPEN,
             isolation_level=isolation_level,
             connect_args=connect_options(database.url),
+            json_deserializer=_read_json,
         )
         translate_failures(made, database.name)
         _note_locked(made, deadlines)

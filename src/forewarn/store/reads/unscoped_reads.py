@@ -32,6 +32,7 @@ from forewarn.store.rows.times import moment_or_none
 
 _M, _O, _E, _H = tables.machines.c, tables.orders.c, tables.events.c, tables.hosts.c
 _EVENTS = among(EVENTS.select(), _E.id)
+_EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id)
 _ORDERS = among(ORDERS.select(), _O.id)
 _OPEN_ORDERS = among(select(_O.id), _O.id).where(tables.OPEN_ORDER)
 # What was never counted is shown as 0, or a metric would begin in the middle.
@@ -80,6 +81,11 @@ class UnscopedReads(SliceReads, StateCounts):
     def orders_by_id(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
         """Find orders, open or over."""
         return {order.id: order for order in self._load(ORDERS.read, _ORDERS, orders)}
+
+    def events_of_orders(self, orders: Sequence[OrderId]) -> Sequence[Event]:
+        """List all events of some orders, over ones too, by creation."""
+        found = self._load(EVENTS.read, _EVENTS_OF_ORDERS, {order.upper() for order in orders})
+        return sorted(found, key=lambda event: (event.number, event.id))
 
     def open_orders(self, among: Iterable[OrderId]) -> frozenset[OrderId]:
         """Find which of these orders are open."""

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from enum import StrEnum
-from functools import cache, partial
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
@@ -87,7 +87,7 @@ def _reader(field: Field[Any], codec: Codec, *, intern: bool) -> Callable[[Any],
         return None
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return cache(hint)
-    return partial(codec.read, hint)
+    return codec.reader(hint)
 
 
 _AS_THEY_ARE = {str, int, bool, NoneType, Mapping[str, str]}
