@@ -171,7 +171,9 @@ class Draft:
     def wake(self, orders: Iterable[Order]) -> None:
         """Have the engine look at these orders now."""
         for order in orders:
-            self.put_order(replace(self.orders[order.id], due_at=self.now))
+            known = self.orders[order.id]
+            if known.due_at != self.now:
+                self.put_order(replace(known, due_at=self.now))
 
     def wake_all(self) -> None:
         """Have the engine look at every open order, also those that are not loaded here."""

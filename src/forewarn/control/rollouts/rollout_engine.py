@@ -29,8 +29,8 @@ from forewarn.core.words import Action, HostName, Kind, OrderId
 
 Item = TypeVar("Item")
 
-# Loaded and saved together; the cost of a draft grows faster than what is in it.
-TOGETHER = 10
+# Loaded and saved together: a wave of the usual size is one draft, and a large one does not fill the memory.
+TOGETHER = 20
 
 
 class RolloutEngine(FleetUseCase):

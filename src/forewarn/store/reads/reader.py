@@ -105,6 +105,7 @@ class Reader:
         self._connection = connection
         self._project = project
         self._versions: dict[GroupName, int] = {}
+        self._read_groups: dict[GroupName, Group] = {}
         self._enabled: set[GroupName] = set()  # of those groups
         # Machines that were found, with the hosts that carry them, until something is saved.
         self._found: dict[MachineId, tuple[Machine, Host | None]] = {}
@@ -193,6 +194,7 @@ class Reader:
         """Read a group, and remember its version for compare-and-set, and whether it was enabled."""
         group = GROUPS.read(row)
         self._versions[group.name] = row[len(GROUPS.columns)]
+        self._read_groups[group.name] = group
         if group.enabled:
             self._enabled.add(group.name)
         return group

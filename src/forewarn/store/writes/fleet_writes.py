@@ -1,6 +1,8 @@
 """Saving projects, hosts, groups and machines."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
 
 from sqlalchemy import Integer, bindparam, delete, insert, select, update
 
@@ -11,12 +13,15 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName, HostName
 from forewarn.store import tables
 from forewarn.store.reads.reader import among, chunks
+from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS, name_key
 from forewarn.store.rows.times import micros_or_none
 from forewarn.store.writes.writer import Writer
 
 _G = tables.groups.c
 _AS_LOADED = (_G.name == bindparam("loaded_name"), _G.version == bindparam("loaded_version"))
+# All that stays as it is when guests are told something.
+_UNTOLD = attrgetter(*(each.name for each in fields(Group) if each.name != "incarnation"))
 _UPDATE_GROUP = update(tables.groups).where(*_AS_LOADED)
 _DELETE_GROUP = delete(tables.groups).where(*_AS_LOADED)
 _VERSIONS = among(select(_G.name, _G.version), _G.name)
@@ -28,6 +33,11 @@ _RELEASE = (
     .where(_M.id.in_(bindparam("keys", expanding=True)))
     .values(key=" " + _M.id, address=None, port=None)
 )
+# All that work leaves as it is.
+_DECLARED = attrgetter(
+    *(each.name for each in fields(Machine) if each.name not in ("state", "host", "bound_for"))
+)
+_MOVE_MACHINE = update(tables.machines).where(_M.id == bindparam("this_id"))
 _H = tables.hosts.c
 _COUNT_CARRIED = (
     update(tables.hosts)
@@ -61,19 +71,26 @@ class FleetWrites(Writer):
             self._connection.execute(_COUNT_CARRIED, rows)
 
     def _save_groups(self, groups: Sequence[Group], *, number: int) -> None:
-        new, known = [], []
+        new: list[Columns] = []
+        told: list[Columns] = []
+        others: list[Columns] = []
         for group in groups:
-            loaded = self._versions.get(group.name)
-            row = GROUPS.write(group) | {"version": (loaded or 0) + 1, "changed": number}
-            if loaded is None:
-                new.append(row)
+            version, before = self._versions.get(group.name), self._read_groups.get(group.name)
+            numbers = {"version": (version or 0) + 1, "changed": number}
+            as_loaded = {"loaded_name": group.name, "loaded_version": version}
+            if version is None:
+                new.append(GROUPS.write(group) | numbers)
+            elif before is not None and _UNTOLD(before) == _UNTOLD(group):
+                told.append({"incarnation": group.incarnation} | numbers | as_loaded)
             else:
-                known.append(row | {"loaded_name": group.name, "loaded_version": loaded})
+                others.append(GROUPS.write(group) | numbers | as_loaded)
         if new:
             self._connection.execute(insert(tables.groups), new)
-        if known and self._connection.execute(_UPDATE_GROUP, known).rowcount != len(known):
-            raise self._overtaken([row["loaded_name"] for row in known])
-        self._versions.update({row["name"]: row["version"] for row in (*new, *known)})
+        for known in (told, others):
+            if known and self._connection.execute(_UPDATE_GROUP, known).rowcount != len(known):
+                raise self._overtaken([row["loaded_name"] for row in known])
+        self._versions.update({group.name: self._versions.get(group.name, 0) + 1 for group in groups})
+        self._read_groups.update((group.name, group) for group in groups)
         self._follow_enabled(groups)
 
     def _follow_enabled(self, groups: Sequence[Group]) -> None:
@@ -96,6 +113,7 @@ class FleetWrites(Writer):
         self._enabled.difference_update(names)
         for name in names:
             del self._versions[name]
+            self._read_groups.pop(name, None)
 
     def _overtaken(self, names: Sequence[GroupName]) -> Conflict:
         saved = {row[0]: row[1] for row in self._among(_VERSIONS, names)}
@@ -114,8 +132,27 @@ class FleetWrites(Writer):
         ]
         for chunk in chunks(claiming if len(changes.machines) > 1 else ()):
             self._connection.execute(_RELEASE, {"keys": chunk})
-        rows = [MACHINES.write(machine) | {"changed": number} for machine in changes.machines]
-        self._put(tables.machines, rows)
+        moved: list[Machine] = []
+        others: list[Machine] = []
+        for machine in changes.machines:
+            before = changes.machines_before.get(machine.id)
+            same = before is not None and _DECLARED(before) == _DECLARED(machine)
+            (moved if same else others).append(machine)
+        self._put(tables.machines, [MACHINES.write(machine) | {"changed": number} for machine in others])
+        if moved:
+            self._connection.execute(_MOVE_MACHINE, [_moved(machine, number) for machine in moved])
+
+
+def _moved(machine: Machine, number: int) -> Columns:
+    """Write of a machine only what work does to it."""
+    return {
+        "this_id": machine.id.lower(),
+        "state": machine.state.value,
+        "host": machine.host,
+        "bound_for": machine.bound_for,
+        "place": machine.destination,
+        "changed": number,
+    }
 
 
 def _claims(machine: Machine) -> tuple[object, ...]:
