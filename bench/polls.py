@@ -26,7 +26,8 @@ WARM_UP = 0.4
 SECONDS = 1.2
 # A machine polls on one connection; so many of them keep a server from ever being idle.
 CONNECTIONS = 64
-LEAST_RATIO = 0.8
+LEAST_RATIO = 0.95
+LEAST_UNMODIFIED = 0.9
 LOAD_SECONDS = 60.0
 
 Rounds = list[dict[str, Any]]
@@ -62,7 +63,10 @@ def measure(work: Workplace) -> Findings:
             theirs = _of_nginx(reference.pids, reference.unmodified)
             unmodified = _by_turns(work, [ours, theirs], rounds=ROUNDS_UNMODIFIED)
     return Findings(
-        rows=[_compared("polls", whole), _compared("polls answered 304", unmodified)],
+        rows=[
+            _compared("polls", whole, least=LEAST_RATIO),
+            _compared("polls answered 304", unmodified, least=LEAST_UNMODIFIED),
+        ],
         raw={"whole": whole, "unmodified": unmodified, "connections": CONNECTIONS},
     )
 
@@ -139,7 +143,7 @@ def _load(target: Target) -> dict[str, Any]:
     return found
 
 
-def _compared(what: str, rounds: Mapping[str, Rounds]) -> Row:
+def _compared(what: str, rounds: Mapping[str, Rounds], *, least: float) -> Row:
     # Of each round by itself: what disturbs one round disturbs both servers in it.
     turns = zip(rounds["forewarn"], rounds["nginx"], strict=True)
     ratio = median(ours["per_cpu_second"] / theirs["per_cpu_second"] for ours, theirs in turns)
@@ -147,8 +151,8 @@ def _compared(what: str, rounds: Mapping[str, Rounds]) -> Row:
         what=f"{what}: forewarn to nginx, requests for a second of CPU",
         measured=f"{ratio:.2f}",
         value=round(ratio, 3),
-        target=f"≥ {LEAST_RATIO}",
-        met=ratio >= LEAST_RATIO,
+        target=f"≥ {least}",
+        met=ratio >= least,
         note="; ".join(_described(name, found) for name, found in rounds.items()),
     )
 

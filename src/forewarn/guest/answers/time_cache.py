@@ -2,6 +2,7 @@
 
 from asyncio import AbstractEventLoop
 from datetime import UTC, datetime
+from math import nan
 
 from forewarn.clock import Clock
 from forewarn.wire.azure import http_date
@@ -24,7 +25,18 @@ REASONS = {
 class TimeCache:
     """Real and service time as last read, and how an answer begins in that second."""
 
-    __slots__ = ("_clock", "_common", "_second", "is_manual", "not_modified", "ok", "real", "seconds", "time")
+    __slots__ = (
+        "_clock",
+        "_common",
+        "_second",
+        "is_manual",
+        "not_modified",
+        "ok",
+        "real",
+        "seconds",
+        "time",
+        "valid_at",
+    )
 
     def __init__(self, loop: AbstractEventLoop, clock: Clock) -> None:
         self.time = loop.time
@@ -41,7 +53,7 @@ class TimeCache:
         asks the clock once.
         """
         real = self.time()
-        if real != self.real or self.is_manual:
+        if real != self.valid_at:
             self.renew(real)
         return real
 
@@ -52,6 +64,8 @@ class TimeCache:
     def renew(self, real: float) -> None:
         """Read the time anew."""
         self.real = real
+        # No moment is the same as this one where a clock may have been turned since.
+        self.valid_at = nan if self.is_manual else real
         self.seconds = self._clock.seconds()
         if int(self.seconds) != self._second:
             self._second = int(self.seconds)

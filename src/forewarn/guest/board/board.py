@@ -25,6 +25,8 @@ from forewarn.wire.azure import VERSIONS, write_document
 Key: TypeAlias = str | int  # an address, or the port of a listener of the machine's own, or its id
 
 NO_TAGS: Mapping[str, str] = MappingProxyType({})
+# What follows the opening of a 304.
+UNMODIFIED = b'ETag: "%b"\r\n\r\n'
 JSON = b"Content-Type: application/json; charset=utf-8\r\n"
 
 
@@ -177,6 +179,7 @@ class Board:
         if not group.etag:
             group_tag = tag(group.name, born=group.document.born, lineage=self._lineage)
             group.etag = entity_tag(group.document.incarnation, group_tag).encode()
+            group.unmodified = UNMODIFIED % group.etag
         return group.etag
 
     def note_sent(self, member: BoardMachine, version: int, seconds: float) -> None:

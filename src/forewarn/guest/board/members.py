@@ -23,13 +23,14 @@ NO_NEWS = 0
 class BoardGroup:
     """A group as its guests see it: its document, and whether it is answered yet."""
 
-    __slots__ = ("_named", "document", "etag", "name", "news", "ready", "rests")
+    __slots__ = ("_named", "document", "etag", "name", "news", "ready", "rests", "unmodified")
 
     def __init__(self, name: GroupName) -> None:
         self.name = name
         self.ready = inf  # service seconds from which polls are answered; never, while not enabled
         self.document = NOTHING_YET
         self.etag = b""
+        self.unmodified = b""  # what says that a caller has the document, after its opening
         self.rests: tuple[bytes | None, ...] = NO_RESTS  # answers by version, after their opening
         self.news = NO_NEWS  # which state of the events machines are to be sent
         self._named: dict[MachineId, list[Event]] | None = None
@@ -45,7 +46,7 @@ class BoardGroup:
         shown = document(group, events)
         if shown != self.document:
             self.document = shown
-            self.etag = b""
+            self.etag = self.unmodified = b""
             self.rests = NO_RESTS
             self.news = shown.incarnation if shown.events else NO_NEWS
             self._named = None

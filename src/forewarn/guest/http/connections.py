@@ -37,6 +37,7 @@ class OpenConnections:
     def __init__(self, service: GuestService) -> None:
         limits = service.settings.limits
         self.service = service
+        self.quick = service.quick
         self.known = RequestCache(
             capacity=limits.known_bytes, longest=limits.known_request_bytes, share=limits.known_share
         )

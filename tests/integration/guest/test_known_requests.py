@@ -1,0 +1,201 @@
+"""Known requests: whatever is asked and happens, the table of them changes no byte of any answer."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forewarn.clock import ManualClock
+from forewarn.control.ports.store import Delta
+from forewarn.core.guests.document import entity_tag
+from forewarn.core.guests.document import tag as document_tag
+from forewarn.core.words import EventType, GroupName, MachineId
+from forewarn.guest.board.board import Board
+from forewarn.guest.commands import GuestCommands
+from forewarn.guest.http.connection import Connection
+from forewarn.guest.server import GuestServer
+from forewarn.guest.settings import EndpointSettings, Limits
+from tests.counts import tries
+from tests.integration.guest.guest_face import START, event, group, machine, request
+
+MACHINES = ("web-0", "web-1", "db-0")
+GROUPS = ("web", "db")
+TARGETS = (
+    "/metadata/scheduledevents?api-version=2020-07-01",
+    "/metadata/scheduledevents?api-version=2017-08-01",
+    "/metadata/scheduledevents?api-version=1999-01-01",
+    "/metadata/elsewhere",
+)
+# What a caller says it has: `{now}` and `{then}` are the tags of its document, now and before.
+HAVING = (None, '"{now}"', "{now}", 'W/"{now}"', '"{then}"', '"{then}", "{now}"', "*", '"other"')
+
+asks = st.tuples(
+    st.just("ask"),
+    st.sampled_from(MACHINES),
+    st.sampled_from(TARGETS),
+    st.sampled_from(HAVING),
+    st.booleans(),
+)
+changes = st.tuples(st.just("change"), st.sampled_from(GROUPS), st.integers(0, 2))
+moves = st.tuples(st.just("move"), st.sampled_from(MACHINES), st.sampled_from((*GROUPS, None)))
+passes = st.tuples(st.just("pass"), st.sampled_from((0.0, 0.3, 2.0)))
+# Pollers send the same bytes again and again.
+repeats = st.tuples(st.just("repeat"), st.sampled_from(MACHINES))
+happenings = st.one_of(asks, repeats, repeats, repeats, changes, moves, passes)
+
+
+@dataclass
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    address: str
+    written: list[bytes] = field(default_factory=list)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return (self.address, 1)
+
+    def write(self, data: Any) -> None:
+        self.written.append(data)
+
+    def write_eof(self) -> None:
+        self.written.append(b"<end>")
+
+    def is_closing(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.written.append(b"<closed>")
+
+    abort = close
+
+
+class Endpoint:
+    """An endpoint, with a connection of each machine; with a table of known requests or without."""
+
+    def __init__(self, clock: ManualClock, *, known_bytes: int) -> None:
+        self.board = Board(lineage="LINEAGE")
+        self.real = 1000.0
+        self._machines = {name: machine(name, group=name[:-2], address=_address(name)) for name in MACHINES}
+        self._groups = {name: group(name) for name in GROUPS}
+        self._number = 0
+        self._show(groups=tuple(self._groups.values()), machines=tuple(self._machines.values()))
+        limits = Limits(known_bytes=known_bytes)
+        self.server = GuestServer(
+            self.board,
+            cast(GuestCommands, None),  # all groups are ready: no poll needs one
+            clock=clock,
+            settings=EndpointSettings(rate=5, limits=limits),
+            new_id=lambda: "ID",
+        )
+        self.server._service.times.time = lambda: self.real
+        self.known = self.server._connections.known
+        self._then = dict.fromkeys(MACHINES, "none")
+        self._last = dict.fromkeys(MACHINES, request("GET", TARGETS[0], "Metadata: true"))
+        self._wires: dict[str, tuple[Connection, Wire]] = {}
+
+    def ask(self, name: str, target: str, having: str | None, metadata: bool) -> bytes:
+        now, then = self._now(name), self._then[name]
+        headers = [f"If-None-Match: {having.format(now=now, then=then)}"] if having else []
+        if metadata:
+            headers.append("Metadata: true")
+        self._then[name] = now
+        self._last[name] = request("GET", target, *headers)
+        return self.repeat(name)
+
+    def repeat(self, name: str) -> bytes:
+        """Send what a machine has sent last."""
+        asked = self._last[name]
+        connection, wire = self._wires.get(name) or self._connect(name)
+        connection.data_received(bytes(bytearray(asked)))  # the same, but another object
+        answer, wire.written = b"".join(wire.written), []  # in how many pieces it came is no matter
+        _check(answer, asked, now=self._now(name))
+        if answer.endswith(b">"):
+            connection.connection_lost(None)
+            del self._wires[name]
+        return answer
+
+    def _now(self, name: str) -> str:
+        """Make the tag of a machine's document anew."""
+        member = self.board.members.get(MachineId(f"id-of-{name}"))
+        if member is None:
+            return "none"
+        of = member.group
+        born = document_tag(of.name, born=of.document.born, lineage="LINEAGE")
+        return entity_tag(of.document.incarnation, born)
+
+    def change(self, name: str, events: int) -> None:
+        before = self._groups[name]
+        self._groups[name] = changed = replace(before, incarnation=before.incarnation + 1)
+        kinds = (EventType.FREEZE, EventType.TERMINATE)  # of which the oldest version knows one
+        listed = tuple(
+            replace(event(kind, names=(f"{name}-0",), number=each + 1), group=GroupName(name))
+            for each, kind in enumerate(kinds[:events])
+        )
+        self._show(groups=(changed,), events={GroupName(name): listed})
+
+    def move(self, name: str, to: str | None) -> None:
+        if to is None:
+            self._show(removed_machines=(MachineId(f"id-of-{name}"),))
+        else:
+            self._show(machines=(replace(self._machines[name], group=GroupName(to)),))
+
+    def seen(self) -> tuple[object, ...]:
+        """What is known of guests afterwards."""
+        return (
+            {member.machine.id: at for member, at in self.board.seen.items()},
+            {each.name: at for each, at in self.board.polled.items()},
+            self.board.sent,
+            self.server.counters(),
+        )
+
+    def close(self) -> None:
+        for connection, _ in self._wires.values():
+            connection.connection_lost(None)
+
+    def _connect(self, name: str) -> tuple[Connection, Wire]:
+        wire = Wire(_address(name))
+        connection = Connection(self.server._connections, self.board.network(""))
+        connection.connection_made(wire)
+        self._wires[name] = connection, wire
+        return connection, wire
+
+    def _show(self, **changed: Any) -> None:
+        self._number += 1
+        self.board.apply(Delta(number=self._number, events=changed.pop("events", {}), **changed))
+
+
+def _check(answer: bytes, asked: bytes, *, now: str) -> None:
+    """Assert that an answer is of the document that there is now."""
+    if answer.startswith(b"HTTP/1.1 304"):
+        assert now.encode() in asked or b"If-None-Match: *" in asked
+    if answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 304")):
+        assert f'ETag: "{now}"\r\n'.encode() in answer
+
+
+def _address(name: str) -> str:
+    return f"10.0.0.{MACHINES.index(name) + 1}"
+
+
+@given(st.lists(happenings, max_size=40))
+@settings(max_examples=tries(60, long=3000), deadline=None)
+def test_the_table_of_known_requests_changes_no_byte_of_any_answer(history: list[tuple[Any, ...]]) -> None:
+    async def play() -> None:
+        clock = ManualClock(START)
+        with_table = Endpoint(clock, known_bytes=1 << 20)
+        without = Endpoint(clock, known_bytes=0)
+        for what, *how in history:
+            if what == "pass":
+                clock.set(clock.now() + timedelta(seconds=how[0]))
+                with_table.real = without.real = with_table.real + how[0]
+                continue
+            answers = [getattr(each, what)(*how) for each in (with_table, without)]
+            assert answers[0] == answers[1]
+        assert with_table.seen() == without.seen()
+        assert len(without.known) == 0
+        for each in (with_table, without):
+            each.close()
+
+    asyncio.run(play())
