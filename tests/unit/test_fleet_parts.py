@@ -155,6 +155,11 @@ def test_machines_that_swap_addresses_are_changed_together() -> None:
     assert len(fleet.apply(after, at_once=1)) == 5
 
 
+def test_machines_that_swap_ports_are_changed_together() -> None:
+    fleet = Fleet(spec(machine("a", port=8301), machine("b", port=8302)))
+    assert len(fleet.parts(spec(machine("a", port=8302), machine("b", port=8301)), at_once=1)) == 1
+
+
 def test_an_address_that_becomes_free_is_taken_afterwards() -> None:
     fleet = Fleet(spec(machine("old", address="10.0.0.1"), machine("kept", address="10.0.0.2")))
     after = spec(machine("kept", address="10.0.0.1"), machine("new", address="10.0.0.2"))

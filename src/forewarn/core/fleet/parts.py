@@ -213,8 +213,7 @@ class _Parts:
             self.add(1, **{name: (each,)})
 
     def all(self) -> list[FleetPart]:
-        if self._next:
-            self._finish()
+        self._finish()
         return self._full
 
     def _finish(self) -> None:

@@ -1,0 +1,225 @@
+"""A part of a declared fleet: what is refused, what is said of it, and what is there already."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.fleet import applying, machines
+from forewarn.core.fleet.parts import DeclaredMachine, FleetPart
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.project import Project
+from forewarn.core.model.windows import Calendar
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    GroupKind,
+    GroupName,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineName,
+    MachineState,
+    ProjectName,
+)
+from tests.unit.slices import MINUTE, NOON, Fleet, machine
+
+HOST, WEB = HostName("host-1"), GroupName("web")
+
+
+def group(**more: Any) -> GroupSpec:
+    defaults: dict[str, Any] = {"kind": GroupKind.AVAILABILITY_SET, "update_domains": 5}
+    return GroupSpec(name=WEB, **defaults | more)
+
+
+def spec(name: str = "web-0", **more: Any) -> MachineSpec:
+    return MachineSpec(name=MachineName(name), **{"host": HOST, "group": WEB, **more})
+
+
+def fleet(*specs: MachineSpec, **more: Any) -> FleetSpec:
+    return FleetSpec(**{"groups": (group(),), "hosts": (HostSpec(name=HOST),), "machines": specs, **more})
+
+
+# What contradicts itself
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        (
+            fleet(spec(group=GroupName("wob"))),
+            """machines[0] "web-0": group: expected one of the groups, got 'wob'""",
+        ),
+        (fleet(spec(group=None, project=ProjectName("x"))), 'machines[0] "web-0": project: expected one of'),
+        (fleet(spec(host=HostName("x"))), 'machines[0] "web-0": host: expected one of the hosts, got'),
+        (fleet(spec(update_domain=5)), 'machines[0] "web-0": update-domain: expected 0 to 4, got 5'),
+        (fleet(spec(), spec("WEB-0")), 'machines[1] "WEB-0": name: expected one of its own, but machines[0]'),
+        (
+            fleet(groups=(group(project=ProjectName("x")),)),
+            "groups.web: project: expected one of the projects",
+        ),
+        (
+            fleet(spec(), groups=(group(policy=GroupPolicy(budget=1)),)),
+            "groups.web: policy.budget: expected fewer than its 1 machine, got 1",
+        ),
+    ],
+)
+def test_a_contradiction_names_its_field(declared: FleetSpec, said: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        applying.validate(declared)
+    assert str(refused.value).startswith(said)
+
+
+def test_a_host_may_be_left_out_and_a_budget_be_met() -> None:
+    applying.validate(fleet(spec(host=None), spec("web-1"), groups=(group(policy=GroupPolicy(budget=1)),)))
+
+
+# What is said
+
+
+def test_what_changes_is_said_in_a_line() -> None:
+    made = Fleet(machine("web-0"))
+    calendar = Calendar(blackout=frozenset({NOON.date()}))
+    policy = GroupPolicy(auto_approve=True, notice=timedelta(hours=1))
+    part = FleetPart(
+        projects=(Project(name=DEFAULT_PROJECT, calendar=calendar),),
+        defaults=FleetDefaults(driver="simulated"),
+        hosts=(HostSpec(name=HOST, driver="external"),),
+        groups=(group(policy=policy),),
+    )
+    assert applying.apply(made.draft, part, by="test") == (
+        "~ project default: blackout",
+        "~ defaults: driver none to simulated",
+        "~ host host-1: driver none to external",
+        "~ group web: auto-approve false to true, notice none to 1 h",
+    )
+    assert made.draft.changes().wake_all
+    assert made.history(Kind.HOST_CHANGED) == ["driver none to external"]
+
+
+def test_a_file_that_no_longer_says_who_does_the_work_is_told_what_that_means() -> None:
+    made = Fleet(machine("web-0"))
+    made.draft.defaults = FleetDefaults(driver="simulated")
+    said = applying.apply(made.draft, FleetPart(defaults=FleetDefaults()), by="test")
+    assert said == (f"~ defaults: driver simulated to none: {applying.WORK_WAITS}",)
+
+
+def test_what_is_there_already_changes_nothing() -> None:
+    made = Fleet(machine("web-0"))
+    part = FleetPart(
+        projects=tuple(made.draft.projects.values()),
+        defaults=made.draft.defaults,
+        hosts=(HostSpec(name=HOST),),
+        groups=(group(),),
+        removed_machines=(MachineId("gone"),),
+        machines=(DeclaredMachine(spec=present(made), known=None),),
+        removed_groups=(GroupName("gone"),),
+        removed_hosts=(HostName("gone"),),
+        removed_projects=(ProjectName("gone"),),
+    )
+    assert applying.apply(made.draft, part, by="test") == ()
+    assert made.draft.changes().empty
+
+
+# What is refused
+
+
+def test_a_group_with_listed_events_keeps_its_kind() -> None:
+    made = Fleet(machine("web-0"))
+    made.order("web-0")
+    deep = FleetPart(groups=(group(kind=GroupKind.SCALE_SET),))
+    with pytest.raises(Conflict, match='group "web" has events listed: its kind and project cannot change'):
+        applying.apply(made.draft, deep, by="test")
+    applying.apply(made.draft, FleetPart(groups=(group(update_domains=6),)), by="test")
+
+
+def test_a_host_that_carries_somebody_or_has_an_order_is_not_removed() -> None:
+    made = Fleet(machine("web-0"), hosts=["host-2", "host-3"])
+    with pytest.raises(Conflict, match='hosts: "host-1" still carries "web-0": move it, or keep the host'):
+        applying.apply(made.draft, FleetPart(removed_hosts=(HOST,)), by="test")
+    order = made.maintain("host-1")
+    made.draft.put_machine(replace(made.machine("web-0"), host=HostName("host-3")))
+    with pytest.raises(Conflict) as refused:
+        applying.apply(made.draft, FleetPart(removed_hosts=(HostName("host-2"), HOST)), by="test")
+    said = f'hosts: "host-1" has order {order.id} (maintenance): cancel it, or keep the host'
+    assert str(refused.value) == said
+
+
+# One machine at a time
+
+
+def present(made: Fleet, name: str = "web-0") -> MachineSpec:
+    known = made.machine(name)
+    return machines.spec_of(known, made.draft.groups[known.group])
+
+
+def put(made: Fleet, declared: MachineSpec, name: str | None = "web-0") -> Machine:
+    return machines.put(made.draft, declared, None if name is None else made.machine(name), by="test")
+
+
+def test_a_new_machine_needs_a_sound_host() -> None:
+    made = Fleet(machine("web-0"))
+    with pytest.raises(Invalid, match="host: expected the host that carries it first"):
+        put(made, spec("web-1", host=None), None)
+    with pytest.raises(Invalid, match="host: expected one of the hosts, got 'nowhere'"):
+        put(made, spec("web-1", host=HostName("nowhere")), None)
+    made.draft.put_host(replace(made.draft.hosts[HOST], state=HostState.FAILED))
+    with pytest.raises(Conflict, match='host "host-1" is failed: it cannot take "web-1"'):
+        put(made, spec("web-1"), None)
+
+
+def test_a_machine_is_added_changed_and_moved_by_other_hands() -> None:
+    made = Fleet(machine("web-0"), hosts=["host-2"])
+    added = put(made, spec("web-1", zone="1"), None)
+    assert made.draft.machines[added.id].zone == "1"
+    assert put(made, present(made)) == made.machine("web-0")
+    assert put(made, replace(present(made), host=None)) == made.machine("web-0")
+    assert put(made, replace(present(made), host=HostName("host-2"))).host == "host-2"
+    assert made.history(Kind.MACHINE_MOVED) == ["host-1 to host-2"]
+
+
+@pytest.mark.parametrize(("host", "state"), [("host-1", MachineState.STOPPED), (None, MachineState.RUNNING)])
+def test_a_machine_that_was_stopped_for_good_stays_so_where_it_is_moved_to(
+    host: str | None, state: MachineState
+) -> None:
+    made = Fleet(machine("web-0"), hosts=["host-2"])
+    stopped = replace(made.machine("web-0"), state=MachineState.STOPPED, host=host and HostName(host))
+    made.draft.put_machine(stopped)
+    assert put(made, replace(present(made), host=HostName("host-2"))).state is state
+
+
+def test_a_machine_that_is_worked_on_is_not_moved() -> None:
+    made = Fleet(machine("web-0"), hosts=["host-2"])
+    waiting = made.order("web-0")
+    assert put(made, replace(present(made), host=HostName("host-2"))).host == "host-2"
+    made.pass_(20 * MINUTE)
+    assert made.running(waiting.id)
+    with pytest.raises(Conflict, match=rf'machine "web-0" is in the hands of order {waiting.id} \(restart\)'):
+        put(made, replace(present(made), host=HOST))
+
+
+def test_a_machine_that_an_event_names_keeps_its_name_and_group() -> None:
+    made = Fleet(machine("web-0"), machine("web-1"))
+    made.order("web-0")
+    with pytest.raises(Conflict, match=r'machine "web-0" is named in event \w+: it cannot be renamed'):
+        put(made, replace(present(made), name=MachineName("WEB-0")))
+    assert put(made, replace(present(made, "web-1"), name=MachineName("WEB-1")), "web-1").name == "WEB-1"
+    assert made.history(Kind.MACHINE_CHANGED) == ["name web-1 to WEB-1"]
+
+
+def test_a_standalone_machine_has_a_group_of_its_own_until_it_joins_another() -> None:
+    made = Fleet(machine("web-0"))
+    alone = put(made, spec("alone", group=None), None)
+    own = made.draft.groups[alone.group]
+    assert own.kind is GroupKind.STANDALONE
+    declared = machines.spec_of(alone, own)
+    moved = machines.put(
+        made.draft, replace(declared, project=ProjectName("shop"), zone="2"), alone, by="test"
+    )
+    assert made.draft.groups[own.name].project == "shop"
+    joined = machines.put(made.draft, replace(declared, group=WEB), moved, by="test")
+    assert (joined.group, own.name in made.draft.groups) == (WEB, False)
