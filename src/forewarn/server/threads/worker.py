@@ -162,7 +162,7 @@ class Worker:
             done = jobs[: max(len(outcomes), 1)]
             outcomes = [Outcome(job, error=_copy(error)) for job in done]
         if any(isinstance(each.error, Unavailable) for each in outcomes) and self._proved:
-            self._prove_at = monotonic()  # is that so for all?
+            self._prove_at = self._tick_at = monotonic()  # is that so for all?
         self._catch_up()
         for each in outcomes:
             each.answer()

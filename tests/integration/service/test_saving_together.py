@@ -1,0 +1,111 @@
+"""Jobs that wait together are saved together: all that was answered is saved, and shown."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from forewarn.control.engine import order_work
+from forewarn.core.errors import Conflict, NotFound, Unavailable
+from forewarn.core.words import Action
+from tests.boards import read_whole, sent_by
+from tests.harness import TEST, Service
+from tests.served import sample
+from tests.stores import sqlite_url
+from tests.working import WorkerByHand
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    opened = Service(sqlite_url(tmp_path))
+    opened.apply(sample())
+    for name in ("web-0", "db"):
+        opened.poll(name)
+    opened.advance(minutes=3)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def worker(service: Service, monkeypatch: pytest.MonkeyPatch) -> WorkerByHand:
+    return WorkerByHand(service, monkeypatch)
+
+
+def restart(service: Service, name: str) -> partial[Any]:
+    return partial(service.orders.order_machine, name, Action.RESTART, TEST)
+
+
+def test_each_job_sees_what_those_before_it_have_done(service: Service, worker: WorkerByHand) -> None:
+    first, second = worker.do(restart(service, "web-0"), restart(service, "web-0"))
+    assert first.result(0).order.machine_name == "web-0"
+    assert isinstance(second.exception(0), Conflict)
+    assert len(service.events("web-0")) == 1
+
+
+def test_a_job_that_fails_is_undone_alone_and_the_others_are_shown(
+    service: Service, worker: WorkerByHand
+) -> None:
+    def order_and_fail() -> None:
+        restart(service, "db")()
+        raise NotFound("nothing")
+
+    answers = worker.do(restart(service, "web-0"), order_and_fail, restart(service, "web-3"))
+    assert [answer.exception(0) is None for answer in answers] == [True, False, True]
+    assert (len(service.events("web-0")), service.events("db")) == (2, [])
+    assert sent_by(worker.board) == sent_by(read_whole(service.store, lineage=service.url))
+
+
+def test_when_the_commit_fails_all_are_told_so_and_nothing_has_happened(
+    service: Service, worker: WorkerByHand
+) -> None:
+    def refuse(_: object) -> None:
+        raise Unavailable("the disk is full")
+
+    shown, heard = sent_by(worker.board), list[str]()
+    event.listen(service.store._engines.writing, "commit", refuse, once=True)
+    answers = worker.do(
+        restart(service, "web-0"),
+        lambda: service.store.after_saving(lambda: heard.append("saved")),
+        restart(service, "no-such"),
+    )
+    assert [str(answer.exception(0)) for answer in answers] == ["the disk is full"] * 3
+    assert (heard, service.events("web-0")) == ([], [])
+    assert sent_by(worker.board) == shown
+    (again,) = worker.do(restart(service, "web-0"))
+    assert again.exception(0) is None
+
+
+def test_what_another_process_has_saved_is_read(service: Service, worker: WorkerByHand) -> None:
+    told, service.store.saved = service.store.saved, lambda _: None
+    service.orders.order_machine("db", Action.RESTART, TEST)
+    service.store.saved = told
+    worker.do(restart(service, "web-0"))
+    assert sent_by(worker.board) == sent_by(read_whole(service.store, lineage=service.url))
+    assert len(service.events("db")) == 1
+
+
+def test_what_may_have_been_saved_is_looked_for(service: Service, worker: WorkerByHand) -> None:
+    told, service.store.saved = service.store.saved, lambda _: None
+    service.orders.order_machine("db", Action.RESTART, TEST)
+    service.store.saved = told
+    told(None)
+    worker.feed.catch_up()
+    assert sent_by(worker.board) == sent_by(read_whole(service.store, lineage=service.url))
+
+
+def test_a_tick_gives_way_after_a_piece_and_leaves_the_rest(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(order_work, "TOGETHER", 1)
+    for name in ("web-0", "db"):
+        service.orders.order_machine(name, Action.RESTART, TEST)
+    service.clock.set(service.clock.now() + timedelta(minutes=15))
+    started = []
+    while service.engine.tick(service.clock.now(), give_way=lambda: True):
+        events = service.everything().events.values()
+        started.append(len([each for each in events if each.started_at is not None]))
+    assert started == [1, 2]
