@@ -216,6 +216,16 @@ def test_a_heartbeat_is_due_again_after_the_silence_that_is_allowed(
     )
 
 
+def test_silence_fails_only_what_somebody_has_taken_up() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = external(fleet)
+    for taken_up, expected in ((False, StepState.RUNNING), (True, StepState.FAILED)):
+        if taken_up:
+            reports.heartbeat(fleet.draft, order.id, heard_at=fleet.now, policy=fleet.policy)
+        reports.gone_silent(fleet.draft, order.id, by="forewarn", why="silent", policy=fleet.policy)
+        assert state(fleet, order) is expected
+
+
 def test_nobody_reports_on_what_another_driver_does() -> None:
     fleet = Fleet(machine("web-0"))
     order = started(fleet)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
-from forewarn.core.model.order import AttemptId, Order, Step
+from forewarn.core.model.order import AttemptId, Order, RefusedHost, Step
 from forewarn.core.orders import departures, lifecycle, stages, steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import EXTERNAL, HostName, HostState, Kind, OrderId, StepState
@@ -106,8 +106,10 @@ def step_failed(draft: Draft, attempt: AttemptId, *, why: str) -> None:
 
 def step_refused(draft: Draft, attempt: AttemptId, *, why: str) -> None:
     """Choose another host for a step that has not begun: its machine cannot go to the chosen one."""
-    if (step := _running_step(draft, attempt)) is not None:
-        _put(draft, attempt.order, steps.send_elsewhere(draft, draft.orders[attempt.order], step, why=why))
+    step = _running_step(draft, attempt)
+    if step is not None and step.target is not None:
+        step = replace(step, refused=(*step.refused, RefusedHost(host=step.target, why=why)))
+        _put(draft, attempt.order, steps.send_elsewhere(draft, draft.orders[attempt.order], step))
         draft.wake(departures.touching(draft, step.machine))
 
 

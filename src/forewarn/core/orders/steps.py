@@ -58,10 +58,8 @@ def ask_at(draft: Draft, order: Order) -> datetime | None:
     return draft.now if order.driver in ANSWERING_AT_ONCE else None
 
 
-def send_elsewhere(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
-    """Choose another host for a machine that cannot go to the chosen one; without any, the step fails."""
-    if step.target is not None:
-        step = replace(step, refused=(*step.refused, RefusedHost(host=step.target, why=why)))
+def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:
+    """Choose another host for a machine that was refused by the chosen one; without any, the step fails."""
     machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
     target = _choose(draft, order, step)
     if target is None:
