@@ -65,6 +65,7 @@ QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
     "order": lambda snapshot: snapshot.order(order_id(1)),
     "event": lambda snapshot: snapshot.event(event_id(1)),
     "events_of_order": lambda snapshot: snapshot.events_of_order(order_id(1)),
+    "events_of_orders": lambda snapshot: snapshot.events_of_orders([order_id(1)]),
     "events_of_group": lambda snapshot: snapshot.events_of_group(WEB, [event_id(1)]),
     "history": lambda snapshot: snapshot.history(HistoryFilter()),
     "history of a machine": lambda snapshot: snapshot.history(HistoryFilter(machine=machine("web-0").name)),

@@ -123,3 +123,13 @@ def test_the_keys_of_a_class_are_in_the_order_of_its_fields() -> None:
 def test_a_tuple_of_values_is_a_list() -> None:
     assert CODEC.write(WHOLE.parts) == WRITTEN["parts"]
     assert CODEC.read(tuple[Part, ...], WRITTEN["parts"]) == WHOLE.parts
+
+
+def test_a_reader_reads_what_the_codec_reads() -> None:
+    codec = Codec({datetime: (datetime.isoformat, datetime.fromisoformat)})
+    assert codec.reader(datetime | None)(None) is None
+    assert codec.reader(datetime | None)(NOON.isoformat()) == NOON
+    read = codec.reader(tuple[Part, ...])
+    written = [{"update_domain": 1, "at": NOON.isoformat()}, {"update_domain": 2}]
+    assert read(written) == read(written) == (Part(update_domain=1, at=NOON), Part(update_domain=2))
+    assert read(written) == codec.read(tuple[Part, ...], written)

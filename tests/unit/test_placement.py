@@ -1,6 +1,7 @@
 """Where a machine goes that moves."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -14,13 +15,17 @@ from forewarn.core.model.slice import Slice
 from forewarn.core.orders import placement
 from forewarn.core.words import (
     DEFAULT_PROJECT,
+    EXTERNAL,
     GroupKind,
     GroupName,
     HostName,
     HostState,
     MachineId,
     MachineName,
+    StepState,
+    Work,
 )
+from tests.contract.samples import order, stage, step
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WEB = GroupName("web")
@@ -83,3 +88,24 @@ def test_neither_its_own_host_nor_one_that_is_not_sound_is_chosen(state: HostSta
     base = draft(own=Room(), other=Room())
     base.put_host(Host(name=HostName("other"), state=state))
     assert chosen(base) == ("other" if state is HostState.OK else None)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, True),  # nothing is planned yet
+        ({"stages": (stage(step("web-0")),)}, True),
+        ({"stages": (stage(step("web-0", StepState.FAILED)),)}, True),
+        ({"stages": (stage(step("web-0", StepState.RUNNING)),)}, False),
+        # Another machine may come to a host.
+        ({"machine": None, "host": OWN, "stages": (stage(step("web-0", StepState.RUNNING)),)}, True),
+        ({"driver": EXTERNAL}, False),
+        ({"work": Work.FREEZE}, False),
+        ({"work": None}, False),
+        ({"ended_at": NOW}, False),
+    ],
+)
+def test_orders_say_whether_machines_of_theirs_may_yet_be_placed(
+    more: dict[str, Any], expected: bool
+) -> None:
+    assert placement.may_be_placed(order(1, **{"work": Work.REDEPLOY, "machine": MINE.id} | more)) == expected

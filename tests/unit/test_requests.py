@@ -7,6 +7,7 @@ import pytest
 from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.orders import requests
 from forewarn.core.words import (
     Action,
     HostName,
@@ -228,3 +229,23 @@ def test_an_emergency_is_never_refused_for_windows_or_budgets() -> None:
     machines = (machine("web-0"), machine("web-1"), machine("web-2", "host-2"))
     fleet = Fleet(*machines, policies={"web": GroupPolicy(budget=2)}, calendar=SHORT)
     assert fleet.maintain(emergency="coolant leak", expected=HOUR).state is OrderState.STARTED
+
+
+@pytest.mark.parametrize(
+    ("action", "work", "moves"),
+    [
+        (Action.REDEPLOY, None, True),
+        (Action.START, None, True),
+        (Action.RESTART, None, False),
+        (Action.MAINTENANCE, Work.REDEPLOY, True),
+        (Action.MAINTENANCE, Work.FREEZE, False),
+        (Action.MAINTENANCE, None, False),
+        (Action.DEGRADE, None, True),
+        (Action.FAIL, None, True),
+        (Action.CORDON, None, False),
+    ],
+)
+def test_what_may_move_machines_is_known_before_it_is_ordered(
+    action: Action, work: Work | None, moves: bool
+) -> None:
+    assert requests.may_move(action, work) == moves

@@ -1,0 +1,204 @@
+"""What every store must do when it saves: give numbers, write no more than has changed, keep count."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import select
+
+from forewarn.core.errors import Conflict
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.numbers import UNSAVED
+from forewarn.core.model.project import Project
+from forewarn.core.words import GroupName, HostName, MachineState, ProjectName
+from forewarn.store import tables
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import (
+    NOW,
+    changes_on,
+    event,
+    everything,
+    group,
+    machine,
+    order,
+    record,
+    save,
+    save_fleet,
+    stage,
+    step,
+)
+from tests.contract.test_store_rollouts import rollout
+from tests.statements import Statements, counted
+
+HOLD = Hold(id="H", reason="heat", by="ops", at=NOW)
+
+
+@pytest.fixture
+def asked(store: SqlStore) -> Iterator[Statements]:
+    save_fleet(store, [machine("web-0"), machine("web-1")], hosts=["host-1", "host-2"])
+    with counted(store) as statements:
+        yield statements
+
+
+def carried(store: SqlStore) -> dict[str, int]:
+    with store.read() as snapshot:
+        query = select(tables.hosts.c.name, tables.hosts.c.carried)
+        return {row[0]: row[1] for row in snapshot._connection.execute(query)}
+
+
+def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: SqlStore) -> None:
+    before = save_fleet(store)
+    new = {
+        "orders": (replace(order(1), number=UNSAVED + 1),),
+        "events": (replace(event(1), number=UNSAVED + 2),),
+        "groups": (group("db", born=UNSAVED + 2),),
+        "rollouts": (replace(rollout(), number=UNSAVED + 1),),
+        "records": (record(UNSAVED + 1), record(UNSAVED + 2)),
+    }
+    with store.write() as tx:
+        saved = tx.save(changes_on(tx.everything(), **new))
+    assert [each.number for each in saved.records] == [before + 1, before + 2]
+    assert (saved.orders[0].number, saved.events[0].number) == (before + 1, before + 2)
+    assert (saved.groups[0].born, saved.rollouts[0].number) == (before + 2, before + 1)
+    found = everything(store)
+    assert (found.number, *found.orders.values(), *found.events.values()) == (
+        before + 2,
+        *saved.orders,
+        *saved.events,
+    )
+
+
+def test_a_decision_on_what_has_changed_within_its_transaction_is_refused(store: SqlStore) -> None:
+    save_fleet(store)
+    with store.write() as tx:
+        first, second = tx.around(), tx.around()
+        tx.save(changes_on(first, records=(record(UNSAVED + 1), record(UNSAVED + 2))))
+        with pytest.raises(Conflict, match="meanwhile"):
+            tx.save(changes_on(second, records=tuple(record(UNSAVED + n) for n in (1, 2, 3))))
+
+
+def test_nothing_that_has_changed_is_nothing_that_is_written(store: SqlStore, asked: Statements) -> None:
+    with store.write() as tx:
+        assert tx.save(changes_on(tx.around())).empty
+    assert [text for text in asked.texts if not text.startswith("SELECT")] == []
+
+
+def test_what_is_kept_of_the_whole_store_is_written_once(store: SqlStore, asked: Statements) -> None:
+    number = everything(store).number
+    with store.together() as whole:
+        for _ in range(3):
+            with whole.part(), store.write() as tx:
+                tx.save(Changes(now=NOW, records=(record(UNSAVED + 1),)))
+    assert len([text for text in asked.texts if text.startswith("UPDATE meta")]) == 1
+    assert everything(store).number == number + 3
+
+
+def test_what_an_undone_part_made_of_it_is_not_written(store: SqlStore) -> None:
+    number = save_fleet(store)
+
+    def fail() -> None:
+        with store.write() as tx:
+            tx.save(Changes(now=NOW, records=(record(UNSAVED + 1),)))
+            tx.set_applied_fleet("undone")
+            raise LookupError
+
+    with store.together() as whole:
+        with whole.part(), store.write() as tx:
+            tx.set_applied_fleet("kept")
+        with pytest.raises(LookupError), whole.part():
+            fail()
+        with whole.part(), store.write() as tx:
+            assert (tx.applied_fleet(), tx.newest()) == ("kept", number)
+    with store.read() as snapshot:
+        assert (snapshot.applied_fleet(), snapshot.newest()) == ("kept", number)
+
+
+# Projects and holds
+
+
+def test_projects_and_holds_are_read_again_when_they_have_changed(store: SqlStore, asked: Statements) -> None:
+    def read() -> list[str]:
+        with store.write() as tx:
+            around = tx.around(groups=[GroupName("web")])
+        return [*around.holds, *(str(each.sees_hosts) for each in around.projects.values())]
+
+    read()
+    asked.clear()
+    assert read() == ["False"]
+    assert [text for text in asked.texts if "FROM holds" in text or "FROM projects" in text] == []
+    save(store, holds=(HOLD,))
+    assert read() == ["H", "False"]
+    save(store, projects=(replace(next(iter(everything(store).projects.values())), sees_hosts=True),))
+    assert read() == ["H", "True"]
+    save(store, removed_holds=("H",))
+    assert read() == ["True"]
+
+
+def test_a_hold_that_is_undone_is_not_remembered_even_if_another_follows(store: SqlStore) -> None:
+    save_fleet(store)
+
+    def hold_and_fail() -> None:
+        with store.write() as tx:
+            tx.save(changes_on(tx.around(), holds=(HOLD,)))
+            assert list(tx.around().holds) == ["H"]
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        hold_and_fail()
+    save(store, holds=(replace(HOLD, id="I"),))
+    with store.write() as tx:
+        assert list(tx.around().holds) == ["I"]
+
+
+def test_every_connection_sees_the_projects_of_its_own_snapshot(store: SqlStore) -> None:
+    save_fleet(store)
+    with store.read() as before:
+        assert list(before.survey([]).projects) == ["default"]
+        save(store, projects=(Project(name=ProjectName("b")),))
+        assert list(before.survey([]).projects) == ["default"]
+    with store.read() as after:
+        assert list(after.survey([]).projects) == ["b", "default"]
+
+
+# Counts and pairs
+
+
+def test_hosts_keep_count_of_what_is_bound_for_them(store: SqlStore) -> None:
+    save_fleet(store, [machine("web-0"), machine("web-1")], hosts=["host-1", "host-2"])
+    known = {each.name: each for each in everything(store).machines.values()}
+    save(store, machines=(replace(known["web-0"], bound_for=HostName("host-2")), machine("web-2")))
+    assert carried(store) == {"host-1": 2, "host-2": 1}
+    save(store, removed_machines=(known["web-0"].id, known["web-1"].id))
+    assert carried(store) == {"host-1": 1, "host-2": 0}
+
+
+def test_what_work_does_to_machines_leaves_their_other_columns(store: SqlStore, asked: Statements) -> None:
+    known = list(everything(store).machines.values())
+    frozen = tuple(replace(each, state=MachineState.FROZEN) for each in known)
+    asked.clear()
+    save(store, machines=frozen)
+    assert [text for text in asked.texts if "machines" in text and not text.startswith("SELECT")] == [
+        text for text in asked.texts if text.startswith("UPDATE machines SET")
+    ]
+    assert list(everything(store).machines.values()) == list(frozen)
+
+
+def test_an_order_whose_machines_stay_writes_no_pairs(store: SqlStore, asked: Statements) -> None:
+    placed = order(1, machine=machine("web-0").id, stages=(stage(step("web-0")),))
+    save(store, orders=(placed,))
+    asked.clear()
+    save(store, orders=(replace(placed, why="looked at"),))
+    assert [text for text in asked.texts if "order_machines" in text or "order_waits" in text] == []
+
+
+def test_the_events_of_several_orders_are_listed_by_creation(store: SqlStore, asked: Statements) -> None:
+    save(
+        store,
+        events=(event(3), event(1, order=order(2).id), event(2, ended_at=NOW), event(4, order=order(3).id)),
+    )
+    asked.clear()
+    with store.read() as snapshot:
+        found = snapshot.events_of_orders([order(1).id.lower(), order(2).id])
+    assert [each.number for each in found] == [1, 2, 3]
+    assert len(asked) == 1
