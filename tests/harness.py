@@ -11,7 +11,7 @@ from forewarn.config import SimulatedTimes
 from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
-from forewarn.control.driver import Begun, CancelAnswer, Checked, Driver, DriverTask, Failed, Running
+from forewarn.control.driver import Begun, CancelAnswer, Checked, Driver, DriverTask, Failed, Running, Unknown
 from forewarn.control.engine.driver_calls import DriverCall
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
@@ -127,6 +127,7 @@ class WatchedDriver:
         self._simulated = SimulatedDriver(SimulatedTimes())
         self.failing: set[str] = set()
         self.slow: set[str] = set()
+        self.unknown: set[str] = set()
         self.begun: list[tuple[str, str, int]] = []
 
     def begin(self, task: DriverTask) -> Begun:
@@ -140,6 +141,8 @@ class WatchedDriver:
             return Failed("told to fail")
         if task.machine.name in self.slow:
             return Running(task.now + timedelta(minutes=1))
+        if task.machine.name in self.unknown:
+            return Unknown("told not to answer")
         return self._simulated.check(task)
 
     def cancel(self, task: DriverTask) -> CancelAnswer:

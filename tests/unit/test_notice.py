@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.guests.notice import MachineNotice, by_machine, impact, summary, total
+from forewarn.core.guests.notice import MachineNotice, by_machine, impact, summary, summary_of, total
 from forewarn.core.model.event import Approval, Event, NoticeSummary, Resource
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.words import (
@@ -146,6 +146,18 @@ def test_what_is_summed_of_events_that_are_listed_is_so_only_until_they_are_judg
 
 def over(shown: Event) -> Event:
     return replace(shown, ended_at=NOON + 30 * MINUTE)
+
+
+def test_an_event_by_itself_has_a_sum_once_a_promise_of_it_fell_due() -> None:
+    shown = event()
+    assert summary_of(shown, by_machine(shown, {})) == NoticeSummary(never=1, so_far=True)
+    coming = event(started=None)
+    assert summary_of(coming, by_machine(coming, {})) is None
+
+
+def test_a_recommendation_disturbs_nobody() -> None:
+    hint = replace(event(), type=EventType.SPOT_REBALANCE_RECOMMENDATION)
+    assert impact(order(step("a", 0, 4)), hint) is None
 
 
 def test_nothing_is_summed_of_events_that_never_started() -> None:

@@ -33,6 +33,11 @@ def test_failures_are_counted_from_the_first_and_say_when_the_next_try_is() -> N
     assert (twice.delivered, twice.next_try) == (7, NOON + 3 * MINUTE)
 
 
+@pytest.mark.parametrize(("failures", "reported"), [(0, False), (2, False), (3, True)])
+def test_the_third_failure_is_worth_a_record(failures: int, reported: bool) -> None:
+    assert webhook(failures=failures).is_reported is reported
+
+
 def test_a_success_ends_all_of_it() -> None:
     failing = failed(webhook(), "no answer", number=5, now=NOON, next_try=NOON + MINUTE)
     assert delivered(failing, 9) == webhook(delivered=9)

@@ -31,7 +31,8 @@ from tests.stores import sqlite_url
 
 PRESENT = "present"  # what this version would leave
 # The kinds of records that a version did not know.
-CAME_AFTER = {"0.1": {Kind.SERVICE_AWAY}, "schema-0021": set[Kind]()}
+OF_DRIVERS = {Kind.STEP_UNKNOWN, Kind.ORDER_ABANDONING}
+CAME_AFTER = {"0.1": {Kind.SERVICE_AWAY, *OF_DRIVERS}, "schema-0021": OF_DRIVERS}
 SIMULATED_UNSAID = ["0.1"]
 
 
