@@ -40,6 +40,9 @@ class Health:
     def writable(self) -> bool:
         return self.unwell is None
 
+    def silences(self) -> int:
+        return 0
+
 
 class Nobody:
     """Pushes nothing to anybody."""

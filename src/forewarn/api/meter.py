@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
 from typing import NamedTuple
@@ -27,6 +28,15 @@ class Counted(NamedTuple):
     webhooks: Sequence[WebhookView]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """How it is with what must be saved."""
+
+    possible: bool
+    silences: int
+    unsaved_holds: int
+
+
 class Meter:
     """Writes metrics from a registry of its own, so that nothing else in the process shows up."""
 
@@ -36,14 +46,14 @@ class Meter:
         *,
         refused: Callable[[], Mapping[tuple[str, str], int]] = dict,
         refused_requests: Mapping[Limit, int],
-        writable: Callable[[], bool],
+        saving: Saving,
         clock_offset: Callable[[], timedelta],
         durations: Mapping[str, Mapping[tuple[str, ...], Distribution]],
     ) -> None:
         self._guest_counters = guest_counters
         self._refused = refused
         self._refused_requests = refused_requests
-        self._writable = writable
+        self._saving = saving
         self._clock_offset = clock_offset
         self._durations = durations
         self._driver_calls = DriverCallCounts()
@@ -70,8 +80,12 @@ class Meter:
         readable.add_metric([], 0.0 if self._counted is None else 1.0)
         yield readable
         writable = GaugeMetricFamily("forewarn_store_writable", "Whether something can be saved.")
-        writable.add_metric([], float(self._writable()))
+        writable.add_metric([], float(self._saving.possible))
         yield writable
+        said = "How often the database has fallen silent since the start."
+        yield CounterMetricFamily("forewarn_store_silences", said, value=self._saving.silences)
+        said = "How many holds are in memory only, because nothing could be saved."
+        yield GaugeMetricFamily("forewarn_unsaved_holds", said, value=self._saving.unsaved_holds)
         offset = GaugeMetricFamily(
             "forewarn_clock_offset_seconds", "How far service time is ahead of the system's."
         )

@@ -108,6 +108,10 @@ class Probes(Protocol):
         """Return whether something could be saved when that was last tried."""
         ...
 
+    def silences(self) -> int:
+        """Return how often the database has fallen silent."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSettings:

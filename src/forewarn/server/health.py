@@ -1,17 +1,15 @@
 """What the server knows about its own health, for the probes."""
 
-from collections.abc import Callable
-
 from forewarn.server.threads.worker import Worker
+from forewarn.store.opening.deadlines import Deadlines
 
 
 class Health:
     """Whether the service works, and whether it takes requests."""
 
-    def __init__(self, worker: Worker, *, silent: Callable[[], bool] = lambda: False) -> None:
-        """Take whether the database is known not to answer."""
+    def __init__(self, worker: Worker, deadlines: Deadlines) -> None:
         self._worker = worker
-        self._silent = silent
+        self._deadlines = deadlines
         self.leaving = False  # set when it is to stop
 
     def unhealthy(self) -> str | None:
@@ -22,10 +20,14 @@ class Health:
         """Return why requests should go elsewhere for now."""
         if self.leaving:
             return "stopping"
-        if self._silent():
+        if self._deadlines.trouble is not None:
             return "the database does not answer, polls go on being answered; the log says why"
         return self._worker.trouble
 
     def writable(self) -> bool:
         """Return whether something could be saved when that was last tried."""
-        return self._worker.writable and not self._silent()
+        return self._worker.writable and self._deadlines.trouble is None
+
+    def silences(self) -> int:
+        """Return how often the database has fallen silent."""
+        return self._deadlines.silences

@@ -251,7 +251,7 @@ def wire(opened: OpenedService) -> Parts:
     operator_refusals = Refusals("operator")
     api = api_settings(settings.operator)
     fleet = FleetUseCases.made(shared, new_secret=new_secret)
-    health = Health(worker, silent=lambda: opened.store.deadlines.trouble is not None)
+    health = Health(worker, opened.store.deadlines)
     pusher = _pusher(shared, jobs, lineage=lineage)
     services = Services(
         ApiParts(

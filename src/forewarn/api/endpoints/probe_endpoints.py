@@ -38,7 +38,12 @@ router.call("HEAD /readyz", "", shown=False)(check_readiness)
 @router.call("GET /metrics", "Measure the service")
 async def show_metrics(request: Request, service: Service) -> Response:
     """Show counts of everything, in the text format of Prometheus."""
-    from forewarn.api.meter import CONTENT_TYPE, Counted, Meter  # loaded by those who are asked for it
+    from forewarn.api.meter import (
+        CONTENT_TYPE,
+        Counted,
+        Meter,
+        Saving,
+    )  # loaded by those who are asked for it
 
     counted: Counted | None
     try:
@@ -54,7 +59,11 @@ async def show_metrics(request: Request, service: Service) -> Response:
         service.guest_counters,
         refused=service.refused,
         refused_requests=refusals.counts,
-        writable=service.probes.writable,
+        saving=Saving(
+            possible=service.probes.writable(),
+            silences=service.probes.silences(),
+            unsaved_holds=len(service.fleet.unsaved_holds.in_force),
+        ),
         clock_offset=lambda: service.clock.offset,
         durations={
             "request": request.app.state.durations.seen(),
