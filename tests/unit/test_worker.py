@@ -103,7 +103,7 @@ class Around:
     def now(self) -> datetime:
         return NOON
 
-    def tick(self, now: datetime, *, give_way: object) -> bool:
+    def tick(self, now: datetime, *, give_way: object, few: bool) -> bool:
         return False
 
     def may_be_due(self, now: datetime) -> bool:

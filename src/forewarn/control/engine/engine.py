@@ -69,11 +69,12 @@ class Engine(FleetUseCase):
         self.due = NextDue(context.policy)
         self._rollouts = RolloutEngine(context, polls=guests.polls)
 
-    def tick(self, now: datetime, *, give_way: Callable[[], bool] = lambda: False) -> bool:
+    def tick(self, now: datetime, *, give_way: Callable[[], bool] = lambda: False, few: bool = False) -> bool:
         """Do what is due by now, but no more than a piece of it; return whether more may be left.
 
         Between two pieces others get their turn, and time goes on: what is announced last must not have
-        lost notice to what was announced first. A piece is a batch, or less once it should give way.
+        lost notice to what was announced first. A piece is a batch, or less once it should give way;
+        it can do so more often if it works on few things at a time.
         """
         self._rehearsals.review()
         more_polls = self._guests.save_due(now)
@@ -86,7 +87,7 @@ class Engine(FleetUseCase):
         if silent:
             self._disable_silent(now)
         due = self._due_orders(now) if _is_past(found.order, now) else ()
-        faults += _named(self._orders.work_on(due, now, give_way=give_way))
+        faults += _named(self._orders.work_on(due, now, give_way=give_way, few=few))
         # All orders of a wave that fall due together are seen to before its rollout is looked at.
         left = len(due) == BATCH or (due and give_way())
         rollouts = self._due_rollouts(now) if not left and (due or _is_past(found.rollout, now)) else ()

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 # Loaded, decided and saved together; the cost of a draft grows faster than what is in it.
 TOGETHER = 10
+# The same while callers are about: they wait for less than an order of theirs takes.
+FEW = 3
 # A driver that wants to be asked again at once would keep the engine from everything else.
 SHORTEST_WAIT = timedelta(seconds=1)
 # When a driver that could not tell is asked again, in service time.
@@ -42,14 +44,20 @@ class OrderWork(FleetUseCase):
         return bool(self._under_way)
 
     def work_on(
-        self, orders: Sequence[OrderId], now: datetime, *, give_way: Callable[[], bool] = lambda: False
+        self,
+        orders: Sequence[OrderId],
+        now: datetime,
+        *,
+        give_way: Callable[[], bool] = lambda: False,
+        few: bool = False,
     ) -> list[OrderId]:
         """Decide on orders by what their drivers say; return those that cannot go on.
 
-        Once it should give way, the rest is left for later.
+        Once it should give way, the rest is left for later; only few are decided on at a time while others
+        may come in between.
         """
         faults = self.tell_drivers(now)
-        for some in _chunks(orders):
+        for some in _chunks(orders, FEW if few else TOGETHER):
             self._hands.take_over(self._load(self._hands.unloaded(some), now), ())
             answers = self._believed(self._hands.ask(self._hands.due(some, now), now))
             faults += self._decide_each(some, answers, now)
@@ -200,7 +208,7 @@ def _orders_of(answers: Iterable[DriverAnswer]) -> Iterable[OrderId]:
     return dict.fromkeys(each.call.task.order for each in answers)
 
 
-def _chunks(orders: Iterable[OrderId]) -> Iterator[list[OrderId]]:
+def _chunks(orders: Iterable[OrderId], size: int | None = None) -> Iterator[list[OrderId]]:
     left = iter(orders)
-    while some := list(islice(left, TOGETHER)):
+    while some := list(islice(left, size or TOGETHER)):
         yield some

@@ -119,7 +119,8 @@ class WorkerCommands:
     async def enable(self, group: GroupName) -> None:
         """Turn the feature on for a group; those that wait for the worker together are one job."""
         mine = self._enabling
-        if mine is None or not mine.add(group):
+        # One that is over may never have been taken: it had waited too long.
+        if mine is None or mine.enabled.done() or not mine.add(group):
             mine = self._enabling = _Enabling(self._guests, group)
             mine.enabled = asyncio.ensure_future(self._jobs.run(mine.run))
         # One of those who wait may go.

@@ -35,7 +35,9 @@ MOST_TOGETHER = 64
 # When a batch is saved though more jobs wait, in seconds: that long the first of them has waited.
 LONGEST_BATCH = 0.05
 # How long a tick lasts while jobs wait, in seconds; what it has begun it ends.
-LONGEST_PIECE = 0.02
+LONGEST_PIECE = 0.01
+# So long after a job the next one is expected, in seconds.
+CALLERS_ABOUT = 1.0
 # However many jobs there are: what no change tells of is looked for, what guests were sent is saved.
 TICK_AT_LEAST_EVERY = 1.0
 
@@ -94,6 +96,7 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="forewarn-worker", daemon=True)
         self._next_due: datetime | None = None
         self._tick_at = 0.0  # whatever is due
+        self._job_at = -CALLERS_ABOUT  # when jobs were last done
         self._more = False  # whether the last tick left something for the next
         self._trouble: str | None = None
         self._proved = True  # whether something could be saved when that was last tried
@@ -166,6 +169,7 @@ class Worker:
         self._catch_up()
         for each in outcomes:
             each.answer()
+        self._job_at = monotonic()
         return len(outcomes)
 
     def _do_together(self, jobs: Sequence[Job], outcomes: list[Outcome]) -> None:
@@ -200,7 +204,8 @@ class Worker:
             self.first()
             self._prove(now)
             # Old answers can wait until there is nothing better to do.
-            self._more = self._engine.tick(now, give_way=lambda: self._is_awaited(began)) or (
+            busy = self._jobs.waiting or began - self._job_at < CALLERS_ABOUT
+            self._more = self._engine.tick(now, give_way=lambda: self._is_awaited(began), few=busy) or (
                 not self._jobs.waiting and self._answering.prune()
             )
             self._feed.catch_up()
