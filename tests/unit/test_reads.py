@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from forewarn.control.durations import ReadCounts
 from forewarn.core.errors import Unavailable
 from forewarn.server.threads import reads as threads_reads
 from forewarn.server.threads.reads import Reads
@@ -28,6 +29,9 @@ class Library:
             self._reads.run if caller is None else self._reads.run_for(caller)
         )
         return asyncio.ensure_future(run(lambda: self._read(name)))
+
+    def counts(self) -> ReadCounts:
+        return self._reads.counts()
 
     def end(self, *names: str) -> None:
         with self._changed:
@@ -121,6 +125,7 @@ def test_a_read_that_cannot_begin_in_time_is_refused_and_never_done() -> None:
         assert await slow == "slow"  # what has begun is waited for
         assert await lib.read("a", "next") == "next"
         assert "late" not in lib.begun
+        assert lib.counts().refused == 1
 
     with library(threads=1, longest_wait=0.01) as lib:
         asyncio.run(ask(lib))
@@ -135,6 +140,7 @@ def test_more_than_a_certain_number_do_not_wait(monkeypatch: pytest.MonkeyPatch)
         waits = lib.read("a", "waits")
         with pytest.raises(Unavailable, match="too much is being read"):
             await lib.read("b", "one too many")
+        assert lib.counts() == ReadCounts(running=1, waiting=1, refused=1)
         lib.end("all")
         await asyncio.gather(slow, waits)
 

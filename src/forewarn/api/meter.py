@@ -13,7 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 from prometheus_client.exposition import generate_latest
 
 from forewarn.api.limits import Limit
-from forewarn.control.durations import BOUNDS, Distribution
+from forewarn.control.durations import BOUNDS, Distribution, ReadCounts
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.fleet.fleet_views import Counts
 from forewarn.control.push.webhooks import WebhookView
@@ -55,6 +55,7 @@ class Meter:
         self._refused_requests = refused_requests
         self._saving = saving
         self._clock_offset = clock_offset
+        self._reads = ReadCounts()
         self._durations = durations
         self._driver_calls = DriverCallCounts()
         self._counted: Counted | None = None
@@ -64,10 +65,11 @@ class Meter:
         GCCollector(registry=self._registry)
         self._registry.register(self)
 
-    def text(self, counted: Counted | None, driver_calls: DriverCallCounts) -> bytes:
+    def text(self, counted: Counted | None, driver_calls: DriverCallCounts, reads: ReadCounts) -> bytes:
         """Write all metrics; no counts means that the store could not be read."""
         self._counted = counted
         self._driver_calls = driver_calls
+        self._reads = reads
         return generate_latest(self._registry)
 
     def describe(self) -> Iterator[Metric]:
@@ -108,6 +110,7 @@ class Meter:
         for limit, value in self._refused_requests.items():
             requests.add_metric([limit], value)
         yield requests
+        yield from _of_reads(self._reads)
         yield from _of_driver_calls(self._driver_calls)
         for what, (said, named) in _DURATIONS.items():
             yield _histogram(f"forewarn_{what}_duration_seconds", said, named, self._durations[what])
@@ -142,6 +145,14 @@ def _of_counts(counts: Counts) -> Iterator[Metric]:
     for kind, count in counts.tallies.items():
         said = f"Machines told of by records of the kind {kind}."
         yield CounterMetricFamily(f"forewarn_{kind.replace('-', '_')}", said, value=count)
+
+
+def _of_reads(reads: ReadCounts) -> Iterator[Metric]:
+    said = "How many lists, exports and plans are being read, and wait for that."
+    yield _gauge("forewarn_reads", said, "state", {"running": reads.running, "waiting": reads.waiting})
+    yield CounterMetricFamily(
+        "forewarn_reads_refused", "Reads that could not begin in time.", value=reads.refused
+    )
 
 
 def _of_driver_calls(calls: DriverCallCounts) -> Iterator[Metric]:

@@ -20,7 +20,7 @@ from forewarn.control.callers import (
     SharedReads,
     check_whole,
 )
-from forewarn.control.durations import Distribution
+from forewarn.control.durations import Distribution, ReadCounts
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.ports.scope import Scope
 from forewarn.core import access
@@ -145,6 +145,7 @@ class ApiParts:
     refused: Callable[[], Mapping[tuple[str, str], int]] = dict  # connections, by port and limit
     store_durations: Callable[[], Mapping[tuple[str, ...], Distribution]] = dict  # of transactions, by kind
     driver_calls: Callable[[], DriverCallCounts] = DriverCallCounts
+    read_counts: Callable[[], ReadCounts] = ReadCounts
 
 
 class Services(CallerUseCases):
@@ -162,6 +163,7 @@ class Services(CallerUseCases):
         self.refused = parts.refused
         self.store_durations = parts.store_durations
         self.driver_calls = parts.driver_calls
+        self.read_counts = parts.read_counts
         self.clock: ClockReading = parts.timekeeper
 
     async def run(self, job: Callable[[], T], /) -> T:

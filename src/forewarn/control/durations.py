@@ -18,6 +18,15 @@ class Distribution:
     seconds: float  # of all together
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadCounts:
+    """How many reads for people there are, and how many could not begin in time."""
+
+    running: int = 0
+    waiting: int = 0
+    refused: int = 0
+
+
 class Durations:
     """Counts by labels; threads may count at the same time."""
 

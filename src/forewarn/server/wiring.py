@@ -262,6 +262,7 @@ def wire(opened: OpenedService) -> Parts:
             reads=shared.to_read(ReadOnlyStore(opened.store)),
             read=reads.run,
             read_for=reads.run_for,
+            read_counts=reads.counts,
             pushing=pusher,
             timekeeper=Timekeeper(
                 clock, engine, fleet.declarations, moved=lambda: loop.soon(guest.time_moved)

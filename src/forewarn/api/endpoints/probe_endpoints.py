@@ -71,4 +71,4 @@ async def show_metrics(request: Request, service: Service) -> Response:
             "driver_call": driver_calls.durations,
         },
     )
-    return Response(meter.text(counted, driver_calls), media_type=CONTENT_TYPE)
+    return Response(meter.text(counted, driver_calls, service.read_counts()), media_type=CONTENT_TYPE)

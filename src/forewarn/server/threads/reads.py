@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
+from forewarn.control.durations import ReadCounts
 from forewarn.core.errors import Unavailable
 from forewarn.server.threads.jobs import RunJob
 
@@ -58,6 +59,7 @@ class Reads:
         self._running: Counter[str | None] = Counter()
         self._threads: list[threading.Thread] = []
         self._ended = False
+        self._refused = 0
 
     async def run(self, work: Callable[[], T], /) -> T:
         """Have something read for the server itself."""
@@ -66,6 +68,11 @@ class Reads:
     def run_for(self, caller: str) -> RunJob:
         """Return what has something read for a caller."""
         return partial(self._run, caller)
+
+    def counts(self) -> ReadCounts:
+        """Count reads, for the metrics. Any thread may ask."""
+        with self._news:
+            return ReadCounts(running=self._running.total(), waiting=self._waiting, refused=self._refused)
 
     def stop(self) -> None:
         """Begin no more reads, and end; one that takes longer than that is left alone, and ends in vain."""
@@ -88,6 +95,7 @@ class Reads:
         def give_up() -> None:
             nonlocal given_up
             given_up = read.answer.cancel()  # not if it has begun
+            self._refused += given_up
 
         timer = asyncio.get_running_loop().call_later(self._longest_wait, give_up)
         try:
@@ -105,6 +113,7 @@ class Reads:
         if self._ended:
             raise Unavailable("stopping")
         if self._waiting >= MOST_WAITING:
+            self._refused += 1
             raise Unavailable(BUSY)
         if read.caller is None:
             self._own.append(read)
