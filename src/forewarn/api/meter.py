@@ -78,9 +78,8 @@ class Meter:
 
     def collect(self) -> Iterator[Metric]:
         """Give what is to be written."""
-        readable = GaugeMetricFamily("forewarn_store_readable", "Whether the store can be read.")
-        readable.add_metric([], 0.0 if self._counted is None else 1.0)
-        yield readable
+        said = "Whether the store can be read."
+        yield GaugeMetricFamily("forewarn_store_readable", said, value=0.0 if self._counted is None else 1.0)
         writable = GaugeMetricFamily("forewarn_store_writable", "Whether something can be saved.")
         writable.add_metric([], float(self._saving.possible))
         yield writable
