@@ -16,7 +16,7 @@ from forewarn.core.words import Action, Work
 from forewarn.guest.board.board import Board
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings
-from tests.harness import Service, fleet, machine
+from tests.harness import TEST, Service, fleet, machine
 from tests.served import Api, app_of, sample
 from tests.stores import sqlite_url
 
@@ -121,7 +121,7 @@ def test_transactions_of_the_store_are_timed(service: Service) -> None:
     service.order("web-0", Action.RESTART)
     before = service.store.durations.seen()
     with service.store.write():
-        service.order("web-1", Action.RESTART)
+        service.orders.order_machine("web-1", Action.RESTART, TEST)
     after = service.store.durations.seen()
     assert after[("write",)].up_to[-1] == before[("write",)].up_to[-1] + 1
     assert after[("read",)] == before[("read",)]
