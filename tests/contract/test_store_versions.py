@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
+from forewarn.store import tables
 from forewarn.store.opening.database import create_engines, parse_database
 from forewarn.store.rows import stored
 from forewarn.store.rows.mapping import Mapped
@@ -29,6 +30,22 @@ def test_rows_of_older_versions_are_written_again_as_they_are(url: str, version:
         for row in rows:
             again = mapped.write(mapped.read([row[column.name] for column in mapped.columns]))
             assert again == {name: row[name] for name in again}
+
+
+def test_removals_that_an_older_version_has_kept_for_long_are_forgotten(url: str) -> None:
+    put_back("schema-0021", url)
+    engines = create_engines(parse_database(url))
+    with engines.writing.begin() as connection:
+        last = connection.scalar(text("UPDATE meta SET number = number + 100000 RETURNING number"))
+    store = open_store(url, new_id=lambda: "NEW")
+    with engines.reading.connect() as connection:
+        kinds = set(connection.scalars(select(tables.tombstones.c.kind)))
+    engines.dispose()
+    with store.read() as snapshot:
+        assert snapshot.since(last - 100_001).whole
+        assert not snapshot.since(last - 100_000).whole
+    store.close()
+    assert kinds == {"hosts"}
 
 
 def all_rows(url: str, mapped: Mapped[Any]) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ def upgrade() -> None:
 
 
 def _let_hosts_say_where_they_are_reached() -> None:
+    """Begin with nothing: it could not be declared."""
     op.add_column("hosts", sa.Column("uri", sa.Text))
     op.add_column("hosts", sa.Column("at_once", sa.Integer))
 
@@ -38,8 +39,10 @@ def _keep_activity_apart() -> None:
         sa.Column("machine_id", _NAME, primary_key=True),
         sa.Column("last_seen", sa.BigInteger, nullable=False),
     )
-    _fill("group_activity", "SELECT name, silent_since FROM groups WHERE silent_since IS NOT NULL")
-    _fill("machine_activity", "SELECT id, last_seen FROM machines WHERE last_seen IS NOT NULL")
+    op.execute(
+        "INSERT INTO group_activity SELECT name, silent_since FROM groups WHERE silent_since IS NOT NULL"
+    )
+    op.execute("INSERT INTO machine_activity SELECT id, last_seen FROM machines WHERE last_seen IS NOT NULL")
     op.create_index("group_activity_oldest", "group_activity", ["last_active", "group_name"])
     op.drop_index("groups_silent", "groups")
     op.drop_column("groups", "silent_since")
@@ -47,29 +50,14 @@ def _keep_activity_apart() -> None:
     op.drop_column("machines", "last_seen")
 
 
-def _tell_what_need_not_be_read() -> None:
-    op.add_column("meta", sa.Column("settings_version", sa.Text, nullable=False, server_default=""))
-    op.add_column("meta", sa.Column("blocked_rollouts", sa.Integer, nullable=False, server_default="0"))
-    op.execute(
-        "UPDATE meta SET blocked_rollouts = "
-        "(SELECT count(*) FROM rollouts WHERE ended_at IS NULL AND blocked)"
-    )
-
-
 def _forget_old_removals() -> None:
     """Forget what readers of the feed have long learnt of."""
     op.add_column("meta", sa.Column("forgotten", sa.BigInteger, nullable=False, server_default="0"))
-    op.execute(sa.text("UPDATE meta SET forgotten = number - 100000 WHERE number > 100000"))
+    op.execute("UPDATE meta SET forgotten = number - 100000 WHERE number > 100000")
     op.execute(
-        sa.text(
-            "DELETE FROM tombstones WHERE kind IN ('machines', 'groups') "
-            "AND number <= (SELECT forgotten FROM meta)"
-        )
+        "DELETE FROM tombstones "
+        "WHERE kind IN ('machines', 'groups') AND number <= (SELECT forgotten FROM meta)"
     )
-
-
-def _fill(table: str, query: str) -> None:
-    op.execute(sa.text(f"INSERT INTO {table} {query}"))
 
 
 def _judge_promises_at_the_end() -> None:
@@ -86,6 +74,16 @@ def _keep_when_orders_were_heard_of() -> None:
 def _keep_when_webhooks_are_called_again() -> None:
     """Begin with nothing: those that fail are called when a server starts, as they always were."""
     op.add_column("webhooks", sa.Column("next_try", sa.BigInteger))
+
+
+def _tell_what_need_not_be_read() -> None:
+    """Count the rollouts that wait for something."""
+    op.add_column("meta", sa.Column("settings_version", sa.Text, nullable=False, server_default=""))
+    op.add_column("meta", sa.Column("blocked_rollouts", sa.Integer, nullable=False, server_default="0"))
+    op.execute(
+        "UPDATE meta SET blocked_rollouts = "
+        "(SELECT count(*) FROM rollouts WHERE ended_at IS NULL AND blocked)"
+    )
 
 
 def _keep_rehearsals() -> None:
