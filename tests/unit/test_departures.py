@@ -1,5 +1,7 @@
 """What leaves early: a machine its host, its events or the fleet; an order before it is finished (rule 2)."""
 
+from dataclasses import replace
+
 from forewarn.core.model.group import Group
 from forewarn.core.orders import departures
 from forewarn.core.words import (
@@ -112,3 +114,9 @@ def test_orders_on_a_host_are_those_that_do_something_to_its_machines() -> None:
     host = fleet.maintain("host-1")
     fleet.maintain("host-2")
     assert [order.id for order in departures.orders_on(fleet.draft, HostName("host-1"))] == [host.id]
+
+
+def test_a_machine_that_no_host_carries_can_leave_the_fleet() -> None:
+    fleet = Fleet(replace(machine("web-0"), host=None))
+    departures.leave_fleet(fleet.draft, fleet.machine("web-0"), why="sold")
+    assert fleet.draft.machines == {}

@@ -7,9 +7,20 @@ import pytest
 from forewarn.core.draft import Draft
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.numbers import UNSAVED
+from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.orders import events, interventions, placement
-from forewarn.core.words import Action, GroupName, HostName, Kind, MachineId, MachineState
-from tests.unit.slices import MINUTE, Fleet, machine
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    Action,
+    GroupName,
+    HostName,
+    Kind,
+    MachineId,
+    MachineState,
+    Priority,
+    ProjectName,
+)
+from tests.unit.slices import MINUTE, NOON, Fleet, machine
 
 WEB, DB = GroupName("web"), GroupName("db")
 
@@ -243,3 +254,66 @@ def test_a_user_order_names_its_machine_and_project_in_its_record() -> None:
     order = fleet.order("web-0", Action.FREEZE)
     placed = fleet.draft.changes().records[0]
     assert (placed.project, placed.machine, placed.order) == ("default", "web-0", order.id)
+
+
+def test_a_record_names_what_it_is_about() -> None:
+    fleet = Fleet(machine("web-0"))
+    webhook = Webhook(
+        id=WebhookId("W"),
+        number=1,
+        url="https://example.com",
+        project=ProjectName("theirs"),
+        owner=DEFAULT_PROJECT,
+        kinds=frozenset(),
+        secret="s",
+        by="test",
+        created_at=NOON,
+        delivered=1,
+    )
+    draft = fleet.draft
+    things = (
+        draft.groups[WEB],
+        draft.hosts[HostName("host-1")],
+        draft.projects[DEFAULT_PROJECT],
+        webhook,
+        None,
+    )
+    for thing in things:
+        draft.record(Kind.HOST_CHANGED, thing)
+    named = [(record.project, record.group, record.host) for record in draft.changes().records]
+    assert named == [
+        ("default", "web", None),
+        (None, None, "host-1"),
+        ("default", None, None),
+        ("default", None, None),
+        (None, None, None),
+    ]
+
+
+def test_no_rule_counts_an_event_that_only_recommends_something() -> None:
+    fleet = Fleet(machine("web-0", priority=Priority.SPOT))
+    fleet.order("web-0", Action.RECOMMEND_REBALANCE)
+    assert (len(fleet.events()), fleet.draft.listed_domains(WEB)) == (1, ())
+
+
+def test_what_concerns_every_order_wakes_them_all() -> None:
+    fleet = Fleet(machine("web-0"))
+    assert fleet.draft.changes().empty
+    fleet.draft.wake_all()
+    changes = fleet.draft.changes()
+    assert (changes.wake_all, changes.empty) == (True, False)
+
+
+def test_a_machine_without_a_host_is_on_none() -> None:
+    fleet = Fleet(replace(machine("web-0"), host=None), machine("web-1"))
+    assert [each.name for each in fleet.draft.machines_on(HostName("host-1"))] == ["web-1"]
+
+
+def test_an_order_that_is_due_now_is_not_changed_by_being_woken() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain()
+    fleet.draft.wake([order])
+    woken = fleet.draft.orders[order.id]
+    fleet.draft.wake([woken])
+    assert woken.due_at == fleet.now
+    assert fleet.draft.orders[order.id] is woken

@@ -109,3 +109,11 @@ def test_orders_say_whether_machines_of_theirs_may_yet_be_placed(
     more: dict[str, Any], expected: bool
 ) -> None:
     assert placement.may_be_placed(order(1, **{"work": Work.REDEPLOY, "machine": MINE.id} | more)) == expected
+
+
+def test_the_driver_where_a_machine_would_go_is_that_of_the_host() -> None:
+    assert placement.driver_where_chosen(draft(), MINE) is None
+    assert placement.driver_where_chosen(draft(a=Room(driver="libvirt")), MINE) == "libvirt"
+    loaded = draft(a=Room(driver="libvirt"))
+    loaded.put_host(Host(name=HostName("a"), driver="external"))
+    assert placement.driver_where_chosen(loaded, MINE) == "external"

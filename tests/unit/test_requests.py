@@ -1,14 +1,17 @@
 """What may be ordered on a machine or a host, and when; what it supersedes."""
 
+from dataclasses import replace
 from datetime import time, timedelta
 
 import pytest
 
 from forewarn.core.errors import Conflict, Invalid, LimitReached
+from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.orders import requests
 from forewarn.core.words import (
+    DEFAULT_PROJECT,
     Action,
     HostName,
     HostState,
@@ -116,6 +119,15 @@ def test_a_rehearsal_needs_a_project_that_is_marked_for_it() -> None:
         fleet.order("web-0", rehearsal="night")
     with pytest.raises(Conflict, match="not for rehearsals"):
         fleet.maintain(rehearsal="night")
+
+
+def test_in_a_rehearsal_nothing_is_really_done_and_its_record_says_whose_it_is() -> None:
+    fleet = Fleet(machine("web-0"))
+    ours = fleet.draft.projects[DEFAULT_PROJECT]
+    fleet.draft.projects[DEFAULT_PROJECT] = replace(ours, rehearsal=True)
+    order = fleet.order("web-0", Action.FREEZE, driver=None, rehearsal="night")
+    assert order.driver == "simulated"
+    assert fleet.history(Kind.ORDER_PLACED) == ["freeze (rehearsal of night)"]
 
 
 # Hosts
@@ -249,3 +261,34 @@ def test_what_may_move_machines_is_known_before_it_is_ordered(
     action: Action, work: Work | None, moves: bool
 ) -> None:
     assert requests.may_move(action, work) == moves
+
+
+def test_who_does_the_work_is_the_host_s_driver_or_the_fleet_s_or_the_one_asked_for() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", "host-2"))
+    fleet.draft.put_host(replace(fleet.draft.hosts[HostName("host-2")], driver="external"))
+    fleet.draft.defaults = FleetDefaults(driver="simulated")
+    drivers = [fleet.order(name, Action.FREEZE, driver=None).driver for name in ("web-0", "web-1")]
+    assert drivers == ["simulated", "external"]
+
+
+def test_a_machine_without_a_host_is_worked_on_by_the_driver_where_it_goes() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    fleet.draft.put_machine(replace(fleet.machine("web-0"), host=None, state=MachineState.STOPPED))
+    for name in ("host-1", "host-2"):
+        fleet.draft.put_host(replace(fleet.draft.hosts[HostName(name)], driver="external"))
+    assert fleet.order("web-0", Action.START, driver=None).driver == "external"
+
+
+def test_a_heartbeat_is_asked_of_an_external_driver_alone() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    requests.check_heartbeat(fleet.order("web-0", Action.FREEZE, driver="external", heartbeat=MINUTE))
+    order = fleet.order("web-1", Action.FREEZE, heartbeat=MINUTE)
+    with pytest.raises(Invalid, match='expected only where driver is "external", but here it is "simulated"'):
+        requests.check_heartbeat(order)
+
+
+def test_a_restored_host_keeps_its_maintenance() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain()
+    fleet.maintain(action=Action.RESTORE)
+    assert fleet.draft.orders[order.id].open

@@ -65,7 +65,7 @@ class OrderUseCases(ScopedUseCase):
         naming.check_driver(request.driver, self._drivers_known)
         with self._store.write() as tx:
             machine = naming.known_machine(tx, name, scope=self._scope)
-            scheduled = tx.scheduled_user_orders(machine.project)
+            scheduled = tx.scheduled_user_orders(machine.project) if requests.is_limited(action) else 0
             around = tx.around(machines=[machine.id], room=requests.may_move(action))
             with self._saving(tx, around) as draft:
                 order = requests.on_machine(

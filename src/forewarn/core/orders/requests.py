@@ -50,6 +50,11 @@ def may_move(action: Action, work: Work | None = None) -> bool:
     return done is not None and WORKS[done].moves
 
 
+def is_limited(action: Action) -> bool:
+    """Return whether a project may have only so many orders of this kind scheduled."""
+    return ACTIONS[action].source is Source.USER and action is not Action.START
+
+
 def on_machine(
     draft: Draft, machine: MachineId, action: Action, request: OrderRequest, *, scheduled: int, policy: Policy
 ) -> Order:
@@ -187,7 +192,7 @@ def _check_first(draft: Draft, machine: Machine, action: Action) -> None:
 
 def _check_limit(draft: Draft, machine: Machine, action: Action, *, scheduled: int, policy: Policy) -> None:
     at_once = ACTIONS[action].only_if_enabled and not draft.groups[machine.group].enabled
-    if ACTIONS[action].source is not Source.USER or action is Action.START or at_once:
+    if at_once or not is_limited(action):
         return
     if scheduled >= policy.user_orders:
         raise LimitReached(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, or_, select
+from sqlalchemy import and_, bindparam, func, or_, select
 
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.event import Event
@@ -30,6 +30,14 @@ _M, _G, _O, _E = tables.machines.c, tables.groups.c, tables.orders.c, tables.eve
 _A = tables.machine_activity.c
 _LAST_SEEN = among(select(_M.id, _A.last_seen).join(tables.machine_activity, _A.machine_id == _M.id), _M.id)
 _NOT_STARTED = (OrderState.QUEUED, OrderState.ANNOUNCED)
+# Asked with most orders, and so put together once.
+_MACHINE = MACHINES_WITH_HOSTS.where(_M.key == bindparam("name_key")).order_by(_M.project)
+_SCHEDULED = select(func.count()).where(
+    tables.OPEN_ORDER,
+    _O.state.in_([state.value for state in _NOT_STARTED]),
+    _O.source == Source.USER.value,
+    _O.project == bindparam("of"),
+)
 
 
 class Lookups(Reader):
@@ -37,10 +45,9 @@ class Lookups(Reader):
 
     def machine(self, name: str, *, project: ProjectName | None = None) -> Machine:
         """Find a machine by its name, any case; NotFound, or Conflict if several projects have it."""
-        query = MACHINES_WITH_HOSTS.where(_M.key == name_key(name))
-        if project is not None:
-            query = query.where(_M.project == project)
-        found = self._list(self._take_found, self._mine(query, _M.project).order_by(_M.project))
+        query = _MACHINE if project is None else _MACHINE.where(_M.project == project)
+        rows = self._all(self._mine(query, _M.project), {"name_key": name_key(name)})
+        found = [self._take_found(row) for row in rows]
         if not found:
             raise NotFound(f'machine "{name}" does not exist')
         if len(found) > 1:
@@ -82,13 +89,7 @@ class Lookups(Reader):
 
     def scheduled_user_orders(self, project: ProjectName) -> int:
         """Count a project's user-initiated orders that are not started yet."""
-        query = ORDERS.select().where(
-            tables.OPEN_ORDER,
-            _O.state.in_([state.value for state in _NOT_STARTED]),
-            _O.source == Source.USER.value,
-            _O.project == project,
-        )
-        return self._count(query)
+        return int(self._connection.execute(_SCHEDULED, {"of": project}).scalar_one())
 
     def last_seen(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
         """Return when each of these machines was last seen, as far as that is saved."""
