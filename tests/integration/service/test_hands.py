@@ -251,6 +251,36 @@ def test_what_was_abandoned_before_it_began_is_never_begun(service: Service, dri
     assert step_of(service, placed)[0] is StepState.MOOT
 
 
+def test_what_could_not_be_saved_is_asked_about_again(
+    service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed = started(service)
+    driver.begins, driver.checks = [Done()], [Done()]
+
+    def broken(*_: object, **__: object) -> None:
+        raise ArithmeticError("told to break")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lifecycle, "advance", broken)
+        make_calls(service, driver)
+    assert step_of(service, placed)[0] is StepState.RUNNING
+    make_calls(service, driver, seconds=10)
+    assert step_of(service, placed)[0] is StepState.DONE
+    assert [each[0] for each in driver.asked] == ["begin", "check"]
+
+
+def test_an_answer_that_comes_twice_begins_nothing_twice(service: Service, driver: ScriptedDriver) -> None:
+    driver.refusing = {"host-2": "too little memory"}
+    started(service, action=Action.REDEPLOY)
+    (call,) = service.calls.waiting
+    service.calls.waiting = []
+    for _ in range(2):
+        service.engine.take_answers([driver.made(call)])
+    assert [(each.verb, each.task.target and each.task.target.name) for each in service.calls.waiting] == [
+        (Verb.BEGIN, "host-3")
+    ]
+
+
 # What it costs
 
 

@@ -219,8 +219,8 @@ class Engine(FleetUseCase):
         _report(_named(self._orders.work_on(orders, now)))
 
     def take_answers(self, answers: Sequence[DriverAnswer]) -> None:
-        """Save what drivers that take their time have said; Stuck if an order cannot go on by it."""
-        _report(_named(self._orders.take_answers(answers)))
+        """Save what drivers that take their time have said."""
+        self._orders.take_answers(answers)
 
     # Groups
 

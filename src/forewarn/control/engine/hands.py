@@ -47,6 +47,7 @@ class _Attempt:
     begun: bool = False  # `begin` was called, or may have been
     begin_hangs: bool = False  # it was given up, and has not returned
     called_off: bool = False  # `cancel` was called
+    target: Host | None = None  # with its connection
 
 
 class Hands:
@@ -162,21 +163,28 @@ class Hands:
     def _hand_over(
         self, attempt: _Attempt, verb: Verb, task: DriverTask, *, at: datetime | None = None
     ) -> None:
+        named = task.target
+        if named is not None and (attempt.target is None or attempt.target.name != named.name):
+            attempt.target = self._find_host(named.name) or named  # it may only be named yet
         _note_asked(attempt, verb)
-        if task.target is not None:  # it may only be named yet
-            task = replace(task, target=self._find_host(task.target.name) or task.target)
-        self._calls.submit(DriverCall(verb=verb, task=task, at=at))
+        where = None if named is None else attempt.target
+        self._calls.submit(DriverCall(verb=verb, task=replace(task, target=where), at=at))
 
     # Answers
 
     def hear(self, answer: DriverAnswer) -> DriverAnswer | None:
-        """Take an answer; return it as it is to be believed, or None if it says nothing of the step."""
+        """Take an answer; return it as it is to be believed, or None if it says nothing of the step.
+
+        One that could not be saved may come again.
+        """
         attempt = self._find(answer.call.task.id)
         if attempt is None:
             return None  # it has ended otherwise
         if answer.call.verb is Verb.BEGIN:
             attempt.begin_hangs = answer.hangs
         match answer.answer:
+            case Refused() if not _is_bound_for(attempt, answer.call.task.target):
+                return None  # another host has been chosen since
             case Refused():
                 attempt.begun = False
             case NotBegun() if attempt.begin_hangs:
@@ -196,8 +204,6 @@ class Hands:
         match answer.answer:
             case NotBegun() if not attempt.begin_hangs:
                 self._hand_over(attempt, Verb.BEGIN, task)
-            case NotBegun():
-                self._hand_over(attempt, Verb.CHECK, task, at=soon)
             case Running(look_at=look_at):
                 anyway = self._real_now() + ASK_ANYWAY
                 self._hand_over(attempt, Verb.CHECK, task, at=look_at or anyway)
@@ -206,8 +212,15 @@ class Hands:
                 self._hand_over(attempt, verb, task, at=look_at or soon)
             case TooLate():
                 self._hand_over(attempt, Verb.CHECK, task)  # since the start it may have been nobody's turn
-            case Done() | Failed() | Cancelled() | Refused():
-                pass  # nothing more is asked, or what is to be asked was saved
+            case Refused() if attempt.begun:
+                pass  # on another host
+            case NotBegun() | Done() | Failed() | Cancelled() | Refused():
+                self._hand_over(attempt, Verb.CHECK, task, at=soon)  # its `begin` hangs, or it was not saved
+
+
+def _is_bound_for(attempt: _Attempt, target: Host | None) -> bool:
+    bound_for = None if attempt.step is None else attempt.step.task.target
+    return bound_for is not None and target is not None and bound_for.name == target.name
 
 
 def _note_asked(attempt: _Attempt, verb: Verb) -> None:

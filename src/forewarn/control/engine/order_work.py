@@ -36,12 +36,13 @@ class OrderWork(FleetUseCase):
         super().__init__(context)
         self._hands = Hands(drivers, calls=calls, real_now=context.real_now, find_host=self._find_host)
         self._started = False  # whether all that ran before the start is known
+        self._wanted: dict[AttemptId, None] = {}  # whose drivers are to be asked
         self._under_way.lose()
 
     @property
     def has_news(self) -> bool:
         """Whether drivers are to be told something."""
-        return bool(self._under_way)
+        return bool(self._under_way) or bool(self._wanted)
 
     def work_on(
         self,
@@ -70,27 +71,28 @@ class OrderWork(FleetUseCase):
         """Have drivers begin, and call off, what was saved since the last time; return what cannot go on."""
         faults: list[OrderId] = []
         while True:
-            wanted = self._find_running(now) if self._under_way.incomplete else []
-            wanted += self._hands.take_over(*self._under_way.take())
-            answers = self._believed(self._hands.ask(dict.fromkeys(wanted), now))
-            if not answers:
-                return faults
+            if self._under_way.incomplete:
+                self._wanted.update(dict.fromkeys(self._find_running(now)))
+            self._wanted.update(dict.fromkeys(self._hands.take_over(*self._under_way.take())))
+            answers = self._believed(self._hands.ask(list(filter(self._hands.knows, self._wanted)), now))
             for some in _chunks(_orders_of(answers)):
                 faults += self._decide_each(some, answers, now)
+            self._wanted.clear()  # not before: what could not be saved is asked about again
+            if not answers:
+                return faults
 
-    def take_answers(self, answers: Sequence[DriverAnswer]) -> list[OrderId]:
+    def take_answers(self, answers: Sequence[DriverAnswer]) -> None:
         """Save what drivers that take their time have said, and have them asked what comes next.
 
-        Return the orders that cannot go on.
+        If it raises, nothing has been asked yet, and the same answers may come again. The drivers of an order
+        that cannot go on are asked again later.
         """
         now, believed = self._clock.now(), self._believed(answers)
-        faults = [
-            bad for some in _chunks(_orders_of(believed)) for bad in self._decide_each(some, believed, now)
-        ]
-        faults += self.tell_drivers(now)
+        for some in _chunks(_orders_of(believed)):
+            self._decide_each(some, believed, now)
+        self.tell_drivers(now)
         for each in answers:
             self._hands.go_on(each)
-        return faults
 
     def _believed(self, answers: Iterable[DriverAnswer]) -> list[DriverAnswer]:
         return [each for each in map(self._hands.hear, answers) if each is not None]
