@@ -54,6 +54,7 @@ from forewarn.core.words import (
     Work,
 )
 from forewarn.drivers.external import ExternalDriver
+from forewarn.drivers.registry import DriversByName
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal.registry import RehearsalRegistry
@@ -229,7 +230,7 @@ class Service:
 
     def wire(self, store: SqlStore) -> None:
         external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
-        drivers: dict[str, Driver] = {SIMULATED: self.driver, EXTERNAL: external, **self.more_drivers}
+        drivers = DriversByName({SIMULATED: self.driver, EXTERNAL: external, **self.more_drivers})
         unsaved, polls = UnsavedNotices(self.polls), UnsavedPolls(self.polls)
         context = Context(
             store=NoticeSavingStore(store, unsaved),

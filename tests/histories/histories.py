@@ -21,6 +21,7 @@ from forewarn.control.ports.store import Delta
 from forewarn.core.checks import misplaced, overdue, unexplained
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.absence import Absence
+from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order, OrderTerms
@@ -75,6 +76,8 @@ def act(weight: int) -> Callable[[Act], Act]:
 class Histories:
     """One history: what is done, and what must hold after each step."""
 
+    DRIVER = SIMULATED  # who does the work where nothing else is said
+
     def __init__(self, seed: int, reached: Reached) -> None:
         self.random = Random(seed)
         self._delivery = Random(seed)  # apart, so that the rest of a history does not depend on it
@@ -120,9 +123,13 @@ class Histories:
                 self.steps.append(each.__name__)
                 each(self)
                 self.check()
+            self.end()
         except Exception as fault:
             fault.add_note("\n".join(self.steps))
             raise
+
+    def end(self) -> None:
+        """Do what is left to do at the end."""
 
     # Choosing
 
@@ -244,7 +251,8 @@ class Histories:
         declared = fleet(*groups, *members, hosts=len(HOSTS))
         project = Project(name=DEFAULT_PROJECT, calendar=self.calendar())
         self.steps.append(f"    {places} {spot=} {deaf=} {groups} {project.calendar}")
-        self.service.apply(replace(declared, projects=(project,)))
+        defaults = FleetDefaults(driver=self.DRIVER)
+        self.service.apply(replace(declared, projects=(project,), defaults=defaults))
         for name in sorted({member.name for member in members} - set(deaf)):
             self.service.poll(name)
 
@@ -252,7 +260,7 @@ class Histories:
         self,
         host: str,
         *,
-        driver: str = SIMULATED,
+        driver: str | None = None,
         deadline: int | None = None,
         emergency: int | None = None,
         **more: Any,
@@ -261,7 +269,7 @@ class Histories:
         terms = OrderTerms(deadline=at, **more)
         if emergency is not None:
             terms = replace(terms, emergency="fire", notice=timedelta(seconds=emergency))
-        request = OrderRequest(by="test", driver=driver, terms=terms)
+        request = OrderRequest(by="test", driver=driver or self.DRIVER, terms=terms)
         work = self.pick(WORKS)
         self.do(self.service.fleet.hosts.order_host, host, Action.MAINTENANCE, request, work=work)
 
@@ -324,7 +332,7 @@ class Histories:
     def maintains_a_host(self) -> None:
         self.maintain(
             self.pick(HOSTS),
-            driver=self.pick([SIMULATED, SIMULATED, EXTERNAL]),
+            driver=self.pick([self.DRIVER, self.DRIVER, EXTERNAL]),
             deadline=self.pick([None, None, 60, 7200]),
             emergency=self.pick([None, None, 0, 60]),
         )
@@ -489,7 +497,7 @@ class Histories:
         others = self.random.sample(free, min(2, len(free)))
         terms = self.pick([{"together": "its board is swapped"}, {"whole": True}])
         if "whole" in terms:
-            self.maintain(host, driver=self.pick([SIMULATED, EXTERNAL]), **terms)
+            self.maintain(host, driver=self.pick([self.DRIVER, EXTERNAL]), **terms)
         for index, name in enumerate(others):
             self.put(name, host, owner or "web", (domain + index) % 3)
         if "together" in terms:

@@ -5,7 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, Failed, Running, Unknown
+from forewarn.control.driver import (
+    Cancelled,
+    Done,
+    DriverLimits,
+    DriverTask,
+    Failed,
+    NotBegun,
+    Running,
+    Unknown,
+)
 from forewarn.control.engine.driver_calls import DriverCall
 from forewarn.server.threads.lane_queues import SHORTEST_WAIT, LaneBounds, LaneQueues, PlacedCall
 from tests.driver_calls import begin, cancel, check
@@ -101,6 +110,17 @@ def test_a_begin_counts_however_late_it_answers() -> None:
     lanes.take_answers()
     lanes.returned(late, Failed("no such machine"))
     assert told(lanes) == [("begin", "web-0", Failed("no such machine"))]
+
+
+def test_a_check_that_was_asked_before_a_late_begin_returned_does_not_have_it_begun_again() -> None:
+    lanes = queues()
+    (late,) = hang(lanes, begin("web-0"))
+    add(lanes, check("web-0"), now=LATE)
+    (asked,) = made(lanes, LATE)
+    lanes.returned(late, Running(None))
+    lanes.take_answers()
+    lanes.returned(asked, NotBegun())
+    assert told(lanes) == [("check", "web-0", Unknown("it began while its driver was being asked"))]
 
 
 def test_a_late_check_is_dropped_once_there_is_a_newer_one() -> None:
@@ -208,5 +228,13 @@ def test_nothing_is_kept_of_what_is_over(answer: Done | Failed) -> None:
     lanes.wake(asked.machine)
     lanes.returned(asked, answer)
     lanes.wake(asked.machine)
-    kept = (lanes._lanes, lanes._ready, lanes._begins, lanes._newest, lanes._present, lanes._woken)
+    kept = (
+        lanes._lanes,
+        lanes._ready,
+        lanes._begins,
+        lanes._newest,
+        lanes._present,
+        lanes._woken,
+        lanes._made,
+    )
     assert not any(kept)

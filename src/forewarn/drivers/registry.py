@@ -35,12 +35,12 @@ class Drivers:
     ) -> None:
         """Make all that are installed; Invalid names the package of one that cannot be made."""
         self._woken: Callable[[MachineId], None] | None = None
-        self.by_name: Mapping[str, Driver] = _ByName()
+        self.by_name: Mapping[str, Driver] = DriversByName()
         for name, entry in _by_name(entry_points(group=ENTRY_POINTS) if found is None else found).items():
             setup = DriverSetup(name=name, settings=settings, monotonic=monotonic, wake=self._wake)
             self.by_name[name] = _made(entry, setup)
         self.names = frozenset(self.by_name)
-        external = self.by_name.get(EXTERNAL)
+        external = self.by_name[EXTERNAL] if EXTERNAL in self.names else None
         if not isinstance(external, ExternalDriver):
             raise Invalid("forewarn's own drivers were not found: install forewarn again (make setup)")
         self.external = external
@@ -54,7 +54,7 @@ class Drivers:
             self._woken(machine)
 
 
-class _ByName(dict[str, Driver]):
+class DriversByName(dict[str, Driver]):
     """Drivers by name; for what is not installed, one that says so of every step."""
 
     def __missing__(self, name: str) -> Driver:

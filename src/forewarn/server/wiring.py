@@ -53,7 +53,7 @@ from forewarn.server.push.pusher import Pusher
 from forewarn.server.record_log import log_records
 from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
 from forewarn.server.threads.jobs import Jobs
-from forewarn.server.threads.lanes import Lanes
+from forewarn.server.threads.lanes import Lanes, TakeAnswers
 from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.time_watch import TimeWatch
 from forewarn.server.threads.worker import Worker
@@ -198,13 +198,7 @@ def wire(opened: OpenedService) -> Parts:
     sessions = BrowserSessions(
         context, new_secret=new_secret, real_now=SystemClock().now, life=settings.operator.session
     )
-    lanes = Lanes(
-        drivers.by_name,
-        post=lambda work: jobs.post(Alone(work)),
-        take=lambda answers: engine.take_answers(answers),
-        real_now=SystemClock().now,
-        monotonic=monotonic,
-    )
+    lanes = _lanes(drivers, jobs, take=lambda answers: engine.take_answers(answers))
     engine: Engine = Engine(
         context,
         orders=OrderWork(context, drivers=drivers.by_name, calls=lanes),
@@ -269,6 +263,7 @@ def wire(opened: OpenedService) -> Parts:
             ),
             probes=health,
             guest_counters=guest.counters,
+            driver_calls=lanes.counts,
             store_durations=opened.store.durations.seen,
             refused=lambda: {
                 (each.plane, limit): count
@@ -301,6 +296,18 @@ def _telling(*listeners: Listener) -> Listener:
             listener(saved)
 
     return tell
+
+
+def _lanes(drivers: Drivers, jobs: Jobs, *, take: TakeAnswers) -> Lanes:
+    lanes = Lanes(
+        drivers.by_name,
+        post=lambda work: jobs.post(Alone(work)),
+        take=take,
+        real_now=SystemClock().now,
+        monotonic=monotonic,
+    )
+    drivers.wake_by(lanes.wake)
+    return lanes
 
 
 def tokens_of(store: SqlStore, clock: Clock, settings: Settings) -> Tokens:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeAlias
 
-from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, Failed, Unknown
+from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, Failed, NotBegun, Unknown
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb
+from forewarn.core.model.order import AttemptId
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted
-from forewarn.core.words import MachineId, OrderId
+from forewarn.core.words import MachineId
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,6 @@ class LaneBounds:
 
 DEFAULT_BOUNDS = LaneBounds()
 
-Attempt: TypeAlias = tuple[OrderId, MachineId, int]
 LaneKey: TypeAlias = tuple[str, str]
 
 
@@ -50,13 +50,13 @@ class PlacedCall:
     began_at: float | None = None
     told: bool = False  # whether it was said why it waits
     hangs: bool = False
+    outdated: bool = False  # whether the attempt's `begin` returned while it was being made
     is_over: bool = False
 
     @property
-    def attempt(self) -> Attempt:
+    def attempt(self) -> AttemptId:
         """The attempt that it is about."""
-        task = self.call.task
-        return task.order, task.machine.id, task.attempt
+        return self.call.task.id
 
     @property
     def machine(self) -> MachineId:
@@ -100,8 +100,9 @@ class LaneQueues:
         )  # in which calls wait; whose turn is next first
         self._later = _Timers()
         self._timeouts: list[tuple[float, int, PlacedCall]] = []
-        self._begins: set[Attempt] = set()  # that wait, are being made, or hang
-        self._newest: dict[Attempt, int] = {}  # the last check or cancel, as long as it has not returned
+        self._made: set[PlacedCall] = set()  # being made, or hanging
+        self._begins: set[AttemptId] = set()  # that wait, are being made, or hang
+        self._newest: dict[AttemptId, int] = {}  # the last check or cancel, as long as it has not returned
         self._present: Counter[MachineId] = Counter()  # calls of machines in lanes
         self._woken: set[MachineId] = set()  # of whom there was news while such a call was there
         self._answers: list[DriverAnswer] = []
@@ -147,7 +148,7 @@ class LaneQueues:
         self._present[placed.machine] += 1
         self._ready.setdefault(placed.lane, lane)
 
-    def _call_off(self, attempt: Attempt) -> bool:
+    def _call_off(self, attempt: AttemptId) -> bool:
         """Take a `begin` out that has not been made; return whether there was one."""
         if attempt not in self._begins:
             return False
@@ -177,6 +178,7 @@ class LaneQueues:
 
     def _begin(self, placed: PlacedCall, lane: _Lane, now: float) -> None:
         placed.began_at = now
+        self._made.add(placed)
         lane.running += 1
         self.running[lane.key[0]] += 1
         until = now + lane.limits.timeout.total_seconds()
@@ -194,12 +196,18 @@ class LaneQueues:
         # Whatever a `begin` says is the truth about its attempt; of the others only the last is believed.
         is_stale = not placed.is_begin and self._newest.get(placed.attempt) != placed.number
         self._leave(placed, lane)
+        if placed.is_begin:
+            for other in self._made:
+                other.outdated = other.outdated or other.attempt == placed.attempt
+        if placed.outdated and isinstance(answer, NotBegun):
+            answer = Unknown("it began while its driver was being asked")
         if not (placed.hangs and is_stale):
             self._tell(placed, answer)
 
     def _leave(self, placed: PlacedCall, lane: _Lane) -> None:
         """Forget a call, and a lane in which nothing is any more: hosts come and go."""
         placed.is_over = True
+        self._made.discard(placed)
         if placed.is_begin:
             self._begins.discard(placed.attempt)
         elif self._newest.get(placed.attempt) == placed.number:
@@ -291,7 +299,7 @@ class _Timers:
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, PlacedCall]] = []
-        self._of: defaultdict[MachineId, dict[tuple[Attempt, Verb], PlacedCall]] = defaultdict(dict)
+        self._of: defaultdict[MachineId, dict[tuple[AttemptId, Verb], PlacedCall]] = defaultdict(dict)
 
     def add(self, placed: PlacedCall) -> None:
         """Let a call wait; one that asks the same and waits already is not made."""

@@ -66,8 +66,12 @@ def _touched(order: Order) -> Iterable[str]:
     if not order.open:
         return set()
     live = (stage for stage in order.stages if stage.state is not StageState.DONE)
+    # One that was begun and called off is named in its event until that is over.
     touched = {
-        step.machine.lower() for stage in live for step in stage.steps if step.state is not StepState.MOOT
+        step.machine.lower()
+        for stage in live
+        for step in stage.steps
+        if step.state is not StepState.MOOT or step.begun_at is not None
     }
     return touched if order.machine is None else touched | {order.machine.lower()}
 

@@ -1,0 +1,194 @@
+"""Histories whose work an unruly driver does, in lanes without threads: who answers when is drawn too."""
+
+from dataclasses import replace
+from random import Random
+
+from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, perform
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import Action, EventStatus, StepState
+from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues, PlacedCall
+from tests.harness import Service
+from tests.histories.histories import HOSTS, NAMES, Histories, act
+from tests.histories.situations import Reached
+from tests.unruly_driver import UNRULY, UnrulyDriver, World
+
+# From a moment to what is long past every time-out, in real seconds.
+WAITS = (0.1, 1.0, 5.0, 12.0, 31.0, 70.0)
+# Enough for every chain of questions to come to its end once the driver answers.
+TURNS_TO_END = 400
+
+
+class VirtualLanes:
+    """Lanes without threads: which call begins, returns or hangs next is drawn by a seed."""
+
+    def __init__(self, service: Service, driver: UnrulyDriver, seed: int) -> None:
+        self.service = service
+        self.driver = driver
+        self.random = Random(seed)
+        self.forget()
+
+    def forget(self) -> None:
+        """Lose everything, as a process does that dies; what was being done may be done all the same."""
+        for placed in [] if not hasattr(self, "made") else [one for one, said in self.made if said is None]:
+            if self.random.random() < 0.5:
+                self._perform(placed)
+        self.queues = LaneQueues(
+            lambda task: self.driver.limits, bounds=LaneBounds(calls=4, hung=3, hung_in_lane=2)
+        )
+        self.made: list[tuple[PlacedCall, Answer | None]] = []  # None: what it does it does when it returns
+        self.answers: list[DriverAnswer] = []
+
+    def turn(self) -> None:
+        """Let one thing happen."""
+        self._take_over()
+        happens = self.random.choice(
+            [self._begin, self._begin, self._return, self._return, self._deliver, self._deliver, self._wait]
+        )
+        happens()
+        self._take_over()
+
+    def settle(self) -> None:
+        """Let all that is under way come to its end."""
+        for _ in range(TURNS_TO_END):
+            if not self.known():
+                return
+            for happens in (self._take_over, self._begin, self._return, self._deliver, self._deliver_all):
+                happens()
+            self._wait()
+
+    def known(self) -> set[AttemptId]:
+        """Return the attempts of which something is still to come."""
+        self._take_over()
+        told = [each.call.task.id for each in self.answers]
+        queued = [each.attempt for lane in self.queues._lanes.values() for each in lane.waiting]
+        later = [each.attempt for mine in self.queues._later._of.values() for each in mine.values()]
+        return {*told, *queued, *later, *(placed.attempt for placed, _ in self.made)}
+
+    def _now(self) -> float:
+        return self.service.real
+
+    def _take_over(self) -> None:
+        calls, self.service.calls.waiting = self.service.calls.waiting, []
+        for call in calls:
+            wait = None if call.at is None else (call.at - self.service.real_now()).total_seconds()
+            self.queues.add(call, now=self._now(), wait=wait)
+        self.queues.pass_time(self._now())
+        self.answers += self.queues.take_answers()
+
+    def _begin(self) -> None:
+        placed = self.queues.next(self._now())
+        if placed is not None:
+            at_once = self.random.random() < 0.6
+            self.made.append((placed, self._perform(placed) if at_once else None))
+
+    def _return(self) -> None:
+        if self.made:
+            placed, said = self.made.pop(self.random.randrange(len(self.made)))
+            self.queues.returned(placed, self._perform(placed) if said is None else said)
+
+    def _perform(self, placed: PlacedCall) -> Answer:
+        call: DriverCall = placed.call
+        return perform(self.driver, replace(call, task=replace(call.task, now=self.service.real_now())))
+
+    def _wait(self) -> None:
+        self.service.real += self.random.choice(WAITS)
+        if self.random.random() < 0.2:
+            known = sorted(self.service.everything().machines)
+            for machine in known and [self.random.choice(known)]:
+                self.queues.wake(machine)
+
+    def _deliver(self) -> None:
+        many = self.random.randint(1, 4)
+        some, self.answers = self.answers[:many], self.answers[many:]
+        if some:
+            self.service.engine.take_answers(some)
+            self.service.tick()
+
+    def _deliver_all(self) -> None:
+        while self.answers:
+            self._deliver()
+
+
+class UnrulyHistories(Histories):
+    """Histories with a driver that is slow, hangs, lies, dies and answers late."""
+
+    DRIVER = UNRULY
+
+    def __init__(self, seed: int, reached: Reached) -> None:
+        super().__init__(seed, reached)
+        self.world = World()
+        self.unruly = UnrulyDriver(seed, self.world, hosts=HOSTS)
+        self.service.more_drivers[UNRULY] = self.unruly
+        self._checked()
+        self.lanes = VirtualLanes(self.service, self.unruly, seed)
+
+    def do(self, what: object, *args: object, **more: object) -> None:
+        """Nobody's use case waits for a driver: none is called while it runs."""
+        called = self.world.calls
+        super().do(what, *args, **more)
+        assert self.world.calls == called, "a use case called a driver that takes its time"
+        for _ in range(self.random.randint(0, 3)):
+            self.lanes.turn()
+
+    @act(20)
+    def drivers_are_at_work(self) -> None:
+        for _ in range(self.random.randint(1, 30)):
+            self.lanes.turn()
+
+    @act(4)
+    def work_begins(self) -> None:
+        """Something is begun by somebody's word, so that there is work."""
+        self.maintain(self.pick(HOSTS))
+        self.approve_all()
+
+    @act(3)
+    def abandons_what_is_under_way(self) -> None:
+        orders = [each for each in self.service.everything().orders.values() if _running(each)]
+        for order in self.one(sorted(each.id for each in orders)):
+            self.do(self.service.orders.abandon_order, order, by="test")
+
+    @act(3)
+    def restarts(self) -> None:
+        self.service.restart()
+        self._checked()
+        self.lanes.forget()
+        self.service.tick()
+
+    @act(2)
+    def restarts_a_machine(self) -> None:
+        self.do(self.service.order, self.pick(NAMES), Action.RESTART)
+        self.approve_all()
+
+    def check(self) -> None:
+        super().check()
+        assert self.world.faults == []
+        self.check_that_nothing_is_forgotten(self.service.everything())
+
+    def check_that_nothing_is_forgotten(self, whole: Slice) -> None:
+        known = self.lanes.known()
+        running = {
+            AttemptId(order.id, step.machine, step.attempt)
+            for order in whole.orders.values()
+            if order.driver == UNRULY
+            for step in order.steps
+            if step.state is StepState.RUNNING
+        }
+        assert running - known == set(), "nobody asks about these any more"
+
+    def end(self) -> None:
+        """Once the driver keeps its word, everything that runs comes to an end."""
+        self.unruly.is_sane = True
+        self.steps.append("end")
+        self.lanes.settle()
+        self.check()
+        whole = self.service.everything()
+        left = [order.id for order in whole.orders.values() if order.driver == UNRULY and _running(order)]
+        assert left == [], "work that never ends"
+        started = [event for event in whole.events.values() if event.status is EventStatus.STARTED]
+        for event in started:
+            assert whole.orders[event.order].state in ("started", "failed")
+
+
+def _running(order: Order) -> bool:
+    return any(step.state is StepState.RUNNING for step in order.steps)
