@@ -17,6 +17,7 @@ LONGEST = 6.0
 MACHINES = 900
 # A caller who was refused does not ask again at once.
 PAUSE = 0.1
+SHORT_PAUSE = 0.02
 
 
 def write_fleet(folder: Path) -> Path:
@@ -110,8 +111,7 @@ class Load:
                 answer = client.post(f"/v1/machines/{asked.machine}/restart", headers=asked.headers)
                 asked.note(answer, took=monotonic() - began)
                 self.asked.append(asked)
-                if not answer.is_success:
-                    self._ending.wait(PAUSE)
+                self._ending.wait(SHORT_PAUSE if answer.is_success else PAUSE)
 
 
 def check_books(load: Load, program: Program) -> None:

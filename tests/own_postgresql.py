@@ -16,6 +16,9 @@ import pytest
 
 from tests.process import until
 
+# So often in a row nothing is left before a server counts as used up.
+ROUNDS = 20
+
 
 class OwnPostgres:
     """A server, and what may happen to it."""
@@ -84,16 +87,19 @@ class OwnPostgres:
     def used_up(self, *, by: str, whose: str) -> Iterator[None]:
         """Let a role take every connection that there is, those that another has now first of all."""
         taken: list[psycopg.Connection[Any]] = []
-        has = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = %s"
+        cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = %s"
+        rounds = 0  # in which there was nothing more to take
         try:
             with psycopg.connect(self.url, autocommit=True) as keeper:  # some are kept for the superuser
-                while True:
+                while rounds < ROUNDS:
+                    before = len(taken)
                     with suppress(psycopg.OperationalError):
                         while True:
                             taken.append(psycopg.connect(self.url, user=by))
-                    if (keeper.execute(has, [whose]).fetchone() or (0,))[0] == 0:
-                        break
-            yield
+                    (ended,) = keeper.execute(cut, [whose]).fetchone() or (0,)
+                    # One that was cut leaves its place a moment later.
+                    rounds = rounds + 1 if (len(taken), ended) == (before, 0) else 0
+                yield
         finally:
             for connection in taken:
                 connection.close()
