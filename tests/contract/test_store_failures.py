@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from sqlalchemy import Connection, event
 
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.errors import Invalid, Unavailable, Uncertain
@@ -144,11 +145,10 @@ def test_a_read_only_postgresql_is_unavailable(postgres_url: str) -> None:
 
 @pytest.fixture
 def served(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlStore]:
-    """Give a store that waits for no answer for long, and takes no other connection for a sign of life."""
+    """Give a store that, once it is served, waits for no answer for long, whoever else is answered."""
     monkeypatch.setattr(deadlines, "SILENT_AFTER", 0.2)
     monkeypatch.setattr(deadlines, "LONGEST_STATEMENT", 0.2)
     opened = open_store(postgres_url, new_id=lambda: "X")
-    opened.serve()
     yield opened
     opened.close()
 
@@ -156,11 +156,14 @@ def served(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlSt
 class Stopped:
     """A process of the database that is stopped: its kernel goes on acknowledging."""
 
-    def __init__(self, tx: SqlTransaction) -> None:
-        (self._process,) = tx._connection.exec_driver_sql("SELECT pg_backend_pid()").one()
+    def __init__(self, store: SqlStore, connection: Connection) -> None:
+        (self._process,) = connection.exec_driver_sql("SELECT pg_backend_pid()").one()
+        self._store = store
+        store.serve()
         os.kill(self._process, signal.SIGSTOP)
 
     def go_on(self) -> None:
+        self._store.deadlines.disarm()
         os.kill(self._process, signal.SIGCONT)
 
 
@@ -180,7 +183,7 @@ def stopping(store: SqlStore) -> Iterator[tuple[SqlTransaction, list[Stopped]]]:
 def test_what_was_not_committed_when_the_database_fell_silent_is_undone(served: SqlStore) -> None:
     def save_while_it_falls_silent() -> None:
         with stopping(served) as (tx, stopped):
-            stopped.append(Stopped(tx))
+            stopped.append(Stopped(served, tx._connection))
             tx.set_reached(NOW)
 
     with pytest.raises(Unavailable, match="takes too long") as refused:
@@ -192,8 +195,13 @@ def test_what_was_not_committed_when_the_database_fell_silent_is_undone(served: 
 
 def test_a_commit_that_nobody_answers_is_uncertain_and_may_still_happen(served: SqlStore) -> None:
     def commit_while_it_falls_silent() -> None:
-        with stopping(served) as (tx, stopped):
-            stopped.append(Stopped(tx))
+        with stopping(served) as (_, stopped):
+            # When all is written, and nothing is left but to commit it.
+            event.listen(
+                served._engines.writing,
+                "commit",
+                lambda connection: stopped.append(Stopped(served, connection)),
+            )
 
     with pytest.raises(Uncertain, match="repeat it with the same Idempotency-Key"):
         commit_while_it_falls_silent()
