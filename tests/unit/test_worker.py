@@ -133,7 +133,9 @@ def test_an_operator_is_answered_when_it_is_saved_and_guests_are_shown_it() -> N
 
     around: Any = Around(answer, seen)
     jobs: Any = OneJob(Job(save, answer))
-    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    worker = Worker(
+        jobs, store=around, engine=around, answering=around, feed=around, time=around, follow_up=FollowUp()
+    )
     worker.start()
     worker.stop()
     assert (seen[:2], answer.result(timeout=0)) == (["saved", "shown"], "done")
@@ -148,7 +150,9 @@ def test_a_job_that_fails_is_answered_with_its_error() -> None:
         raise fault
 
     jobs: Any = OneJob(Job(fail, answer))
-    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    worker = Worker(
+        jobs, store=around, engine=around, answering=around, feed=around, time=around, follow_up=FollowUp()
+    )
     worker.start()
     worker.stop()
     assert answer.exception(timeout=0) is fault

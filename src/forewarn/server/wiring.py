@@ -174,8 +174,8 @@ class Parts:
 
 def wire(opened: OpenedService) -> Parts:
     """Make a service; called on the guest loop, on which the board lives."""
-    settings, clock, loop = opened.settings, opened.clock, GuestLoop()
-    jobs, reads = Jobs(), Reads()
+    settings, clock, loop, jobs = opened.settings, opened.clock, GuestLoop(), Jobs()
+    reads = Reads(settle=jobs.follow_up.wait)
     with opened.store.read() as snapshot:
         lineage, everything, present_at = snapshot.lineage(), snapshot.since(0), snapshot.present_at()
     board = Board(lineage=lineage)

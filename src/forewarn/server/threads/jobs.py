@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from forewarn.control.alone import Alone
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
+from forewarn.server.threads.follow_up import FollowUp
 
 T = TypeVar("T")
 
@@ -58,6 +59,7 @@ class Jobs:
         self._ended = False
         # Tells how many seconds the worker has waited for a database that is slow to answer.
         self.waited: Callable[[], float] = lambda: 0.0
+        self.follow_up = FollowUp()
 
     async def run(self, work: Callable[[], T], /) -> T:
         """Have a guest's use case run, or the server's own."""

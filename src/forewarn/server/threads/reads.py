@@ -1,7 +1,7 @@
 """The threads that read for people, so that no list, export or plan keeps the worker from its work.
 
 A read opens its snapshot when it begins, and the worker answers what is committed: so whoever has been
-answered reads what it was answered, without waiting for anything.
+answered reads what it was answered, and what follows from it at once (`FollowUp`).
 """
 
 import asyncio
@@ -49,7 +49,15 @@ class Reads:
     left free, so that the slow reads of a few keep nobody from reading.
     """
 
-    def __init__(self, *, threads: int = THREADS, longest_wait: float = LONGEST_WAIT) -> None:
+    def __init__(
+        self,
+        *,
+        settle: Callable[[], None] = lambda: None,
+        threads: int = THREADS,
+        longest_wait: float = LONGEST_WAIT,
+    ) -> None:
+        """Take what a caller's read waits for before it begins."""
+        self._settle = settle
         self._most = threads
         self._longest_wait = longest_wait
         self._news = threading.Condition()
@@ -134,6 +142,8 @@ class Reads:
         while (read := self._take()) is not None:
             try:
                 if read.answer.set_running_or_notify_cancel():
+                    if read.caller is not None:
+                        self._settle()
                     _do(read)
             finally:
                 self._finish(read)

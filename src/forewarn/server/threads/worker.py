@@ -148,6 +148,7 @@ class Worker:
                 # Between two batches, however many wait: what is due must not wait for ever.
                 if self._may_be_due():
                     self._tick()
+                self._jobs.follow_up.looked()
         self._save_all()
 
     def _do(self, jobs: Sequence[Job]) -> int:
@@ -167,6 +168,8 @@ class Worker:
         if any(isinstance(each.error, Unavailable) for each in outcomes) and self._proved:
             self._prove_at = self._tick_at = monotonic()  # is that so for all?
         self._catch_up()
+        if self._may_be_due():
+            self._jobs.follow_up.owe()
         for each in outcomes:
             each.answer()
         self._job_at = monotonic()
