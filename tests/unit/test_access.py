@@ -1,6 +1,7 @@
 """Who may do what, and whose tokens are good."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -16,14 +17,16 @@ from forewarn.core.access import (
     check,
     check_change,
     check_grant,
+    check_terms,
     digest_of,
     granted,
     may,
+    operators,
     revoke,
 )
 from forewarn.core.errors import Anonymous, Conflict, ForewarnError, Invalid, NotFound, Refused
 from forewarn.core.model.order import Order
-from forewarn.core.words import Action, OrderId, ProjectName, Source
+from forewarn.core.words import DEFAULT_PROJECT, Action, OrderId, ProjectName, Source
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SHOP = ProjectName("shop")
@@ -58,9 +61,27 @@ def ring(*tokens: Token) -> Keyring:
 )
 def test_each_role_has_its_rights_and_no_other(who: Caller, rights: set[Right]) -> None:
     assert {right for right in Right if may(who, right)} == rights
+    for right in rights:
+        check(who, right)
     for right in set(Right) - rights:
         with pytest.raises(Refused, match=r"alice \("):
             check(who, right)
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ({"emergency": "it burns"}, "only an operator may declare an emergency"),
+        ({"driver": "external"}, "driver: only an operator may say who does the work"),
+        ({"heartbeat": timedelta(minutes=1)}, "heartbeat_seconds: only an operator may say how long"),
+    ],
+)
+def test_a_projects_user_may_not_break_promises_or_say_who_does_the_work(
+    terms: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(Refused, match=message):
+        check_terms(**{"emergency": "", "driver": None, **terms})
+    check_terms(emergency="", driver=None)
 
 
 def order(action: Action, source: Source) -> Order:
@@ -157,6 +178,11 @@ def test_a_token_that_makes_no_sense_is_refused(
         check_grant(wanted, ring(token("alice")), projects=[SHOP])
 
 
+@pytest.mark.parametrize("project", [SHOP, DEFAULT_PROJECT])
+def test_a_project_that_exists_may_have_users_and_the_default_one_always_does(project: ProjectName) -> None:
+    check_grant(Grant(name="bob", role=Role.USER, project=project), ring(token("alice")), projects=[SHOP])
+
+
 @pytest.mark.parametrize("life", [timedelta(), timedelta(seconds=-1), LONGEST_LIFE + timedelta(seconds=1)])
 def test_a_life_is_longer_than_nothing_and_has_an_end(life: timedelta) -> None:
     with pytest.raises(Invalid, match="expiry: expected more than nothing"):
@@ -169,3 +195,10 @@ def test_a_revoked_token_is_no_longer_valid() -> None:
         revoke("bob", [token("alice")], now=NOW)
     with pytest.raises(NotFound, match='token "alicia" does not exist; did you mean alice'):
         revoke("alicia", [token("alice")], now=NOW)
+
+
+def test_only_good_tokens_of_operators_count_as_operators() -> None:
+    alice, bob = token("alice", life=timedelta(hours=1)), token("bob")
+    known = [alice, revoke("bob", [bob], now=NOW), token("carol", role=Role.VIEWER)]
+    assert operators(known, now=NOW) == [alice]
+    assert operators(known, now=NOW + timedelta(hours=1)) == []

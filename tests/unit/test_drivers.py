@@ -5,9 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.core.access import check_terms
 from forewarn.core.disclosure import DONE_OUTSIDE, Disclosure, Names
-from forewarn.core.errors import Invalid, Refused
+from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetDefaults, HostDrivers
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.orders import reports, requests
@@ -60,13 +59,6 @@ def test_an_order_takes_the_driver_of_its_host_or_of_the_fleet(
 
 def test_an_operator_says_another_driver_for_one_order() -> None:
     assert restart(declared(default="simulated"), driver="external").driver == "external"
-
-
-def test_a_tenant_says_no_driver() -> None:
-    for driver in ("external", "simulated"):
-        with pytest.raises(Refused, match="driver: only an operator may say who does the work"):
-            check_terms(emergency="", driver=driver)
-    check_terms(emergency="", driver=None)
 
 
 def test_a_rehearsal_is_simulated_whoever_does_the_work_else() -> None:

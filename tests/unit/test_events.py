@@ -252,6 +252,18 @@ def test_a_deferred_event_takes_its_whole_stage_along() -> None:
     assert fleet.history(Kind.EVENT_DEFERRED) == ["until 2026-01-05T12:25:00Z: 10 m later"] * 2
 
 
+def test_an_event_of_the_stage_that_starts_no_earlier_than_asked_for_stays_where_it_is() -> None:
+    fleet = deferrable()
+    (db,) = (event for event in fleet.events() if event.group == "db")
+    fleet.draft.put_event(replace(db, not_before=NOON + HOUR))
+    defer(fleet)
+    assert {event.group: event.not_before for event in fleet.events()} == {
+        "db": NOON + HOUR,
+        "web": NOON + 25 * MINUTE,
+    }
+    assert fleet.history(Kind.EVENT_DEFERRED) == ["until 2026-01-05T12:25:00Z: 10 m later"]
+
+
 def test_no_more_time_is_given_than_the_group_allows_or_the_latest_start_leaves() -> None:
     fleet = deferrable(5 * MINUTE)
     defer(fleet)

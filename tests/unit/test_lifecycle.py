@@ -280,6 +280,12 @@ def test_a_degraded_host_is_announced_as_long_ahead_as_its_guests_ask() -> None:
     assert [event.not_before for event in fleet.events()] == [NOON + week]
 
 
+def test_in_an_emergency_a_degraded_host_is_announced_at_once() -> None:
+    fleet = Fleet(machine("web-0"), policies={"web": GroupPolicy(degrade_notice=timedelta(days=1))})
+    fleet.maintain(action=Action.DEGRADE, emergency="smoke", notice=2 * MINUTE)
+    assert [event.not_before for event in fleet.events()] == [NOON + 2 * MINUTE]
+
+
 def test_work_that_waits_for_a_window_is_due_so_long_before_it_as_it_needs_notice() -> None:
     fleet = Fleet(machine("web-0"), calendar=AFTERNOON)
     order = fleet.maintain()

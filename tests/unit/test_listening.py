@@ -10,15 +10,34 @@ from forewarn.core.guests import listening
 from forewarn.core.guests.listening import MOST_ABSENCES, SHORTEST_PRESENCE
 from forewarn.core.model.absence import Absence
 from forewarn.core.policy import Policy
-from tests.unit.slices import HOUR, MINUTE, NOON, SECOND
+from forewarn.core.words import GroupName, Kind
+from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
 POLICY = Policy()
+WEB = GroupName("web")
 DAY = POLICY.idle_after + POLICY.save_activity_every
 
 
 def away(begins: timedelta, ends: timedelta) -> Absence:
     """An absence that began and ended so long after noon."""
     return Absence(since=NOON + begins, until=NOON + ends)
+
+
+def test_the_first_poll_enables_a_group_and_the_next_changes_nothing() -> None:
+    fleet = Fleet(machine("web-0"), silent=["web"])
+    slow = Policy(enable_delay=2 * MINUTE)
+    group = listening.enable(fleet.draft, fleet.draft.groups[WEB], policy=slow)
+    assert (group.enabled_at, group.ready_at) == (NOON, NOON + 2 * MINUTE)
+    assert listening.enable(fleet.draft, group, policy=slow) is group
+    assert fleet.history(Kind.GROUP_ENABLED) == [""]
+
+
+def test_a_group_that_is_disabled_is_enabled_by_its_next_poll() -> None:
+    fleet = Fleet(machine("web-0"))
+    silent = listening.disable(fleet.draft, fleet.draft.groups[WEB], policy=POLICY)
+    assert (silent.enabled, silent.ready_at) == (False, None)
+    assert fleet.history(Kind.GROUP_DISABLED) == ["no poll for 1 day, 0:00:00"]
+    assert listening.enable(fleet.draft, silent, policy=POLICY).enabled
 
 
 def test_without_absences_a_day_passes_as_it_is() -> None:

@@ -9,7 +9,7 @@ import pytest
 from forewarn.agent.setup import agent_config
 from forewarn.cli.options.shared_options import seconds as typed
 from forewarn.config import load
-from forewarn.core.moments import format_span, format_span_briefly, parse_span, write_span
+from forewarn.core.moments import format_offset, format_span, format_span_briefly, parse_span, write_span
 from forewarn.rehearsal.scenario_file import read_scenario
 from forewarn.wire.fleet import read_fleet
 
@@ -48,6 +48,18 @@ def test_a_time_is_said_in_its_units(seconds: float, words: str) -> None:
 )
 def test_a_countdown_is_said_in_its_two_largest_units(seconds: float, words: str) -> None:
     assert format_span_briefly(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("offset", "words"),
+    [
+        (timedelta(days=1, hours=2), "1 d 2 h ahead of"),
+        (timedelta(minutes=-5), "5 m behind"),
+        (timedelta(), "0 s ahead of"),
+    ],
+)
+def test_of_two_times_one_is_ahead_of_or_behind_the_other(offset: timedelta, words: str) -> None:
+    assert format_offset(offset) == words
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,11 @@ def test_a_fault_has_its_machines_and_its_time() -> None:
     assert playing.next_change(end) is None
 
 
+def test_a_fault_says_what_it_is_and_for_whom() -> None:
+    assert str(fault(FaultKind.HANG)) == "fault hang"
+    assert str(fault(FaultKind.ERROR, machines=("web-0", "web-1"))) == "fault 500 for web-0, web-1"
+
+
 def test_without_faults_a_document_is_told_as_it_is() -> None:
     shown = ShownDocuments()
     assert shown.instead_of(document(4, event()), [], now=NOW) is None

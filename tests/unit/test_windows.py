@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from forewarn.core.admission.joint_calendar import FOR_EVER, JointCalendar
-from forewarn.core.admission.timing import Timing
+from forewarn.core.admission.timing import LEEWAY, LONGEST_DEADLINE, Timing, check_deadline
 from forewarn.core.errors import Invalid
 from forewarn.core.model.windows import ALWAYS, Calendar, Window
 from forewarn.core.words import ProjectName
@@ -128,6 +128,11 @@ def test_without_windows_only_blackout_days_are_closed() -> None:
     assert first_fit([ALWAYS], after=MONDAY, work=HOUR) == MONDAY
 
 
+def test_a_blackout_day_closes_no_other() -> None:
+    past = calendar(blackout=("2026-01-04", "2028-01-01"))
+    assert first_fit([past], after=MONDAY, work=HOUR) == MONDAY
+
+
 def test_windows_of_several_projects_must_be_open_together() -> None:
     one, other = (
         calendar(window("10:00", 3)),
@@ -222,6 +227,23 @@ def test_at_the_deadline_windows_give_way_with_full_notice() -> None:
     assert bound.why_not_start("host-1", now=later) == ()
 
 
+def test_a_start_may_be_deferred_until_the_window_or_the_deadline_ends_and_past_neither() -> None:
+    noon, deadline = window("11:00", 3), MONDAY + HOUR / 2
+    assert timing(noon).latest(MONDAY, now=MONDAY) == MONDAY + HOUR - LEEWAY
+    assert timing(noon).latest(MONDAY + 2 * HOUR, now=MONDAY) == MONDAY + 2 * HOUR
+    assert timing(noon, deadline=deadline).latest(MONDAY, now=MONDAY) == deadline
+    assert timing(noon, deadline=deadline).latest(deadline, now=deadline) == deadline
+    assert timing().latest(MONDAY, now=MONDAY) is None
+
+
+@pytest.mark.parametrize("ahead", [timedelta(), -HOUR, LONGEST_DEADLINE])
+def test_a_deadline_lies_in_the_next_ten_years(ahead: timedelta) -> None:
+    with pytest.raises(Invalid, match="deadline: expected a time in the next ten years, got 20"):
+        check_deadline(MONDAY + ahead, now=MONDAY)
+    check_deadline(MONDAY + HOUR, now=MONDAY)
+    check_deadline(None, now=MONDAY)
+
+
 def test_a_window_before_the_deadline_is_used() -> None:
     bound = timing(window("14:00", 2), deadline=MONDAY + timedelta(days=1))
     assert bound.announce_at(MONDAY) == MONDAY + timedelta(hours=1, minutes=45)
@@ -251,6 +273,31 @@ def test_what_can_never_fit_is_refused_unless_there_is_a_deadline() -> None:
     )
     with pytest.raises(Invalid, match="projects a and b have no window in common"):
         apart.check("host-1", now=MONDAY)
+
+
+def test_what_can_never_fit_waits_for_its_deadline_or_for_a_person() -> None:
+    (stuck,) = timing(window("14:00", 1)).why_not_announce("host-1", now=MONDAY)
+    assert (stuck.what, stuck.stuck) == ("host-1", True)
+    assert stuck.reason.endswith("change the windows, or give it up and begin anew with a deadline")
+    patient = timing(window("14:00", 1), deadline=MONDAY + HOUR)
+    (waiting,) = patient.why_not_announce("host-1", now=MONDAY)
+    assert not waiting.stuck
+    assert waiting.reason.endswith("a minute to spare: it waits for the deadline, 2026-01-05T13:00:00Z")
+
+
+def test_windows_that_open_apart_are_waited_for_until_they_are_open_together() -> None:
+    both = Timing(
+        work=HOUR,
+        calendars={
+            ProjectName("a"): calendar(window("14:00", 2), window("20:00", 2)),
+            ProjectName("b"): calendar(window("17:00", 2), window("19:00", 2.5)),
+        },
+    )
+    (waiting,) = both.why_not_start("host-1", now=MONDAY)
+    assert waiting.until == MONDAY.replace(hour=20)
+    assert waiting.reason == (
+        "outside the windows that projects a and b have in common, which open 2026-01-05 20:00 (UTC)"
+    )
 
 
 def test_many_windows_are_reckoned_quickly_enough_to_be_asked_in_a_transaction() -> None:

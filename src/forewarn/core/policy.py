@@ -121,8 +121,8 @@ def is_planned(order: Order) -> bool:
 
 
 def degrade_announced_at(order: Order, groups: Iterable[Group], policy: Policy) -> datetime:
-    """Return when an order is announced: at once, but a degraded host only as far ahead as guests ask."""
-    if order.action is not Action.DEGRADE or order.terms.emergency:
+    """Return when a degraded host is announced: as far ahead as guests ask, in an emergency at once."""
+    if order.terms.emergency:
         return order.created_at
     return order.created_at + policy.degrade_notice - notice_of(order, groups, policy).ahead
 

@@ -51,8 +51,6 @@ def _missing(budget: Budget) -> str:
         for names, how in ((budget.down, "down"), (running, "under an event"))
         if names
     ]
-    if not missing:
-        return f"needs {budget.needs} healthy of {budget.members}"
     return f"needs {budget.needs} healthy, {', '.join(missing)}"
 
 

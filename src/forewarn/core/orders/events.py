@@ -108,9 +108,10 @@ def defer(
     until = _deferred_until(event, wanted, limit=draft.groups[event.group].policy.defer, latest=latest)
     for other in stage:
         later = max(other.not_before, until)
-        deferral = Deferral(by=by, at=draft.now, until=later, since=other.not_before, asked=wanted)
         if later != other.not_before:
-            draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=_granted(deferral))
+            granted = _granted(later, given=later - other.not_before, asked=wanted)
+            draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=granted)
+        deferral = Deferral(by=by, at=draft.now, until=later, since=other.not_before, asked=wanted)
         mine = deferral if other.id == event.id else other.deferred
         draft.put_event(replace(other, not_before=later, deferred=mine))
 
@@ -133,13 +134,10 @@ def _deferred_until(
     return until
 
 
-def _granted(deferral: Deferral) -> str:
+def _granted(until: datetime, *, given: timedelta, asked: timedelta) -> str:
     """Write how far an event was deferred, and what was asked for if that was more or less."""
-    given, asked = deferral.granted, deferral.asked
-    if given is None or asked is None:
-        return f"until {format_time(deferral.until)}"
     wished = "" if asked == given else f" ({format_span(asked)} asked for)"
-    return f"until {format_time(deferral.until)}: {format_span(given)} later{wished}"
+    return f"until {format_time(until)}: {format_span(given)} later{wished}"
 
 
 def approve(draft: Draft, event: Event, approval: Approval) -> Event:

@@ -36,9 +36,7 @@ def advance(draft: Draft, order: Order, *, policy: Policy) -> Order:
 
 
 def _announce(draft: Draft, order: Order, policy: Policy) -> Order:
-    machine = draft.machines[order.machine] if order.machine else None
-    if machine is None:
-        raise ValueError(f"order {order.id} recommends something to no machine")
+    (machine,) = stages.concerned(draft, order)
     step = stages.step_of(machine)
     if waiting := reasons.not_to_announce(draft, order, (step,), policy):
         return draft.put_order(replace(order, waiting=waiting, due_at=None))

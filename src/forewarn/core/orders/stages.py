@@ -19,8 +19,8 @@ def replan(draft: Draft, order: Order) -> Order:
     handled = {step.machine for stage in fixed for step in stage.steps if step.state is not StepState.MOOT}
     # What is done to the whole host is done once: machines that come while it is at work are not told of it.
     begun = order.terms.undivided and any(stage.state is not StageState.ANNOUNCED for stage in fixed)
-    concerned = () if begun else _concerned(draft, order)
-    left = [machine for machine in concerned if machine.id not in handled]
+    there = () if begun else concerned(draft, order)
+    left = [machine for machine in there if machine.id not in handled]
     queued = in_one(left) if order.terms.together else cut(left)
     return replace(order, stages=fixed + tuple(_counted_on(stage, fixed) for stage in queued))
 
@@ -100,7 +100,7 @@ def fits(stage: Stage, step: Step) -> bool:
     )
 
 
-def _concerned(draft: Draft, order: Order) -> Iterable[Machine]:
+def concerned(draft: Draft, order: Order) -> Iterable[Machine]:
     """Return the machines that an order is about now."""
     if order.host is None:
         machine = draft.machines.get(order.machine) if order.machine else None
