@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from forewarn.server.threads.bridge import WorkerCommands
+from forewarn.server.threads.follow_up import FollowUp
 from forewarn.server.threads.jobs import Job, Jobs
 from forewarn.server.threads.worker import Worker
 from tests.unit.slices import NOON
@@ -66,6 +67,7 @@ class OneJob:
 
     def __init__(self, job: Job) -> None:
         self._left = [[job], []]
+        self.follow_up = FollowUp()
 
     def take(self, most: int, *, timeout: float) -> list[Job]:
         return self._left.pop(0)
@@ -133,9 +135,7 @@ def test_an_operator_is_answered_when_it_is_saved_and_guests_are_shown_it() -> N
 
     around: Any = Around(answer, seen)
     jobs: Any = OneJob(Job(save, answer))
-    worker = Worker(
-        jobs, store=around, engine=around, answering=around, feed=around, time=around, follow_up=FollowUp()
-    )
+    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
     worker.start()
     worker.stop()
     assert (seen[:2], answer.result(timeout=0)) == (["saved", "shown"], "done")
@@ -150,9 +150,7 @@ def test_a_job_that_fails_is_answered_with_its_error() -> None:
         raise fault
 
     jobs: Any = OneJob(Job(fail, answer))
-    worker = Worker(
-        jobs, store=around, engine=around, answering=around, feed=around, time=around, follow_up=FollowUp()
-    )
+    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
     worker.start()
     worker.stop()
     assert answer.exception(timeout=0) is fault
