@@ -1,18 +1,20 @@
 """What a project's people are shown of a text, a record, a person."""
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, get_type_hints
 
 import pytest
 
-from forewarn.core.disclosure import Disclosure, Names, words, words_in
+from forewarn.core.disclosure import DONE_OUTSIDE, OF_OTHERS, Disclosure, Names, words, words_in
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import ApprovedBy, GroupName, HostName, Kind, ProjectName
 from tests.harness import START
+from tests.unit.slices import Fleet, machine
 
 NAMES = Names(
     hosts=frozenset({"kvm-1", "kvm-2", "web-0"}),
@@ -67,6 +69,12 @@ def test_every_name_is_among_the_words_that_are_looked_up() -> None:
     assert {"bob", "kvm-1"} <= words([record(by="bob", reason="host kvm-1 failed"), "text"])
 
 
+def test_a_name_in_a_word_is_no_longer_than_names_are() -> None:
+    found = set(words_in(f"kvm-1.{'x' * 64}"))
+    assert {"kvm-1", "x" * 64} <= found
+    assert f"1.{'x' * 64}" not in found
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -108,6 +116,58 @@ def test_records_keep_what_a_projects_own_people_and_guests_said(
     seen = HIDDEN.shown(record(kind, by=by, reason=reason))
     assert (seen.by, seen.reason) == shown
     assert seen.host is None
+
+
+# Things of which a project sees a part
+
+
+def test_a_machine_is_shown_without_its_hosts() -> None:
+    mine = machine("web-0", "kvm-1", bound_for=HostName("kvm-2"))
+    seen = HIDDEN.shown(mine)
+    assert (seen.name, seen.host, seen.bound_for) == ("web-0", None, None)
+    assert SEEN.shown(mine) is mine
+    assert words([mine]) == frozenset()
+
+
+def test_a_webhook_is_shown_without_the_operator_who_added_it() -> None:
+    webhook = Webhook(
+        id=WebhookId("W"),
+        number=1,
+        url="https://a.example",
+        project=ProjectName("a"),
+        kinds=frozenset(),
+        secret="",
+        by="bob",
+        created_at=START,
+        delivered=1,
+    )
+    assert words([webhook]) == {"bob"}
+    assert HIDDEN.shown(webhook) == replace(webhook, by="operator")
+    assert SEEN.shown(webhook) == webhook
+
+
+def test_of_a_hosts_order_a_project_sees_its_own_machines_and_what_they_wait_for() -> None:
+    fleet = Fleet(machine("web-0", "kvm-1", group="bob-web"), machine("db-3", "kvm-1", group="db"))
+    order = fleet.maintain("kvm-1", rollout="R")
+    waits = (
+        Waiting(what="web-0", reason="waits for kvm-2"),
+        Waiting(what="db-3", reason="is not ready"),
+        Waiting(what="db", reason="update domain 1 waits for domain 0", group=GroupName("db")),
+        Waiting(what="bob-web", reason="update domain 1 waits for domain 0", group=GroupName("bob-web")),
+        Waiting(what="the whole fleet", reason="held by bob: audit"),
+        Waiting(what="web-0", reason="POST /v1/orders/O/complete", outside=True),
+    )
+    seen = HIDDEN.shown(replace(order, waiting=waits))
+    assert [step.name for step in seen.steps] == ["web-0"]
+    assert (seen.host, seen.terms.rollout) == (None, None)
+    # What is of others is said once, however much of it there is.
+    assert [each.reason for each in seen.waiting] == [
+        "waits for a host",
+        OF_OTHERS.reason,
+        "update domain 1 waits for domain 0",
+        "held by operator: audit",
+        DONE_OUTSIDE,
+    ]
 
 
 # Whatever texts are added to the values: none of them is forgotten

@@ -121,6 +121,11 @@ def test_a_rehearsal_needs_a_project_that_is_marked_for_it() -> None:
         fleet.maintain(rehearsal="night")
 
 
+def test_a_host_that_carries_nothing_has_nobody_to_rehearse_with() -> None:
+    with pytest.raises(Conflict, match='"host-2" carries no machine of a project for rehearsals'):
+        Fleet(machine("web-0"), hosts=["host-2"]).maintain("host-2", rehearsal="night")
+
+
 def test_in_a_rehearsal_nothing_is_really_done_and_its_record_says_whose_it_is() -> None:
     fleet = Fleet(machine("web-0"))
     ours = fleet.draft.projects[DEFAULT_PROJECT]

@@ -186,6 +186,14 @@ def test_the_forecast_adds_up_notice_work_and_gaps() -> None:
     assert second.announce_at == first.end_at + timedelta(minutes=10)
 
 
+def test_a_host_whose_update_domains_go_at_once_has_one_stage_or_none() -> None:
+    ground = survey(carries(web={0: 1, 1: 2}), carries())
+    assert [ground.footprint(name).stages for name in ground.hosts] == [2, 0]
+    at_once = ground.with_domains_at_once()
+    assert [at_once.footprint(name).stages for name in at_once.hosts] == [1, 0]
+    assert at_once.footprint(host(1)).together(WEB) == 3
+
+
 def test_groups_with_every_member_on_one_host_are_warned_of() -> None:
     ground = survey(carries(web={0: 1, 1: 1}), carries(db={0: 1}), sizes={WEB: 2, DB: 2})
     assert on_one_host(ground) == ["group web: all 2 members are on host-1"]
