@@ -147,7 +147,7 @@ def test_an_order_is_being_abandoned_while_a_step_runs() -> None:
     assert (order.open, order.state, order.terms.abandoned_by) == (True, OrderState.FAILED, "ops")
     assert order.due_at == fleet.now  # its driver is asked at once
     assert fleet.waits(order.id) == [
-        f"order {order.id}: being abandoned by ops: web-1 still run, unless their driver calls them off"
+        f"order {order.id}: being abandoned by ops: ends once the work on web-1 is called off or over"
     ]
     assert fleet.history(Kind.ORDER_ABANDONING) == ["its driver is asked to call off what runs: web-1"]
     assert len(fleet.events()) == 1

@@ -10,7 +10,7 @@ from typing import TypeVar
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
-from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.machine import Machine
 from forewarn.core.spelling import hint
 from forewarn.core.words import (
@@ -22,7 +22,7 @@ from forewarn.core.words import (
     OrderId,
     ProjectName,
 )
-from forewarn.wire.fields import choice, inside
+from forewarn.wire.fields import either, shown
 
 T = TypeVar("T")
 
@@ -71,10 +71,11 @@ def unknown_project(snapshot: ScopedSnapshot, name: str) -> NotFound:
 
 
 def check_driver(driver: str | None, known: frozenset[str], *, where: str = "driver") -> None:
-    """Refuse a driver that is not installed, and name those that are."""
-    if driver is not None:
-        with inside(where):
-            choice(sorted(known))(driver)
+    """Refuse a driver that was not installed when the server started, and name those that were."""
+    if driver is None or driver in known:
+        return
+    how = hint(driver, known) or "; install the package that brings it and start the server again"
+    raise Invalid(f"{where}: expected {either(sorted(known))}, got {shown(driver)}{how}")
 
 
 def group_names(snapshot: ScopedSnapshot) -> list[str]:

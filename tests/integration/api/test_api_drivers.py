@@ -79,7 +79,8 @@ def test_a_fleet_that_no_longer_says_who_works_is_told_that_work_waits(api: Api)
         ),
         (
             {"defaults": {"driver": "libvirt"}},
-            'defaults.driver: expected external or simulated, got "libvirt"',
+            'defaults.driver: expected external or simulated, got "libvirt"; '
+            "install the package that brings it and start the server again",
         ),
     ],
 )
@@ -99,7 +100,8 @@ def test_a_driver_that_there_is_not_is_refused_with_its_field(api: Api, fleet: A
 def test_work_for_a_driver_that_there_is_not_is_refused(api: Api, path: str, body: Any) -> None:
     answer = api("POST", path, json={**body, "driver": "libvirt"})
     assert answer.status_code == 400
-    assert answer.json()["error"]["message"] == 'driver: expected external or simulated, got "libvirt"'
+    refusal = 'driver: expected external or simulated, got "libvirt"; '
+    assert answer.json()["error"]["message"].startswith(refusal)
 
 
 def test_drivers_are_listed_with_the_hosts_they_work_on(api: Api) -> None:

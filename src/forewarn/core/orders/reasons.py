@@ -96,7 +96,7 @@ def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ..
 def not_to_close(order: Order) -> tuple[Waiting, ...]:
     """Return what keeps an order that was given up from being closed: all of it that still runs."""
     by, names = order.terms.abandoned_by, ", ".join(step.name for step in order.running)
-    given_up = f"being abandoned by {by}: {names} still run, unless their driver calls them off"
+    given_up = f"being abandoned by {by}: ends once the work on {names} is called off or over"
     return (
         Waiting(what=f"order {order.id}", reason=given_up),
         *_unknown(order),

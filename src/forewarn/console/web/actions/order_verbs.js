@@ -111,7 +111,7 @@ export const ORDER_VERBS = [
   }),
   onOrder("cancel", "Cancel", {
     about: "It is not done; its events leave.",
-    concerns: (order) => isOpen(order) && order.state !== "failed" && isOurs(order),
+    concerns: (order) => isKept(order) && order.state !== "failed" && isOurs(order),
     whyNot: (order) =>
       order.stages.some((stage) => stage.state === "started")
         ? "it has started: too late to cancel, but it can be abandoned"

@@ -3,8 +3,8 @@
 import { actionButtons } from "../actions/action_buttons.js";
 import { span } from "../page/formatting.js";
 import { h } from "../page/tree.js";
-import { badge, workAppearance } from "./appearance.js";
 import { hostLink, machineLink, orderLink, rolloutLink } from "./links.js";
+import { stateBadges } from "./order_facts.js";
 import { reasons } from "./reasons.js";
 import { countdown } from "./times.js";
 
@@ -19,7 +19,7 @@ export function orderCard(order) {
     h(
       "div",
       { class: "row" },
-      badge(workAppearance(order.state)),
+      stateBadges(order),
       h(
         "strong",
         null,

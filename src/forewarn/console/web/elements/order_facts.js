@@ -2,7 +2,7 @@
 
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
-import { badge } from "./appearance.js";
+import { badge, workAppearance } from "./appearance.js";
 import { hostLink, machineLink } from "./links.js";
 
 /** @typedef {import("../types").Order} Order */
@@ -34,6 +34,12 @@ export const isExternal = (order) => order.driver === "external";
 
 /** @param {Order} order */
 export const failedSteps = (order) => order.steps.filter((step) => step.state === "failed");
+
+/** Say how far an order is, and whether it is being given up. @param {Order} order */
+export const stateBadges = (order) => [
+  badge(workAppearance(order.state)),
+  order.abandoned_by && !order.ended_at && badge({ tone: "warn", glyph: "⊘", label: "being abandoned" }),
+];
 
 /** @param {Order} order */
 export function driverBadge(order) {

@@ -14,6 +14,8 @@ import { copy } from "../service/connected.js";
 const OVER = ["done", "moot", "failed"];
 // More steps than that are shown only on demand: the rest of the page should be seen too.
 const STEPS_SHOWN = 50;
+/** How a step looks whose driver cannot tell how it is doing. @type {import("./appearance.js").Appearance} */
+const UNKNOWN = { tone: "warn", glyph: "?", label: "running, unknown how far" };
 
 /** @param {Order} order */
 export function workProgress(order) {
@@ -107,7 +109,7 @@ function stepTable(all, order) {
 function stepRow(step, order) {
   const took =
     step.begun_at && step.ended_at ? (Date.parse(step.ended_at) - Date.parse(step.begun_at)) / 1000 : null;
-  const isUnknown = step.state === "running" && step.why;
+  const isUnknown = step.state === "running" && step.why !== null;
   const words = [
     step.attempt > 1 && `attempt ${step.attempt}`,
     step.progress !== null && `${Math.round(step.progress * 100)} % done`,
@@ -118,7 +120,7 @@ function stepRow(step, order) {
     "tr",
     { key: step.machine },
     cell("Machine", machineLink(step.machine, order.project)),
-    cell("Step", badge(workAppearance(step.state))),
+    cell("Step", badge(isUnknown ? UNKNOWN : workAppearance(step.state))),
     cell("Begun", time(step.begun_at)),
     cell("Ended", time(step.ended_at)),
     cell("Took", took === null ? null : span(took)),

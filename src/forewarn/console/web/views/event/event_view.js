@@ -1,13 +1,13 @@
 /** One event: what it does, how far it is, who was told when, who is awaited, who has approved. */
 
 import { actionButtons } from "../../actions/action_buttons.js";
-import { badge, workAppearance } from "../../elements/appearance.js";
+import { badge } from "../../elements/appearance.js";
 import { asCommand } from "../../elements/as_command.js";
 import { eventSentence, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
 import { fact } from "../../elements/fact.js";
 import { groupLink, hostLink, machineLink, orderLink } from "../../elements/links.js";
 import { notThere } from "../../elements/missing.js";
-import { orderWords } from "../../elements/order_facts.js";
+import { orderWords, stateBadges } from "../../elements/order_facts.js";
 import { pageHead } from "../../elements/page_head.js";
 import { reasons } from "../../elements/reasons.js";
 import { countdown, time } from "../../elements/times.js";
@@ -198,7 +198,7 @@ class EventView extends View {
         { class: "row" },
         h("h2", { id: "work" }, "Its order"),
         orderLink(order.id),
-        badge(workAppearance(order.state)),
+        stateBadges(order),
         h(
           "span",
           { class: "small muted" },

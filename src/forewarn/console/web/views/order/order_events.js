@@ -45,16 +45,27 @@ function noticeSum({ notice }, events) {
       h("span", { class: "small muted" }, `least notice ${span(notice.least_seconds)}`),
     badge(
       notice.late
-        ? { tone: "danger", glyph: "!", label: `${notice.late} late` }
+        ? broken(notice, "!", `${notice.late} late`)
         : { tone: "calm", glyph: "✓", label: "none late" },
     ),
     badge(
       notice.never
-        ? { tone: "danger", glyph: "✕", label: `${notice.never} never told` }
+        ? broken(notice, "✕", `${notice.never} ${notice.so_far ? "not" : "never"} told`)
         : { tone: "calm", glyph: "✓", label: "all told" },
     ),
   );
 }
+
+/**
+ * Say what was not as promised; that is judged when the events end.
+ *
+ * @param {NotedOrder["notice"]} notice
+ * @param {string} glyph
+ * @param {string} label
+ * @returns {import("../../elements/appearance.js").Appearance}
+ */
+const broken = (notice, glyph, label) =>
+  notice.so_far ? { tone: "warn", glyph: "…", label: `${label} so far` } : { tone: "danger", glyph, label };
 
 /** @param {NotedEvent} event */
 function row(event) {

@@ -1,10 +1,16 @@
 /** One order: its terms, how far each stage and step is, why it waits, its events and the notice they gave. */
 
 import { actionButtons } from "../../actions/action_buttons.js";
-import { badge, workAppearance } from "../../elements/appearance.js";
+import { badge } from "../../elements/appearance.js";
 import { asCommand } from "../../elements/as_command.js";
 import { notThere } from "../../elements/missing.js";
-import { driverBadge, failedSteps, orderSubject, orderWords } from "../../elements/order_facts.js";
+import {
+  driverBadge,
+  failedSteps,
+  orderSubject,
+  orderWords,
+  stateBadges,
+} from "../../elements/order_facts.js";
 import { pageHead } from "../../elements/page_head.js";
 import { reasons } from "../../elements/reasons.js";
 import { countdown, time } from "../../elements/times.js";
@@ -95,7 +101,7 @@ class OrderView extends View {
         orderSubject(order),
       ),
       signs: [
-        badge(workAppearance(order.state)),
+        stateBadges(order),
         driverBadge(order),
         order.emergency && badge({ tone: "danger", glyph: "!", label: "emergency" }),
         order.together && badge({ tone: "danger", glyph: "!", label: "together" }),

@@ -1,8 +1,13 @@
 /** Orders as a table, each with what it waits for. */
 
-import { badge, workAppearance } from "../../elements/appearance.js";
 import { orderLink, rolloutLink } from "../../elements/links.js";
-import { driverBadge, failedSteps, orderSubject, orderWords } from "../../elements/order_facts.js";
+import {
+  driverBadge,
+  failedSteps,
+  orderSubject,
+  orderWords,
+  stateBadges,
+} from "../../elements/order_facts.js";
 import { whatWaits } from "../../elements/reasons.js";
 import { countdown, time } from "../../elements/times.js";
 import { cell } from "../../elements/work_progress.js";
@@ -39,7 +44,7 @@ function row(order) {
           copy.may("survey") ? rolloutLink(order.rollout) : order.rollout.slice(0, 8),
         ),
     ]),
-    cell("State", h("div", { class: "row" }, badge(workAppearance(order.state)), driverBadge(order))),
+    cell("State", h("div", { class: "row" }, stateBadges(order), driverBadge(order))),
     cell("Ordered", [
       h("div", null, countdown(order.created_at), " by ", h("span", { class: "name" }, order.by)),
       order.reason && h("div", { class: "small muted name" }, order.reason),
