@@ -162,3 +162,37 @@ def test_a_connection_that_is_lost_while_it_is_saved_leaves_it_open_whether_it_w
     assert told == [None]
     keep(store, answer(2))
     assert kept(store, 2) == [True]
+
+
+def lose_connection(store: SqlStore) -> None:
+    with store.write() as tx:
+        tx.save_answer(answer(2))
+        tx._connection.invalidate()
+        raise Unavailable("the connection was lost")
+
+
+def test_a_connection_that_is_lost_before_all_is_saved_refuses_all_of_it(store: SqlStore) -> None:
+    """What was written before is gone with it, and what comes after cannot be saved without that."""
+
+    def save_and_lose() -> None:
+        with store.together() as whole:
+            with whole.part():
+                keep(store, answer(1))
+            with pytest.raises(Unavailable), whole.part():
+                lose_connection(store)
+            with pytest.raises(Unavailable, match="connection to the database was lost"), whole.part():
+                keep(store, answer(3))
+
+    with pytest.raises(Unavailable, match="connection to the database was lost") as refused:
+        save_and_lose()
+    assert not isinstance(refused.value, Uncertain)
+    assert kept(store, 1, 2, 3) == [False, False, False]
+
+
+def test_a_connection_that_is_lost_with_the_first_part_is_not_missed_by_the_next(store: SqlStore) -> None:
+    with store.together() as whole:
+        with pytest.raises(Unavailable), whole.part():
+            lose_connection(store)
+        with whole.part():
+            keep(store, answer(1))
+    assert kept(store, 1) == [True]

@@ -21,6 +21,7 @@ from forewarn.store.rows.meta import Meta
 log = logging.getLogger(__name__)
 
 _OPEN = "forewarn.joint"  # in the `info` of a connection: what it is used for
+_LOST = "the connection to the database was lost while this was saved together with something else: try again"
 
 
 @dataclass(slots=True)
@@ -67,6 +68,11 @@ class Joint:
     def begun(self) -> bool:
         """Whether there is a transaction."""
         return self.connection is not None
+
+    @property
+    def connection_lost(self) -> bool:
+        """Whether the database has ended the connection, and the transaction with it."""
+        return self.connection is not None and self.connection.invalidated
 
     def begin(self) -> Connection:
         """Return the connection, with all levels begun."""
@@ -157,6 +163,9 @@ class Joint:
             self._roll_back(level)
         except ForewarnError as error:
             self._broken = error
+        if self.connection_lost:
+            # What the others have written is gone with it.
+            self._broken = self._broken or Unavailable(_LOST)
         del self.changes[before.changes :]
         undone = self._follows[before.follows :]
         del self._follows[before.follows :]
@@ -165,16 +174,17 @@ class Joint:
 
     def _roll_back(self, level: _Level) -> None:
         transaction, level.transaction, level.written = level.transaction, None, False
-        if transaction is None:
-            return
         root = level is self._levels[0]
-        if root:
-            self.known.meta = None  # others may save something before it is locked again
         if root and level.parts == 1:
             self._disconnect()  # what comes next begins anew, if anything does
+            self._broken = None
             return
+        if transaction is None:
+            return
+        if root:
+            self.known.meta = None  # others may save something before it is locked again
         transaction.rollback()
-        if level.parts > 1:
+        if level.parts > 1 and not self.connection_lost:
             self.begin()  # the part around it goes on with the connection
 
     def _disconnect(self) -> None:
