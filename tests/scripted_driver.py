@@ -1,6 +1,7 @@
 """A driver that takes its time and answers what a test tells it to."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from forewarn.control.driver import (
@@ -59,6 +60,7 @@ class ScriptedDriver:
             raise said
         return said
 
-    def made(self, call: DriverCall) -> DriverAnswer:
+    def made(self, call: DriverCall, *, now: datetime | None = None) -> DriverAnswer:
         """Make a call, as a lane would."""
-        return DriverAnswer(call=call, answer=perform(self, call))
+        asked = replace(call, task=replace(call.task, now=now or call.task.now))
+        return DriverAnswer(call=call, answer=perform(self, asked))

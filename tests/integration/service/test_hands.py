@@ -58,9 +58,7 @@ def make_calls(service: Service, driver: ScriptedDriver, *, seconds: float = 0) 
     now = service.real_now()
     due = [call for call in service.calls.waiting if call.at is None or call.at <= now]
     service.calls.waiting = [call for call in service.calls.waiting if call not in due]
-    service.engine.take_answers(
-        [driver.made(replace(call, task=replace(call.task, now=now))) for call in due]
-    )
+    service.engine.take_answers([driver.made(call, now=now) for call in due])
     service.tick()
 
 
@@ -314,3 +312,54 @@ def test_orders_that_fall_due_together_are_decided_together_and_a_fault_of_one_i
     assert [service.reload(each).state for each in placed] == [OrderState.ANNOUNCED, OrderState.STARTED]
     service.tick()
     assert service.reload(placed[0]).state is OrderState.STARTED
+
+
+def test_an_attempt_whose_begin_answers_late_is_not_begun_for_what_was_said_before(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.checks = [NotBegun(), Done()]
+    placed = started(service)
+    (begin,) = service.calls.waiting
+    service.calls.waiting.clear()
+    service.engine.take_answers([DriverAnswer(call=begin, answer=Unknown("no answer"), hangs=True)])
+    (check,) = service.calls.waiting
+    service.calls.waiting.clear()
+    service.engine.take_answers(
+        [driver.made(check), DriverAnswer(call=begin, answer=Running(None, mark="job-7"))]
+    )
+    assert set(waiting(service)) == {"check"}
+    make_calls(service, driver, seconds=60)
+    assert step_of(service, placed)[0] is StepState.DONE
+
+
+def test_an_abandoned_order_is_not_begun_by_what_a_check_finds(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.checks = [Unknown("no answer"), NotBegun()]
+    driver.cancels = [Unknown("no answer")]
+    placed = started(service)
+    service.restart()
+    make_calls(service, driver)
+    service.orders.abandon_order(placed.order.id, by="ops")
+    service.tick()
+    make_calls(service, driver, seconds=10)
+    assert "begin" not in waiting(service)
+    assert service.reload(placed).state is OrderState.FAILED
+
+
+def test_what_may_have_ended_is_looked_for_and_not_asked_about_again(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    """The connection was lost while its end was saved, and it was."""
+    under_way = service.shared.context.under_way
+    placed = started(service)
+    make_calls(service, driver)
+    (check,) = service.calls.waiting
+    service.calls.waiting.clear()
+    answer = driver.made(check)
+    service.engine._orders._decide([placed.order.id], [answer], service.clock.now())
+    under_way.take()
+    under_way.lose()
+    service.engine.take_answers([answer])
+    assert step_of(service, placed)[0] is StepState.DONE
+    assert waiting(service) == []

@@ -5,7 +5,7 @@ before it, so it is checked first; all else was begun by this one, or by nobody 
 at once is called here; the calls of all others are handed over, and their answers come later.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -45,9 +45,16 @@ class _Attempt:
 
     step: StepUnderWay | None = None  # None: it was begun before the start, and is not loaded yet
     begun: bool = False  # `begin` was called, or may have been
-    begin_hangs: bool = False  # it was given up, and has not returned
+    begin_open: bool = False  # it was handed over, and has not returned
+    # The last one, if it was handed over after `begin` had returned: what others say of that may be older.
+    check: DriverCall | None = None
     called_off: bool = False  # `cancel` was called
     target: Host | None = None  # with its connection
+
+    @property
+    def given_up(self) -> bool:
+        """Whether its order is being abandoned."""
+        return self.step is not None and self.step.given_up
 
 
 class Hands:
@@ -97,12 +104,19 @@ class Hands:
             known.step = step
             if not known.begun or (step.given_up and not known.called_off):
                 wanted.append(id_)
+        self._forget(ended)
+        return list(filter(self.knows, wanted))
+
+    def keep(self, running: Collection[AttemptId]) -> None:
+        """Forget all attempts but those that run."""
+        self._forget([id_ for mine in self._attempts.values() for id_ in mine if id_ not in running])
+
+    def _forget(self, ended: Iterable[AttemptId]) -> None:
         for id_ in ended:
             mine = self._attempts.get(id_.order, {})
             mine.pop(id_, None)
             if not mine:
                 self._attempts.pop(id_.order, None)
-        return list(filter(self.knows, wanted))
 
     def unloaded(self, orders: Iterable[OrderId]) -> list[OrderId]:
         """Return which of these orders have attempts that nothing but their names is known of."""
@@ -147,16 +161,17 @@ class Hands:
 
     def _verb(self, attempt: _Attempt) -> Verb | None:
         """Return what an attempt's driver is asked; None: nothing, it was called off before it began."""
-        given_up = attempt.step is not None and attempt.step.given_up
         if not attempt.begun:
-            return None if given_up else Verb.BEGIN
-        return Verb.CANCEL if given_up and not attempt.called_off else Verb.CHECK
+            return None if attempt.given_up else Verb.BEGIN
+        return Verb.CANCEL if attempt.given_up and not attempt.called_off else Verb.CHECK
 
     def _ask_at_once(self, attempt: _Attempt, verb: Verb, task: DriverTask) -> DriverAnswer:
         _note_asked(attempt, verb)
         call = DriverCall(verb=verb, task=task)
         answer = perform(self._drivers[task.driver], call)
         if isinstance(answer, NotBegun) and verb is Verb.CHECK:
+            if attempt.given_up:
+                return DriverAnswer(call=call, answer=Cancelled())
             return self._ask_at_once(attempt, Verb.BEGIN, task)
         return DriverAnswer(call=call, answer=answer)
 
@@ -168,7 +183,11 @@ class Hands:
             attempt.target = self._find_host(named.name) or named  # it may only be named yet
         _note_asked(attempt, verb)
         where = None if named is None else attempt.target
-        self._calls.submit(DriverCall(verb=verb, task=replace(task, target=where), at=at))
+        call = DriverCall(verb=verb, task=replace(task, target=where), at=at)
+        if verb is not Verb.CANCEL:
+            attempt.begin_open = attempt.begin_open or verb is Verb.BEGIN
+            attempt.check = None if attempt.begin_open else call
+        self._calls.submit(call)
 
     # Answers
 
@@ -181,15 +200,15 @@ class Hands:
         if attempt is None:
             return None  # it has ended otherwise
         if answer.call.verb is Verb.BEGIN:
-            attempt.begin_hangs = answer.hangs
+            attempt.begin_open = answer.hangs
         match answer.answer:
             case Refused() if not _is_bound_for(attempt, answer.call.task.target):
                 return None  # another host has been chosen since
             case Refused():
                 attempt.begun = False
-            case NotBegun() if attempt.begin_hangs:
-                return replace(answer, answer=Unknown("it was begun, and its driver has not answered yet"))
-            case NotBegun() | TooLate():
+            case NotBegun():
+                return _not_begun(attempt, answer)
+            case TooLate():
                 return None
             case Unknown() if answer.call.verb is Verb.CANCEL:
                 return None  # that it cannot be called off now says nothing of how it is doing
@@ -202,7 +221,7 @@ class Hands:
             return
         task, soon = attempt.step.task, self._real_now() + ASK_AGAIN
         match answer.answer:
-            case NotBegun() if not attempt.begin_hangs:
+            case NotBegun() if answer.call is attempt.check and not attempt.given_up:
                 self._hand_over(attempt, Verb.BEGIN, task)
             case Running(look_at=look_at):
                 anyway = self._real_now() + ASK_ANYWAY
@@ -215,7 +234,16 @@ class Hands:
             case Refused() if attempt.begun:
                 pass  # on another host
             case NotBegun() | Done() | Failed() | Cancelled() | Refused():
-                self._hand_over(attempt, Verb.CHECK, task, at=soon)  # its `begin` hangs, or it was not saved
+                # That it has not begun was said of an earlier moment, or what was said was not saved.
+                self._hand_over(attempt, Verb.CHECK, task, at=soon)
+
+
+def _not_begun(attempt: _Attempt, answer: DriverAnswer) -> DriverAnswer | None:
+    """Return what it says of a step that its driver has not begun it, if it says anything."""
+    if attempt.begin_open:
+        return replace(answer, answer=Unknown("it was begun, and its driver has not answered yet"))
+    is_called_off = attempt.given_up and answer.call is attempt.check
+    return replace(answer, answer=Cancelled()) if is_called_off else None  # else it is begun
 
 
 def _is_bound_for(attempt: _Attempt, target: Host | None) -> bool:

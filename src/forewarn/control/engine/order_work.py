@@ -71,9 +71,9 @@ class OrderWork(FleetUseCase):
         """Have drivers begin, and call off, what was saved since the last time; return what cannot go on."""
         faults: list[OrderId] = []
         while True:
+            self._wanted.update(dict.fromkeys(self._hands.take_over(*self._under_way.take())))
             if self._under_way.incomplete:
                 self._wanted.update(dict.fromkeys(self._find_running(now)))
-            self._wanted.update(dict.fromkeys(self._hands.take_over(*self._under_way.take())))
             answers = self._believed(self._hands.ask(list(filter(self._hands.knows, self._wanted)), now))
             for some in _chunks(_orders_of(answers)):
                 faults += self._decide_each(some, answers, now)
@@ -132,7 +132,7 @@ class OrderWork(FleetUseCase):
     def _find_running(self, now: datetime) -> list[AttemptId]:
         """Find what runs and nobody has told of: at the start it may have been begun, later it has not been.
 
-        Return the attempts whose drivers are to be asked; others fall due.
+        What runs no more is forgotten. Return the attempts whose drivers are to be asked; others fall due.
         """
         with self._store.read() as snapshot:
             orders = snapshot.orders_under_way()
@@ -144,6 +144,7 @@ class OrderWork(FleetUseCase):
         if not self._started:
             self._hands.suppose_begun(steps)
             self._started = True
+        self._hands.keep(steps)
         missing = [
             id_
             for id_, is_unasked in steps.items()
