@@ -238,3 +238,13 @@ def test_nothing_is_kept_of_what_is_over(answer: Done | Failed) -> None:
         lanes._made,
     )
     assert not any(kept)
+
+
+def test_all_that_waits_in_a_lane_is_told_when_every_call_there_may_be_hangs() -> None:
+    lanes = queues(calls=1, hung=0)
+    hang(lanes, begin("web-0", host="a"))
+    add(lanes, check("web-1", host="b"), check("web-2", host="b"), now=LATE)
+    lanes.take_answers()
+    lanes.pass_time(LATE)
+    why = Unknown("1 call of all drivers hangs")
+    assert told(lanes) == [("check", "web-1", why), ("check", "web-2", why)]

@@ -218,7 +218,7 @@ class LaneQueues:
         if not lane.waiting:
             self._ready.pop(lane.key, None)
         if not lane.waiting and not lane.running and not lane.hung:
-            del self._lanes[lane.key]
+            self._lanes.pop(lane.key, None)  # several of them may leave together
 
     # Time passes
 
