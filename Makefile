@@ -17,7 +17,7 @@ NODE := $(BIN)/node
 PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
-.PHONY: run setup test test-long check bench bench-scale reference test-mutants test-system test-page test-console screenshots format clean
+.PHONY: run setup test test-long coverage check bench bench-scale reference test-mutants test-system test-page test-console screenshots format clean
 
 run: $(VENV)/.server
 	$(strip $(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) $(SERVED))
@@ -30,7 +30,7 @@ TESTED := tests/integration tests/contract tests/unit -n 5 --dist worksteal
 PAGE_TESTED := tests/system/console -n 2 --dist worksteal
 
 # Some shells forbid it, and then each of the many processes of the tests compiles all of forewarn again.
-test test-long test-mutants test-system test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
+test test-long coverage test-mutants test-system test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.dev
 	$(BIN)/pytest $(TESTED)
@@ -39,6 +39,11 @@ test: $(VENV)/.dev
 test-long: $(VENV)/.dev
 	FOREWARN_TEST_LONG=1 $(BIN)/pytest $(TESTED)
 	FOREWARN_TEST_LONG=1 $(BIN)/pytest tests/hostile
+
+# The unit tests reach every branch of core; random examples do not count, for they may reach others each time.
+coverage: $(VENV)/.dev
+	$(BIN)/coverage run -m pytest --quiet -n 0 -m "not hypothesis" tests/unit
+	$(BIN)/coverage report
 
 # The rules, each broken in one function at a time: some test must fail. MUTANTS="name …" tries only those.
 test-mutants: $(VENV)/.dev
@@ -86,7 +91,7 @@ screenshots: $(VENV)/.browser node_modules/.installed
 	FOREWARN_SCREENSHOTS=docs/console $(BIN)/pytest tests/console_long/test_pictures.py
 
 clean:
-	rm -rf $(VENV) node_modules $(WEB)/generated build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) node_modules $(WEB)/generated build dist .mypy_cache .ruff_cache .pytest_cache .coverage .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -prune -exec rm -r {} +
 
 # Quick to say that nothing is to be done: a stamp for each set of packages, older than what it was made of.

@@ -2,25 +2,38 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.errors import Invalid
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
-from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model.project import Project
+from forewarn.core.model.rollout import Rollout, Wave, WaveState
 from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import planning, steering
+from forewarn.core.rollouts import planning
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import forecast
 from forewarn.core.rollouts.plan_warnings import on_one_host
-from forewarn.core.words import GroupName, HostName, HostState, MachineId, MachineName, ProjectName, Work
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    GroupName,
+    HostName,
+    HostState,
+    MachineId,
+    MachineName,
+    OrderId,
+    ProjectName,
+    Work,
+)
+from tests.unit.slices import Fleet, machine
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WEB, DB = GroupName("web"), GroupName("db")
@@ -113,6 +126,51 @@ def test_a_budget_that_no_wave_can_meet_is_refused() -> None:
         Candidates(over(ground), ground, Policy()).check(now=NOW)
 
 
+def test_hosts_that_only_wait_for_now_are_not_refused() -> None:
+    budgets = {DB: Budget(needs=2, members=3, down={MachineId("2"): MachineName("db-2")})}
+    ground = survey(carries(db={0: 1}), carries(web={1: 1}), budgets=budgets, listed={WEB: frozenset({0})})
+    candidates = Candidates(over(ground), ground, Policy())
+    candidates.check(now=NOW)
+    assert all(candidates.why_not(name, now=NOW) for name in ground.hosts)
+
+
+# Dead ends
+
+
+def crowded(*footprints: Footprint) -> HostSurvey:
+    return survey(*footprints, budgets={DB: Budget(needs=2, members=3)})
+
+
+def test_a_rollout_is_at_a_dead_end_when_each_of_its_hosts_needs_a_person() -> None:
+    def dead_end(ground: HostSurvey) -> str:
+        return planning.dead_end(over(ground), ground, now=NOW, policy=Policy())
+
+    stuck = dead_end(crowded(carries(db={0: 2}), carries(db={1: 2})))
+    assert stuck.startswith("db: needs 2 healthy of 3, but host-1 carries 2 of one update domain: ")
+    assert dead_end(crowded(carries(db={0: 2}), carries(db={1: 1}))) == ""
+    assert dead_end(crowded()) == ""
+
+
+def test_a_rollout_cannot_go_on_where_its_plan_would_be_refused() -> None:
+    def impossible(ground: HostSurvey, **more: object) -> str:
+        plan = replace(over(ground), **more)  # type: ignore[arg-type]
+        return planning.impossible(plan, ground, now=NOW, policy=Policy())
+
+    assert impossible(survey(carries(web={0: 1}))) == ""
+    assert impossible(crowded(carries(db={0: 2}))).startswith("db: needs 2 healthy of 3")
+    # What is under way may make room for others.
+    under_way = Wave(hosts=(host(1),), orders=(OrderId("O"),), state=WaveState.STARTED)
+    assert impossible(crowded(carries(web={0: 1}), carries(db={0: 2})), waves=(under_way,)) == ""
+
+
+def test_a_rollout_cannot_go_on_where_no_window_has_room_for_a_host() -> None:
+    short = Calendar(windows=(Window(days=frozenset({0}), start=time(22), length=timedelta(minutes=1)),))
+    project = Project(name=DEFAULT_PROJECT, calendar=short)
+    ground = survey(carries(web={0: 1}), projects={DEFAULT_PROJECT: project})
+    why = planning.impossible(over(ground), ground, now=NOW, policy=Policy())
+    assert why.startswith("host-1: project default has no window with room for 5 m of work")
+
+
 # Choosing
 
 
@@ -141,6 +199,34 @@ def test_holds_and_failed_hosts_are_reasons() -> None:
     assert said(plan) == ["host host-1: held by ops: audit", "host-2: is failed: restore it first"]
 
 
+def test_a_host_with_an_order_of_its_own_waits_for_it() -> None:
+    ground = survey(carries(web={0: 1}), carries(web={0: 1}))
+    other = Fleet(machine("db-0")).maintain()
+    plan, chosen = next_wave(over(ground), replace(ground, orders={host(1): other}))
+    assert chosen == (host(2),)
+    assert said(plan) == [f"host-1: has order {other.id} (maintenance), which is announced"]
+
+
+def test_when_the_last_hosts_have_left_the_fleet_nothing_is_left_to_wait_for() -> None:
+    plan, chosen = next_wave(replace(over(survey(carries())), blocked=True), survey())
+    assert (plan.hosts, plan.blocked, chosen) == ((), False, ())
+
+
+def test_a_wave_that_begins_has_orders_and_the_next_one_waits_for_its_update_domains() -> None:
+    ground = survey(carries(web={0: 1}, db={0: 1}), carries(web={1: 1}), carries(web={2: 1}))
+    plan = planning.begin(over(ground), {host(1): OrderId("O")}, ground, now=NOW)
+    assert plan.waves[0] == Wave(
+        hosts=(host(1),), state=WaveState.ANNOUNCED, orders=(OrderId("O"),), announced_at=NOW
+    )
+    assert said(plan) == ["web: update domain 1 waits for domain 0"]
+
+
+def test_the_last_wave_lets_no_other_wait() -> None:
+    ground = survey(carries(web={0: 1}))
+    plan = planning.begin(over(ground), {host(1): OrderId("O")}, ground, now=NOW)
+    assert (plan.begun, plan.waiting) == (plan.waves, ())
+
+
 def test_a_host_that_left_the_fleet_is_forgotten() -> None:
     ground = survey(carries(web={0: 1}), carries(web={0: 1}))
     remaining = replace(ground, hosts={host(2): Host(name=host(2))})
@@ -165,12 +251,6 @@ def test_the_gap_lasts_from_the_end_of_the_last_wave() -> None:
     assert not planning.is_ready(plan, now=NOW + timedelta(minutes=59))
     assert planning.rest(plan, {}, now=NOW, policy=Policy()).due_at == NOW + timedelta(hours=1)
     assert planning.is_ready(plan, now=NOW + timedelta(hours=1))
-
-
-def test_what_is_over_cannot_be_changed() -> None:
-    plan = replace(over(survey(carries())), state=RolloutState.DONE, ended_at=NOW)
-    with pytest.raises(Conflict, match="rollout R is done"):
-        steering.check_open(plan)
 
 
 # Expecting

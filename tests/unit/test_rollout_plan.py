@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import datetime, time, timedelta
 
 from forewarn.core.model.budget import Budget
-from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.survey import HostSurvey
@@ -12,7 +11,8 @@ from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import forecast, plan_warnings, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.words import Action, GroupName, OrderId, OrderState, ProjectName, Source, Work
+from forewarn.core.words import GroupName, OrderState, ProjectName
+from tests.unit.rollouts import by_id, order
 from tests.unit.test_rollout import NOW, carries, host, over, survey
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
@@ -58,6 +58,16 @@ def test_waves_that_are_full_and_a_last_one_that_is_not_need_no_reason() -> None
     assert list(plan_warnings.smaller_waves(over(ground, at_once=2), ground)) == []
 
 
+def test_of_many_reasons_for_small_waves_the_first_are_said_and_the_others_counted() -> None:
+    names = [f"g{number}" for number in range(7)]
+    pairs = [carries(**{name: {domain: 1}}) for name in names for domain in (0, 1)]
+    ground = survey(*pairs)
+    alone = replace(over(ground), waves=tuple(Wave(hosts=(name,)) for name in ground.hosts))
+    *first, last = plan_warnings.smaller_waves(alone, ground)
+    assert len(first) == plan_warnings.MOST
+    assert last == "3 more reasons for smaller waves"
+
+
 def test_waves_that_windows_keep_small_say_so() -> None:
     ground = survey(carries(web={0: 1}), carries(web={0: 1}))
     apart = replace(over(ground), waves=(Wave(hosts=(host(1),)), Wave(hosts=(host(2),))))
@@ -92,6 +102,15 @@ def test_one_that_waits_so_says_why() -> None:
     )
 
 
+def test_one_that_waits_for_a_window_waits_for_that_alone() -> None:
+    ground = bound(("22:00", 7), ground=TWO_STAGES)
+    plan, chosen = planning.next_wave(over(ground), ground, now=NOW, policy=POLICY)
+    assert (chosen, plan.due_at) == ((), at("21:45"))
+    assert [wait.reason for wait in plan.waiting] == [
+        "outside the window of project default, which opens 2026-01-05 22:00 (UTC)"
+    ]
+
+
 def test_a_host_that_no_window_has_room_for_is_cut_and_that_is_warned_of() -> None:
     ground = bound(("22:00", 0.25), ground=TWO_STAGES)
     plan, times = forecast.forecast(over(ground), ground, now=at("12:00"), policy=POLICY)
@@ -99,6 +118,14 @@ def test_a_host_that_no_window_has_room_for_is_cut_and_that_is_warned_of() -> No
     (said,) = plan_warnings.cut_hosts(plan, ground, times, policy=POLICY)
     assert said.startswith("host-1 is cut by the end of a window: its next stage is announced at ")
     assert f"{at('21:45', days=1):%Y-%m-%dT%H:%M:%SZ}" in said
+
+
+def test_small_waves_and_cut_hosts_are_warned_of_together() -> None:
+    ground = bound(("22:00", 0.25), ground=survey(carries(web={0: 1, 1: 1}), carries(web={0: 1})))
+    plan, times = forecast.forecast(over(ground), ground, now=at("12:00"), policy=POLICY)
+    small, cut = plan_warnings.warnings(plan, ground, times, policy=POLICY)
+    assert small.startswith("1 of 2 waves has fewer than 10 hosts: two update domains of group web")
+    assert cut.startswith("host-1 is cut by the end of a window")
 
 
 def test_a_host_is_rather_cut_than_kept_until_long_after_its_rest_would_come() -> None:
@@ -139,6 +166,55 @@ def test_without_windows_the_plan_stays_as_it_was_cut() -> None:
     assert forecast.arranged(plan, ground, now=NOW, policy=POLICY) is plan
 
 
+def test_a_wave_is_as_slow_as_its_slowest_host() -> None:
+    slow, quick = GroupName("slow"), GroupName("quick")
+    ground = survey(
+        carries(slow={0: 1}), carries(quick={0: 1, 1: 1}), notices={slow: 60 * MINUTE, quick: 20 * MINUTE}
+    )
+    (wave,) = forecast.times(over(ground), ground, now=NOW, policy=POLICY)
+    assert [stage.start_at - NOW for stage in wave.stages] == [60 * MINUTE, 45 * MINUTE]
+    assert (wave.start_at - NOW, wave.end_at - NOW) == (60 * MINUTE, 65 * MINUTE)
+    ends = forecast.ends_about(over(ground), ground.hosts, ground, now=NOW, policy=POLICY)
+    assert ends == wave.end_at
+
+
+def in_projects(*calendars: Calendar) -> HostSurvey:
+    """Hosts that carry machines of a project each, which may be disturbed at these times."""
+    names = [ProjectName(f"p{number}") for number in range(len(calendars))]
+    known = {
+        name: Project(name=name, calendar=calendar) for name, calendar in zip(names, calendars, strict=True)
+    }
+    footprints = (replace(carries(web={0: 1}), projects=frozenset({name})) for name in names)
+    return survey(*footprints, projects=known)
+
+
+def daily(start: int, length: timedelta) -> Calendar:
+    return Calendar(windows=(Window(days=frozenset(range(7)), start=time(start), length=length),))
+
+
+def test_hosts_that_no_window_has_room_for_come_last_and_are_not_expected() -> None:
+    ground = in_projects(daily(14, MINUTE), daily(14, 60 * MINUTE))
+    plan, times = forecast.forecast(over(ground), ground, now=NOW, policy=POLICY)
+    assert [wave.hosts for wave in plan.waves] == [(host(2),), (host(1),)]
+    assert [each.start_at for each in times] == [at("14:00")]
+    assert forecast.times(plan, ground, now=NOW, policy=POLICY) == times
+
+
+def test_hosts_that_were_planned_together_and_are_never_free_together_are_not_expected() -> None:
+    apart = in_projects(daily(14, 60 * MINUTE), daily(16, 60 * MINUTE))
+    assert forecast.times(over(apart), apart, now=NOW, policy=POLICY) == ()
+    near = in_projects(daily(14, 60 * MINUTE), daily(14, 30 * MINUTE))
+    (wave,) = forecast.times(over(near), near, now=NOW, policy=POLICY)
+    assert wave.start_at == at("14:00")
+
+
+def test_a_window_lets_no_more_hosts_go_at_once_than_may() -> None:
+    ground = in_projects(*(daily(14, 60 * MINUTE) for _ in range(3)))
+    plan, times = forecast.forecast(over(ground, at_once=2), ground, now=NOW, policy=POLICY)
+    assert [wave.hosts for wave in plan.waves] == [(host(1), host(2)), (host(3),)]
+    assert [each.announce_at for each in times] == [at("13:45"), at("14:05")]
+
+
 # What is done
 
 
@@ -152,7 +228,7 @@ def test_hosts_are_done_whose_wave_is_over_and_that_were_not_abandoned() -> None
 
 def test_a_host_that_was_abandoned_while_its_rollout_was_aborted_is_not_done() -> None:
     plan = over(survey(carries(web={0: 1}), carries(web={0: 1})))
-    orders = {OrderId("1"): order("1", OrderState.DONE), OrderId("2"): order("2", OrderState.FAILED)}
+    orders = by_id(order(1, OrderState.DONE), order(2, OrderState.FAILED))
     begun = Wave(hosts=(host(1), host(2)), orders=tuple(orders), state=WaveState.STARTED)
     rollout: Rollout = replace(plan, waves=(begun,), aborting=True)
     ended = progress.settle(rollout, orders, now=NOW)
@@ -160,23 +236,4 @@ def test_a_host_that_was_abandoned_while_its_rollout_was_aborted_is_not_done() -
         RolloutState.ABORTED,
         (host(1),),
         (host(2),),
-    )
-
-
-def order(id_: str, state: OrderState) -> Order:
-    """An order on a host that is over."""
-    return Order(
-        id=OrderId(id_),
-        number=1,
-        action=Action.MAINTENANCE,
-        work=Work.REBOOT,
-        source=Source.PLATFORM,
-        project=None,
-        machine=None,
-        machine_name=None,
-        host=host(int(id_)),
-        by="test",
-        state=state,
-        created_at=NOW,
-        ended_at=NOW,
     )

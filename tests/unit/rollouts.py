@@ -1,0 +1,95 @@
+"""Rollouts that are under way, as values: their waves, and the orders of their hosts."""
+
+from dataclasses import replace
+from typing import Any
+
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.rollout import Rollout, Wave, WaveState
+from forewarn.core.words import (
+    Action,
+    GroupName,
+    MachineId,
+    MachineName,
+    OrderId,
+    OrderState,
+    Source,
+    StageState,
+    StepState,
+    Work,
+)
+from tests.unit.test_rollout import NOW, carries, host, over, survey
+
+
+def step(name: str, state: StepState = StepState.DONE, **more: Any) -> Step:
+    """A step of a machine of web."""
+    return Step(
+        machine=MachineId(name),
+        name=MachineName(name),
+        group=GroupName("web"),
+        update_domain=0,
+        state=state,
+        **more,
+    )
+
+
+def order(number: int, state: OrderState, *stages: Stage, **more: Any) -> Order:
+    """An order on the host of a number, which is over."""
+    facts: dict[str, Any] = {"ended_at": NOW, **more}
+    return Order(
+        id=OrderId(f"{number}"),
+        number=number,
+        action=Action.MAINTENANCE,
+        work=Work.REBOOT,
+        source=Source.PLATFORM,
+        project=None,
+        machine=None,
+        machine_name=None,
+        host=host(number),
+        by="test",
+        state=state,
+        stages=stages,
+        created_at=NOW,
+        **facts,
+    )
+
+
+def announced(number: int, **more: Any) -> Order:
+    """An order of which guests were told, and which has done nothing yet."""
+    stage = Stage(state=StageState.ANNOUNCED, steps=(step(f"web-{number}", StepState.WAITING),))
+    return order(number, OrderState.ANNOUNCED, stage, ended_at=None, **more)
+
+
+def started(number: int, **more: Any) -> Order:
+    """An order that is at work since now."""
+    steps = (step(f"web-{number}", StepState.RUNNING, begun_at=NOW),)
+    stage = Stage(state=StageState.STARTED, steps=steps, started_at=NOW)
+    return order(number, OrderState.STARTED, stage, ended_at=None, **more)
+
+
+def failed(number: int, **more: Any) -> Order:
+    """An order that waits for a person."""
+    stage = Stage(state=StageState.STARTED, steps=(step(f"web-{number}", StepState.FAILED),), started_at=NOW)
+    return order(number, OrderState.FAILED, stage, ended_at=None, **more)
+
+
+def done(number: int, **more: Any) -> Order:
+    """An order that is done since now."""
+    stage = Stage(state=StageState.DONE, steps=(step(f"web-{number}", ended_at=NOW),), started_at=NOW)
+    return order(number, OrderState.DONE, stage, **more)
+
+
+def cancelled(number: int, **more: Any) -> Order:
+    """An order that was cancelled before it did anything."""
+    return order(number, OrderState.CANCELLED, why="paused", **more)
+
+
+def by_id(*orders: Order) -> dict[OrderId, Order]:
+    return {each.id: each for each in orders}
+
+
+def begun(*orders: Order, planned: int = 0, **more: Any) -> Rollout:
+    """A rollout whose first wave has these orders; those planned after it have one host each."""
+    rollout = over(survey(*(carries(web={0: 1}) for _ in range(len(orders) + planned))), at_once=1)
+    hosts, ids = tuple(host(each.number) for each in orders), tuple(each.id for each in orders)
+    wave = Wave(hosts=hosts, orders=ids, state=WaveState.STARTED, announced_at=NOW)
+    return replace(rollout, waves=(wave, *rollout.waves[len(orders) :]), **more)
