@@ -114,7 +114,10 @@ class Around:
     def known_due(self, now: datetime) -> datetime | None:
         return now + timedelta(hours=1)
 
-    def prove_present(self, now: datetime) -> None:
+    def prove_present(self, now: datetime) -> int:
+        return 0
+
+    def look_for(self, number: int) -> None:
         pass
 
     def prune(self) -> bool:

@@ -18,7 +18,7 @@ from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.record import Record
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import HostName, Kind, ProjectName
+from forewarn.core.words import FOREWARN, HostName, Kind, ProjectName
 
 log = logging.getLogger(__name__)
 
@@ -144,9 +144,9 @@ class UnsavedHolds(FleetUseCase):
                 self._unsaved = tuple(each for each in self._unsaved if id(each) not in saved)
             self._stale = True
         if self._stale:
-            self._stale = False
             with self._store.read() as snapshot:
                 self._known = tuple(snapshot.around().holds.values())
+            self._stale = False
 
     def _save(self, unsaved: UnsavedHold) -> None:
         hold = unsaved.hold
@@ -154,8 +154,17 @@ class UnsavedHolds(FleetUseCase):
             if unsaved.call is not None and unsaved.answered is not None:
                 answered = unsaved.answered
                 self._answering.answer(unsaved.call, lambda: answered)
-            self._hosts.keep(hold, late=True)
+            if self._is_new(hold):
+                self._hosts.keep(hold, late=True)
             if unsaved.released_by is not None:
                 self._hosts.release(hold.id, by=unsaved.released_by)
         except (Conflict, NotFound) as error:
             log.warning("the hold of %s by %s is not kept: %s", holds.reach(hold), hold.by, error)
+
+    def _is_new(self, hold: Hold) -> bool:
+        """Return whether a hold was never saved: it may have been, though the database did not say so.
+
+        That it is not there says nothing: it may have been lifted in the same transaction.
+        """
+        once = KeyedCall(caller=FOREWARN, key=hold.id, method="", path="", body=b"")
+        return not self._answering.answer(once, lambda: Answered(status=0, body=b"")).again

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.errors import Conflict
+from forewarn.core.errors import Conflict, Unavailable
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
@@ -81,6 +81,29 @@ def test_an_event_that_a_hold_made_stale_is_told_anew_after_the_release(service:
     (event,) = service.events("web-0")
     assert event.id != placed.events[0].id
     assert event.not_before == service.clock.now() + timedelta(minutes=15)
+
+
+def test_a_hold_of_memory_is_recorded_once_though_nobody_knew_that_it_was_saved(service: Service) -> None:
+    """It was set and lifted while the database was away, whose answer to the saving was lost."""
+    unsaved = service.shared.unsaved_holds
+    hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=None)
+    unsaved.release(hold.id, by="ops")
+    for left in [unsaved._unsaved] * 2:
+        unsaved._unsaved = left
+        unsaved.save()
+    about_holds = [record.kind for record in service.history() if record.kind.startswith("hold-")]
+    assert about_holds == [Kind.HOLD_SET, Kind.HOLD_RELEASED]
+
+
+def test_holds_that_could_not_be_read_are_read_the_next_time(service: Service) -> None:
+    unsaved = service.shared.unsaved_holds
+    held = service.fleet.hosts.hold(TEST, project=None, host=None)
+    service.store.deadlines._trouble = "the database does not answer"
+    with pytest.raises(Unavailable):
+        unsaved.save()
+    service.store.deadlines._trouble = None
+    unsaved.save()
+    assert unsaved.known == [held]
 
 
 def test_a_hold_reaches_no_further_than_it_says(service: Service) -> None:

@@ -1,15 +1,20 @@
 """The newest records in memory say what the store says."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.ports.records import RecordFilter
 from forewarn.control.ports.scope import EVERYTHING
-from forewarn.core.words import Action, MachineName, ProjectName
+from forewarn.control.tokens import Tokens
+from forewarn.core.access import Grant, Role
+from forewarn.core.words import Action, Kind, MachineName, ProjectName
+from forewarn.store.sql import open_store
 from tests.harness import Service
 from tests.served import sample
 from tests.stores import sqlite_url
@@ -76,3 +81,19 @@ def test_nothing_is_kept_while_nobody_listens(service: Service) -> None:
         service.recent.catch_up()
     service.recent.catch_up()
     assert service.records.recent(service.records.newest(), RecordFilter()) is None
+
+
+def test_what_another_process_has_saved_is_followed_without_a_change_of_this_one(service: Service) -> None:
+    feed = BoardFeed(service.store, lambda _: None, recent=service.recent, number=service.records.newest())
+    other = open_store(service.url, new_id=lambda: "X", as_it_is=True)
+    tokens = Tokens(replace(service.shared.context, store=other), new_secret=lambda: "s" * 43)
+    with service.records.listening(lambda: None):
+        service.recent.catch_up()
+        before = service.records.newest()
+        tokens.create(Grant(name="olga", role=Role.OPERATOR), by="a command")
+        other.close()
+        feed.look_for(service.engine.prove_present(service.clock.now()))
+        feed.catch_up()
+        found = service.records.recent(before, RecordFilter())
+    assert found is not None
+    assert [record.kind for record in found.records] == [Kind.TOKEN_CREATED]

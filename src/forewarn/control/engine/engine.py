@@ -169,10 +169,14 @@ class Engine(FleetUseCase):
             with self._store.write() as tx:
                 tx.set_reached(now)
 
-    def prove_present(self, now: datetime) -> None:
-        """Save that the service runs: Unavailable if nothing can be saved."""
+    def prove_present(self, now: datetime) -> int:
+        """Save that the service runs: Unavailable if nothing can be saved.
+
+        Return the number of the newest change, which may be another process's.
+        """
         with self._store.write() as tx:
             tx.set_present(now)
+            return tx.newest()
 
     def note_absence(self, absence: Absence) -> None:
         """Keep that guests could not be heard: none of that time is their silence (rule 12)."""

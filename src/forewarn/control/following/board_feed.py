@@ -45,6 +45,14 @@ class BoardFeed:
                 self._reached = each.number
                 self._saved.append(each)
 
+    def look_for(self, number: int) -> None:
+        """Have everything read up to a number that the store has reached, if that was not noted.
+
+        Commands that make tokens save them by themselves, also while a server runs.
+        """
+        with self._lock:
+            self._gap = self._gap or number > self._reached
+
     def catch_up(self) -> None:
         """Hand on all that has been saved since the last time."""
         with self._lock:

@@ -235,7 +235,7 @@ class Worker:
         if monotonic() < self._prove_at:
             return
         self._prove_at = monotonic() + PROVE_EVERY
-        self._engine.prove_present(now)
+        self._feed.look_for(self._engine.prove_present(now))
         self._proved, self._proved_at = True, monotonic()
 
     def _sleep(self) -> float:
