@@ -192,9 +192,9 @@ async def _stop(parts: Parts, operator: OperatorServer) -> None:
     parts.health.leaving = True
     parts.recent.close()
     await asyncio.to_thread(operator.stop)
-    await asyncio.to_thread(parts.reads.stop)
     await parts.guest.stop(drain=DRAIN_SECONDS)
     await asyncio.to_thread(parts.pusher.stop)
+    await asyncio.to_thread(parts.reads.stop)
     await asyncio.to_thread(parts.lanes.stop)
     # Not on this loop: the worker's last word to the boards needs it.
     await asyncio.to_thread(parts.worker.stop)

@@ -246,7 +246,7 @@ def wire(opened: OpenedService) -> Parts:
     api = api_settings(settings.operator)
     fleet = FleetUseCases.made(shared, new_secret=new_secret)
     health = Health(worker, opened.store.deadlines)
-    pusher = _pusher(shared, jobs, lineage=lineage)
+    pusher = _pusher(shared, jobs, reads, lineage=lineage)
     services = Services(
         ApiParts(
             shared=shared,
@@ -315,7 +315,7 @@ def tokens_of(store: SqlStore, clock: Clock, settings: Settings) -> Tokens:
     return Tokens(context_of(store, clock, settings), new_secret=new_secret)
 
 
-def _pusher(shared: Shared, jobs: Jobs, *, lineage: str) -> Pusher:
+def _pusher(shared: Shared, jobs: Jobs, reads: Reads, *, lineage: str) -> Pusher:
     wall = SystemClock()
 
     def delivery() -> "Delivery":
@@ -330,5 +330,6 @@ def _pusher(shared: Shared, jobs: Jobs, *, lineage: str) -> Pusher:
         FollowedRecords(shared.context, EVERYTHING, recent=shared.recent),
         changed=shared.webhooks.changed,
         run=jobs.run_for("webhooks"),
+        read=reads.run_for("webhooks"),
         delivery=delivery,
     )

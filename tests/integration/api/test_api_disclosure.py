@@ -267,6 +267,7 @@ def pushed(world: World, webhook: Webhook) -> list[bytes]:
             state=service.deliveries,
             records=service.records,
             run=run,
+            read=run,
             delivery=sent,  # type: ignore[arg-type]
             pace=Pace(),
         )

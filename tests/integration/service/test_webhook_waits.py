@@ -56,6 +56,7 @@ def sender(service: Service, webhook: Webhook, receiver: Deaf, pace: Pace | None
         state=service.deliveries,
         records=service.records,
         run=run,
+        read=run,
         delivery=receiver,  # type: ignore[arg-type]
         pace=pace or Pace(first=HOUR),
     )

@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 
 # Loaded, decided and saved together; the cost of a draft grows faster than what is in it.
 TOGETHER = 10
-# The same while callers are about: they wait for less than an order of theirs takes.
+# The same while callers are about, who get their turn between two of these: a choice between their waiting
+# and the transactions that it takes.
 FEW = 3
 # A driver that wants to be asked again at once would keep the engine from everything else.
 SHORTEST_WAIT = timedelta(seconds=1)

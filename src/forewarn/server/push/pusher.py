@@ -35,16 +35,16 @@ class Pusher:
         *,
         changed: Signal,
         run: RunUseCase,
+        read: RunUseCase,
         delivery: "Callable[[], Delivery]",
-        pace: Pace | None = None,
     ) -> None:
         """Take a maker of the delivery: it belongs to the loop that is made here."""
         self._state = state
         self._records = records
         self._webhooks_changed = changed
         self._run = run
+        self._read = read
         self._make_delivery = delivery
-        self._pace = pace or Pace()
         self._served: dict[WebhookId, tuple[WebhookSender, asyncio.Task[None]]] = {}
         self._tried: set[WebhookId] = set()
         self._known_context: PushContext | None = None
@@ -96,7 +96,7 @@ class Pusher:
     async def _reload(self) -> None:
         """Have a task for each webhook, and none for one that is gone."""
         try:
-            known = {webhook.id: webhook for webhook in await self._run(self._state.every)}
+            known = {webhook.id: webhook for webhook in await self._read(self._state.every)}
         except Unavailable as error:
             log.warning("webhooks wait for the store: %s", error)
             asyncio.get_running_loop().call_later(STORE_RETRY, self._changed.set)
@@ -136,7 +136,8 @@ class Pusher:
                 state=self._state,
                 records=self._records,
                 run=self._run,
+                read=self._read,
                 delivery=self._make_delivery(),
-                pace=self._pace,
+                pace=Pace(),
             )
         return self._known_context

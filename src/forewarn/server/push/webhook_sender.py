@@ -53,6 +53,7 @@ class PushContext:
     state: DeliveryState
     records: FollowedRecords
     run: RunUseCase
+    read: RunUseCase
     delivery: "Delivery"
     pace: Pace
 
@@ -102,7 +103,7 @@ class WebhookSender:
         records, wanted, reached = self._records, wanted_by(self._webhook), self._reached
         found = records.recent(reached, wanted)
         if found is None:
-            found = await self._context.run(lambda: records.page(reached, wanted, limit=PAGE))
+            found = await self._context.read(lambda: records.page(reached, wanted, limit=PAGE))
         for record in found.records:
             await self._send(record)
         self._reached = found.number
