@@ -128,7 +128,7 @@ def _machine(number: int) -> MachineSpec:
 def _enable_all(opened: OpenedService) -> None:
     """Enable every group in one transaction: one by one, as guests do it, takes a disk's time for each."""
     with opened.store.write() as tx:
-        draft = Draft(tx.everything(), now=opened.clock.now(), new_id=new_id)
+        draft = Draft(tx.rules.everything(), now=opened.clock.now(), new_id=new_id)
         for group in tuple(draft.groups.values()):
             listening.enable(draft, group, policy=opened.settings.times)
-        tx.save(draft.changes())
+        tx.changes.save(draft.changes())

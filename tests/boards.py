@@ -11,7 +11,7 @@ def read_whole(store: SqlStore, *, lineage: str) -> Board:
     """Make a board of all that a store has."""
     board = Board(lineage=lineage)
     with store.read() as snapshot:
-        board.apply(snapshot.since(0))
+        board.apply(snapshot.feed.since(0))
     return board
 
 

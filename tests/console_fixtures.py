@@ -128,6 +128,6 @@ def begin_in_the_morning(folder: Path) -> None:
 def _set_time(url: str) -> None:
     store = open_store(url, new_id=lambda: "D0000000-0000-4000-8000-000000000000")
     with store.write() as tx:
-        tx.set_reached(MORNING)
-        tx.set_time_kind(TimeKind.TURNED)
+        tx.time.set_reached(MORNING)
+        tx.time.set_kind(TimeKind.TURNED)
     store.close()

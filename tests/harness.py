@@ -8,8 +8,8 @@ from typing import Any
 
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
-from forewarn.control.answering_once import AnsweringOnce
-from forewarn.control.browser_sessions import BrowserSessions
+from forewarn.control.access.answering_once import AnsweringOnce
+from forewarn.control.access.browser_sessions import BrowserSessions
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
 from forewarn.control.driver import Begun, CancelAnswer, Checked, Driver, DriverTask, Failed, Running, Unknown
 from forewarn.control.engine.driver_calls import DriverCall
@@ -19,8 +19,8 @@ from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.orders.order_use_cases import Placed
+from forewarn.control.parts.records import HistoryFilter
 from forewarn.control.ports.guests import LastPolls, SentSoFar
-from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import WebhookTerms
@@ -173,7 +173,7 @@ class LastSeen:
         version = self._load_version()
         if self._slice is None or version is None or version != self._version:
             with store.read() as snapshot:
-                self._slice = snapshot.everything()
+                self._slice = snapshot.rules.everything()
             self._version = version
         return self._slice
 
@@ -223,7 +223,7 @@ class Service:
         self.store: SqlStore = open_store(self.url, new_id=self.ids)
         self._seen = LastSeen(self.url)
         with self.store.read() as snapshot:
-            reached = snapshot.reached()
+            reached = snapshot.time.reached()
         if reached is not None:
             self.clock.start_from(reached)
         self.wire(self.store)
@@ -243,7 +243,7 @@ class Service:
         )
         board = Board(lineage=self.url)
         with store.read() as snapshot:
-            board.apply(snapshot.since(0))
+            board.apply(snapshot.feed.since(0))
         rehearsals = OpenRehearsals(context, endpoint=RehearsalRegistry(board), monotonic=lambda: self.real)
         self.answering = AnsweringOnce(context, real_now=self.real_now)
         self.sessions = BrowserSessions(context, new_secret=self.secrets, real_now=self.real_now)

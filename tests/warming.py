@@ -25,6 +25,6 @@ def warm_up() -> None:
         for path in READ:
             api("GET", path)
         with service.store.read() as snapshot:
-            snapshot.since(1)
+            snapshot.feed.since(1)
         api("POST", "/v1/clock/advance", json={"seconds": 3600})
         service.close()

@@ -8,8 +8,8 @@ from typing import TypeVar
 import pytest
 
 from forewarn.control.following.board_feed import BoardFeed
+from forewarn.control.parts.feed import Delta
 from forewarn.control.ports.saved import Saved
-from forewarn.control.ports.store import Delta
 from forewarn.server.threads import worker as threads_worker
 from forewarn.server.threads.jobs import Job, Jobs
 from forewarn.server.threads.time_watch import TimeWatch

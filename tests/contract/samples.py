@@ -141,7 +141,7 @@ def record(number: int, **more: Any) -> Record:
 def save(store: SqlStore, *, now: datetime = NOW, **changes: Any) -> int:
     """Save some things as one use case would, and return the number of the feed then."""
     with store.write() as tx:
-        tx.save(changes_on(tx.everything(), now=now, **changes))
+        tx.changes.save(changes_on(tx.rules.everything(), now=now, **changes))
     return everything(store).number
 
 
@@ -173,4 +173,4 @@ def save_fleet(
 
 def everything(store: SqlStore) -> Slice:
     with store.read() as snapshot:
-        return snapshot.everything()
+        return snapshot.rules.everything()

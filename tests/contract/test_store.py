@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.hold import Grace
@@ -48,51 +48,51 @@ ELSEWHERE = ProjectName("elsewhere")
 
 def test_a_new_store_is_empty(store: SqlStore) -> None:
     with store.read() as snapshot:
-        assert snapshot.everything().machines == {}
-        assert snapshot.reached() is None
-        assert snapshot.grace() is None
-        assert snapshot.applied_fleet() is None
-        assert snapshot.lineage() == "LINEAGE"
+        assert snapshot.rules.everything().machines == {}
+        assert snapshot.time.reached() is None
+        assert snapshot.time.grace() is None
+        assert snapshot.fleet_file.applied() is None
+        assert snapshot.feed.lineage() == "LINEAGE"
 
 
 def test_a_block_that_raises_saves_nothing(store: SqlStore) -> None:
     def save_and_fail() -> None:
         with store.write() as tx:
-            tx.save(Changes(now=NOW, groups=(group(),), records=(record(1),)))
-            tx.set_applied_fleet("digest")
+            tx.changes.save(Changes(now=NOW, groups=(group(),), records=(record(1),)))
+            tx.fleet_file.set_applied("digest")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         save_and_fail()
     with store.read() as snapshot:
-        assert snapshot.group(GroupName("web")) is None
-        assert snapshot.applied_fleet() is None
-        assert snapshot.everything().number == 0
+        assert snapshot.fleet.group(GroupName("web")) is None
+        assert snapshot.fleet_file.applied() is None
+        assert snapshot.rules.everything().number == 0
 
 
 def test_a_snapshot_does_not_see_what_is_saved_after_it_was_opened(store: SqlStore) -> None:
     save_fleet(store)
     with store.read() as before:
-        assert len(before.projects()) == 1
+        assert len(before.fleet.projects()) == 1
         save(store, projects=(Project(name=ELSEWHERE),))
-        assert len(before.projects()) == 1
+        assert len(before.fleet.projects()) == 1
     with store.read() as after:
-        assert len(after.projects()) == 2
+        assert len(after.fleet.projects()) == 2
 
 
 def test_a_transaction_sees_what_it_has_saved(store: SqlStore) -> None:
     with store.write() as tx:
-        tx.save(Changes(now=NOW, groups=(group(),), records=(record(1),)))
-        assert tx.group(GroupName("web")) == group()
-        assert tx.everything().number == 1
+        tx.changes.save(Changes(now=NOW, groups=(group(),), records=(record(1),)))
+        assert tx.fleet.group(GroupName("web")) == group()
+        assert tx.rules.everything().number == 1
 
 
 def test_writers_come_one_after_another(store: SqlStore) -> None:
     def write_some() -> None:
         for _ in range(10):
             with store.write() as tx:
-                number = tx.everything().number + 1
-                tx.save(Changes(now=NOW, records=(record(number),)))
+                number = tx.rules.everything().number + 1
+                tx.changes.save(Changes(now=NOW, records=(record(number),)))
 
     writers = [threading.Thread(target=write_some) for _ in range(3)]
     for writer in writers:
@@ -100,7 +100,7 @@ def test_writers_come_one_after_another(store: SqlStore) -> None:
     for writer in writers:
         writer.join()
     with store.read() as snapshot:
-        assert [line.number for line in snapshot.history(HistoryFilter())] == list(range(30, 0, -1))
+        assert [line.number for line in snapshot.records.history(HistoryFilter())] == list(range(30, 0, -1))
 
 
 # Machines, groups, hosts
@@ -109,50 +109,50 @@ def test_writers_come_one_after_another(store: SqlStore) -> None:
 def test_a_machine_is_found_by_its_name_in_any_case(store: SqlStore) -> None:
     save_fleet(store, [machine("Web-0")])
     with store.read() as snapshot:
-        assert snapshot.machine("wEB-0", project=None) == machine("Web-0")
-        assert snapshot.machine("web-0", project=DEFAULT_PROJECT) == machine("Web-0")
+        assert snapshot.fleet.machine("wEB-0", project=None) == machine("Web-0")
+        assert snapshot.fleet.machine("web-0", project=DEFAULT_PROJECT) == machine("Web-0")
 
 
 def test_an_unknown_machine_is_named(store: SqlStore) -> None:
     with store.read() as snapshot, pytest.raises(NotFound, match=r'^machine "web-9" does not exist$'):
-        snapshot.machine("web-9", project=None)
+        snapshot.fleet.machine("web-9", project=None)
 
 
 def test_a_machine_of_another_project_is_not_found(store: SqlStore) -> None:
     save_fleet(store, [machine("web-0")])
     with store.read() as snapshot, pytest.raises(NotFound):
-        snapshot.machine("web-0", project=ELSEWHERE)
+        snapshot.fleet.machine("web-0", project=ELSEWHERE)
 
 
 def test_a_name_in_several_projects_needs_the_project(store: SqlStore) -> None:
     other = machine("web-0", id=machine_id("other"), project=ELSEWHERE)
     save_fleet(store, [machine("web-0"), other])
     with store.read() as snapshot:
-        assert snapshot.machine("WEB-0", project=ELSEWHERE) == other
+        assert snapshot.fleet.machine("WEB-0", project=ELSEWHERE) == other
         with pytest.raises(Conflict, match="default, elsewhere"):
-            snapshot.machine("web-0", project=None)
+            snapshot.fleet.machine("web-0", project=None)
 
 
 def test_a_machine_is_found_by_its_id(store: SqlStore) -> None:
     save_fleet(store, [machine("web-0")])
     with store.read() as snapshot:
-        assert snapshot.machine_by_id(machine_id("web-0")) == machine("web-0")
-        assert snapshot.machine_by_id(machine_id("web-1")) is None
+        assert snapshot.rules.machine_by_id(machine_id("web-0")) == machine("web-0")
+        assert snapshot.rules.machine_by_id(machine_id("web-1")) is None
 
 
 def test_groups_and_hosts_are_found_by_name(store: SqlStore) -> None:
     save_fleet(store)
     with store.read() as snapshot:
-        assert snapshot.group(GroupName("web")) == group()
-        assert snapshot.group(GroupName("db")) is None
-        assert snapshot.host(host("host-1").name) == host("host-1")
-        assert snapshot.host(host("host-2").name) is None
+        assert snapshot.fleet.group(GroupName("web")) == group()
+        assert snapshot.fleet.group(GroupName("db")) is None
+        assert snapshot.fleet.host(host("host-1").name) == host("host-1")
+        assert snapshot.fleet.host(host("host-2").name) is None
 
 
 def test_projects_are_listed_by_name(store: SqlStore) -> None:
     save(store, projects=(Project(name=ELSEWHERE), Project(name=DEFAULT_PROJECT)))
     with store.read() as snapshot:
-        assert [project.name for project in snapshot.projects()] == ["default", "elsewhere"]
+        assert [project.name for project in snapshot.fleet.projects()] == ["default", "elsewhere"]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_what_is_removed_is_gone(store: SqlStore) -> None:
 def test_a_group_that_was_not_loaded_cannot_be_replaced(store: SqlStore) -> None:
     save_fleet(store)
     with pytest.raises(Conflict), store.write() as tx:
-        tx.save(Changes(now=NOW, groups=(group(incarnation=7),)))
+        tx.changes.save(Changes(now=NOW, groups=(group(incarnation=7),)))
     assert everything(store).groups == {"web": group()}
 
 
@@ -221,19 +221,19 @@ def test_a_group_that_changed_since_it_was_loaded_is_not_overwritten(store: SqlS
     save_fleet(store)
     change: Any = {"removed_groups": (GroupName("web"),)} if removed else {"groups": (group(incarnation=7),)}
     with store.write() as tx:
-        tx.everything()
-        tx._connection.execute(update(tables.groups).values(version=tables.groups.c.version + 1))
+        tx.rules.everything()
+        tx._transaction.connection.execute(update(tables.groups).values(version=tables.groups.c.version + 1))
         with pytest.raises(Conflict, match='group "web" was changed by somebody else'):
-            tx.save(Changes(now=NOW, **change))
+            tx.changes.save(Changes(now=NOW, **change))
     assert everything(store).groups == {"web": group()}
 
 
 def test_a_group_can_be_saved_twice_in_a_transaction(store: SqlStore) -> None:
     save_fleet(store)
     with store.write() as tx:
-        tx.everything()
-        tx.save(Changes(now=NOW, groups=(group(incarnation=2),)))
-        tx.save(Changes(now=NOW, groups=(group(incarnation=3),)))
+        tx.rules.everything()
+        tx.changes.save(Changes(now=NOW, groups=(group(incarnation=2),)))
+        tx.changes.save(Changes(now=NOW, groups=(group(incarnation=3),)))
     assert everything(store).groups[GroupName("web")].incarnation == 3
 
 
@@ -242,13 +242,13 @@ def test_what_was_decided_on_an_older_state_is_refused(store: SqlStore) -> None:
     older = everything(store).number
     save(store, machines=(machine("web-0"),))
     with pytest.raises(Conflict, match="meanwhile"), store.write() as tx:
-        tx.save(Changes(now=NOW, as_of=older, hosts=(host("host-1", state=HostState.FAILED),)))
+        tx.changes.save(Changes(now=NOW, as_of=older, hosts=(host("host-1", state=HostState.FAILED),)))
 
 
 def test_a_record_number_is_given_once(store: SqlStore) -> None:
     save(store, records=(record(1),))
     with pytest.raises(Conflict), store.write() as tx:
-        tx.save(Changes(now=NOW, records=(record(1),)))
+        tx.changes.save(Changes(now=NOW, records=(record(1),)))
 
 
 # Orders and events
@@ -257,27 +257,27 @@ def test_a_record_number_is_given_once(store: SqlStore) -> None:
 def test_orders_are_found_by_id_in_any_case(store: SqlStore) -> None:
     save(store, orders=(order(1), order(2, ended_at=NOW, state=OrderState.DONE)))
     with store.read() as snapshot:
-        assert snapshot.order(order_id(1)) == order(1)
-        found = snapshot.order(order_id(2).lower())  # type: ignore[arg-type]
+        assert snapshot.work.order(order_id(1)) == order(1)
+        found = snapshot.work.order(order_id(2).lower())  # type: ignore[arg-type]
         assert found is not None
         assert found.id == order_id(2)
-        assert snapshot.order(order_id(3)) is None
+        assert snapshot.work.order(order_id(3)) is None
 
 
 def test_events_are_found_by_id_in_any_case(store: SqlStore) -> None:
     over = event(2, ended_at=NOW, why="done")
     save(store, events=(event(1), over))
     with store.read() as snapshot:
-        assert snapshot.event(event_id(1)) == event(1)
-        assert snapshot.event(event_id(2).lower()) == over  # type: ignore[arg-type]
-        assert snapshot.event(event_id(3)) is None
+        assert snapshot.work.event(event_id(1)) == event(1)
+        assert snapshot.work.event(event_id(2).lower()) == over  # type: ignore[arg-type]
+        assert snapshot.work.event(event_id(3)) is None
 
 
 def test_an_order_has_its_events_by_creation_the_over_ones_too(store: SqlStore) -> None:
     over = event(2, ended_at=NOW)
     save(store, events=(event(3), over, event(4, order=order_id(9))))
     with store.read() as snapshot:
-        assert snapshot.events_of_order(order_id(1)) == [over, event(3)]
+        assert snapshot.work.events_of_order(order_id(1)) == [over, event(3)]
 
 
 def test_a_group_is_asked_only_about_its_own_events(store: SqlStore) -> None:
@@ -285,8 +285,8 @@ def test_a_group_is_asked_only_about_its_own_events(store: SqlStore) -> None:
     save(store, events=(event(1), over, event(3, group=GroupName("db")), event(4)))
     wanted = [event_id(number).lower() for number in (1, 2, 3, 9)]
     with store.read() as snapshot:
-        assert snapshot.events_of_group(GroupName("web"), wanted) == [event(1), over]  # type: ignore[arg-type]
-        assert snapshot.events_of_group(GroupName("web"), []) == []
+        assert snapshot.rules.events_of_group(GroupName("web"), wanted) == [event(1), over]  # type: ignore[arg-type]
+        assert snapshot.rules.events_of_group(GroupName("web"), []) == []
 
 
 def test_only_users_orders_that_have_not_started_count_as_scheduled(store: SqlStore) -> None:
@@ -302,7 +302,7 @@ def test_only_users_orders_that_have_not_started_count_as_scheduled(store: SqlSt
         ),
     )
     with store.read() as snapshot:
-        assert snapshot.scheduled_user_orders(DEFAULT_PROJECT) == 2
+        assert snapshot.work.scheduled_user_orders(DEFAULT_PROJECT) == 2
 
 
 def test_counts_are_by_state_of_what_is_there_now(store: SqlStore) -> None:
@@ -313,7 +313,7 @@ def test_counts_are_by_state_of_what_is_there_now(store: SqlStore) -> None:
         events=(event(1), event(2, status=EventStatus.STARTED), event(3, ended_at=NOW)),
     )
     with store.read() as snapshot:
-        counts = snapshot.counts()
+        counts = snapshot.metrics.counts()
     assert counts["machines"] == {"running": 1, "frozen": 1, "restarting": 0, "moving": 0, "stopped": 0}
     assert counts["hosts"] == {"ok": 1, "cordoned": 0, "degraded": 0, "failed": 0}
     assert counts["orders"] == {"queued": 2, "announced": 0, "started": 0, "failed": 0}
@@ -334,7 +334,7 @@ def test_history_is_newest_first_and_can_be_narrowed(store: SqlStore) -> None:
 
     def numbers(**wanted: object) -> list[int]:
         with store.read() as snapshot:
-            found = snapshot.history(HistoryFilter(**wanted))  # type: ignore[arg-type]
+            found = snapshot.records.history(HistoryFilter(**wanted))  # type: ignore[arg-type]
         assert set(found) <= set(lines)
         return [line.number for line in found]
 
@@ -352,48 +352,48 @@ def test_history_is_newest_first_and_can_be_narrowed(store: SqlStore) -> None:
 
 def test_the_time_reached_never_goes_back(store: SqlStore) -> None:
     with store.write() as tx:
-        tx.set_reached(NOW)
-        tx.set_reached(NOW - SECOND)
+        tx.time.set_reached(NOW)
+        tx.time.set_reached(NOW - SECOND)
     save(store, now=NOW - 2 * SECOND, records=(record(1),))
     with store.read() as snapshot:
-        assert snapshot.reached() == NOW
+        assert snapshot.time.reached() == NOW
     save(store, now=NOW + SECOND, records=(record(2),))
     with store.read() as snapshot:
-        assert snapshot.reached() == NOW + SECOND
+        assert snapshot.time.reached() == NOW + SECOND
 
 
 def test_a_hold_is_kept_until_it_is_cleared(store: SqlStore) -> None:
     grace = Grace(until=NOW + SECOND, announced_before=NOW)
     with store.write() as tx:
-        tx.set_grace(grace)
+        tx.time.set_grace(grace)
     save(store)
     with store.read() as snapshot:
-        assert snapshot.grace() == grace
-        assert snapshot.around().grace == grace
-        assert snapshot.everything().grace == grace
+        assert snapshot.time.grace() == grace
+        assert snapshot.rules.around().grace == grace
+        assert snapshot.rules.everything().grace == grace
     with store.write() as tx:
-        tx.set_grace(None)
+        tx.time.set_grace(None)
     with store.read() as snapshot:
-        assert snapshot.grace() is None
+        assert snapshot.time.grace() is None
 
 
 def test_the_digest_of_the_fleet_is_kept(store: SqlStore) -> None:
     with store.write() as tx:
-        tx.set_applied_fleet("digest")
+        tx.fleet_file.set_applied("digest")
     with store.read() as snapshot:
-        assert snapshot.applied_fleet() == "digest"
+        assert snapshot.fleet_file.applied() == "digest"
 
 
 def test_a_naive_time_is_refused(store: SqlStore) -> None:
     with pytest.raises(ValueError, match="no time zone"), store.write() as tx:
-        tx.set_reached(datetime(2026, 3, 1))  # noqa: DTZ001
+        tx.time.set_reached(datetime(2026, 3, 1))  # noqa: DTZ001
 
 
 def test_times_come_back_in_utc(store: SqlStore) -> None:
     there = NOW.astimezone(timezone(timedelta(hours=2)))
     with store.write() as tx:
-        tx.set_reached(there)
+        tx.time.set_reached(there)
     with store.read() as snapshot:
-        reached = snapshot.reached()
+        reached = snapshot.time.reached()
     assert reached is not None
     assert (reached, reached.utcoffset()) == (NOW, timedelta(0))

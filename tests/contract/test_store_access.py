@@ -1,13 +1,14 @@
 """What every store must do: keep tokens, and show a project what is its own."""
 
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 import pytest
 
-from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.parts.records import HistoryFilter
+from forewarn.control.parts.work import OrderFilter
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.work import OrderFilter
 from forewarn.core.access import Role, Token
 from forewarn.core.errors import NotFound
 from forewarn.core.model.project import Project
@@ -36,7 +37,7 @@ def token(number: int, **more: Any) -> Token:
 def keep(store: SqlStore, *tokens: Token) -> None:
     with store.write() as tx:
         for each in tokens:
-            tx.save_token(each)
+            tx.tokens.save(each)
 
 
 # Tokens
@@ -45,23 +46,23 @@ def keep(store: SqlStore, *tokens: Token) -> None:
 def test_tokens_come_back_as_they_were_saved_in_their_order(store: SqlStore) -> None:
     whole = token(3, role=Role.OPERATOR, project=None, expires_at=NOW + timedelta(days=1), revoked_at=NOW)
     keep(store, whole, token(1), token(2))
-    assert pages(store, "tokens", limit=2) == [[token(1), token(2)], [whole]]
+    assert pages(store, "tokens.page", limit=2) == [[token(1), token(2)], [whole]]
 
 
 def test_a_revoked_token_is_not_in_force(store: SqlStore) -> None:
     keep(store, token(1), token(2))
     keep(store, token(1, revoked_at=NOW))
     with store.read() as snapshot:
-        assert snapshot.tokens_in_force() == [token(2)]
+        assert snapshot.tokens.in_force() == [token(2)]
 
 
 def test_a_token_that_was_revoked_still_says_that_there_was_one(store: SqlStore) -> None:
     with store.read() as snapshot:
-        assert not snapshot.has_tokens()
+        assert not snapshot.tokens.any()
     keep(store, token(1, revoked_at=NOW))
     with store.read() as snapshot:
-        assert snapshot.has_tokens()
-        assert snapshot.tokens_in_force() == []
+        assert snapshot.tokens.any()
+        assert snapshot.tokens.in_force() == []
 
 
 def test_whether_there_is_a_token_can_be_known_without_opening_the_store(
@@ -129,7 +130,7 @@ def listed(
     found, after = [], None
     while True:
         with store.scoped(Scope(caller=project)).read() as snapshot:
-            page, after = getattr(snapshot, name)(after=after, limit=limit, **more)
+            page, after = attrgetter(name)(snapshot)(after=after, limit=limit, **more)
         found += page
         if after is None:
             return found
@@ -137,69 +138,69 @@ def listed(
 
 def test_a_projects_lists_have_its_own_page_by_page(shared: SqlStore) -> None:
     for limit in (1, 2, 10):
-        machines = listed(shared, "machines", A, limit=limit)
+        machines = listed(shared, "fleet.machines", A, limit=limit)
         assert [each.id for each in machines] == ["a0", "a1"]
-        assert [each.name for each in listed(shared, "groups", A, limit=limit)] == ["a-web"]
-        orders = listed(shared, "orders", A, limit=limit)
+        assert [each.name for each in listed(shared, "fleet.groups", A, limit=limit)] == ["a-web"]
+        orders = listed(shared, "work.orders", A, limit=limit)
         assert [each.number for each in orders] == [5, 4, 1]
-        assert [each.number for each in listed(shared, "events", A, limit=limit)] == [1, 5]
-    assert len(listed(shared, "machines", None)) == 3
-    assert len(listed(shared, "events", None)) == 3
+        assert [each.number for each in listed(shared, "work.events", A, limit=limit)] == [1, 5]
+    assert len(listed(shared, "fleet.machines", None)) == 3
+    assert len(listed(shared, "work.events", None)) == 3
 
 
 def test_a_projects_orders_can_be_asked_for_by_state(shared: SqlStore) -> None:
-    done = listed(shared, "orders", A, wanted=OrderFilter(state=OrderState.DONE))
+    done = listed(shared, "work.orders", A, wanted=OrderFilter(state=OrderState.DONE))
     assert [each.number for each in done] == [4]
 
 
 def test_a_project_finds_its_own_machine_of_a_name_that_others_have_too(shared: SqlStore) -> None:
     with shared.scoped(Scope(caller=B)).read() as snapshot:
-        assert snapshot.machine("web-0", project=None).project == B
-        assert snapshot.machine("web-0", project=B).project == B
+        assert snapshot.fleet.machine("web-0", project=None).project == B
+        assert snapshot.fleet.machine("web-0", project=B).project == B
         for name, project in (("web-0", A), ("web-1", None)):
             with pytest.raises(NotFound):
-                snapshot.machine(name, project=project)
+                snapshot.fleet.machine(name, project=project)
 
 
 def test_what_is_not_a_projects_does_not_exist_for_it(shared: SqlStore) -> None:
     with shared.scoped(Scope(caller=B)).read() as snapshot:
-        assert snapshot.group(GroupName("a-web")) is None
-        assert snapshot.group(GroupName("b-web")) is not None
-        assert [each.name for each in snapshot.projects()] == [B]
-        found = [number for number in range(1, 6) if snapshot.order(order_id(number)) is not None]
+        assert snapshot.fleet.group(GroupName("a-web")) is None
+        assert snapshot.fleet.group(GroupName("b-web")) is not None
+        assert [each.name for each in snapshot.fleet.projects()] == [B]
+        found = [number for number in range(1, 6) if snapshot.work.order(order_id(number)) is not None]
         assert found == [2]
-        assert [number for number in range(1, 7) if snapshot.event(event_id(number))] == [2, 6]
+        assert [number for number in range(1, 7) if snapshot.work.event(event_id(number))] == [2, 6]
 
 
 def test_an_event_that_is_over_is_theirs_whom_it_was_announced_to(shared: SqlStore) -> None:
     with shared.scoped(Scope(caller=A)).read() as snapshot:
-        assert [number for number in range(1, 7) if snapshot.event(event_id(number))] == [1, 4, 5]
+        assert [number for number in range(1, 7) if snapshot.work.event(event_id(number))] == [1, 4, 5]
 
 
 def test_a_projects_history_is_its_own_whatever_is_asked_for(shared: SqlStore) -> None:
     with shared.scoped(Scope(caller=A)).read() as snapshot:
-        assert [each.number for each in snapshot.history(HistoryFilter())] == [5, 4, 1]
-        assert [each.number for each in snapshot.history(HistoryFilter(below=5, limit=1))] == [4]
-        assert snapshot.history(HistoryFilter(project=B)) == []
+        assert [each.number for each in snapshot.records.history(HistoryFilter())] == [5, 4, 1]
+        assert [each.number for each in snapshot.records.history(HistoryFilter(below=5, limit=1))] == [4]
+        assert snapshot.records.history(HistoryFilter(project=B)) == []
 
 
 def test_a_transaction_finds_what_a_snapshot_would(shared: SqlStore) -> None:
     with shared.scoped(Scope(caller=B)).write() as tx:
-        assert tx.order(order_id(1)) is None
-        assert tx.order(order_id(2)) is not None
+        assert tx.work.order(order_id(1)) is None
+        assert tx.work.order(order_id(2)) is not None
 
 
 def test_what_the_rules_load_is_whole(shared: SqlStore) -> None:
     with shared.scoped(Scope(caller=B)).read() as snapshot:
-        assert len(snapshot.around(hosts=[HostName("host-1")]).machines) == 3
+        assert len(snapshot.rules.around(hosts=[HostName("host-1")]).machines) == 3
 
 
 def test_the_events_of_a_projects_order_are_its_own_also_when_their_records_are_gone(
     shared: SqlStore,
 ) -> None:
     with shared.write() as tx:
-        tx.remove_records(range(1, 7))
+        tx.records.remove(range(1, 7))
     with shared.scoped(Scope(caller=A)).read() as snapshot:
-        assert 4 in [each.number for each in snapshot.events_of_order(order_id(1))]
+        assert 4 in [each.number for each in snapshot.work.events_of_order(order_id(1))]
     with shared.scoped(Scope(caller=B)).read() as snapshot:
-        assert snapshot.events_of_order(order_id(1)) == []
+        assert snapshot.work.events_of_order(order_id(1)) == []

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from forewarn.control.ports.store import Delta
+from forewarn.control.parts.feed import Delta
 from forewarn.core.model.changes import Changes
 from forewarn.core.words import GroupName, MachineState
 from forewarn.store import tables
@@ -27,12 +27,12 @@ A, B, C = GroupName("a"), GroupName("b"), GroupName("c")
 
 def oldest(store: SqlStore) -> datetime | None:
     with store.read() as snapshot:
-        return snapshot.due_moments(after=NOW).oldest_activity
+        return snapshot.due.moments(after=NOW).oldest_activity
 
 
 def idle(store: SqlStore, *, since: datetime, limit: int = 10) -> list[GroupName]:
     with store.read() as snapshot:
-        return [found.name for found in snapshot.idle_groups(since=since, limit=limit)]
+        return [found.name for found in snapshot.due.idle_groups(since=since, limit=limit)]
 
 
 def test_enabled_groups_are_idle_since_their_last_activity(store: SqlStore) -> None:
@@ -44,7 +44,7 @@ def test_enabled_groups_are_idle_since_their_last_activity(store: SqlStore) -> N
     assert idle(store, since=NOW - 5 * SECOND, limit=1) == [B]
     assert oldest(store) == NOW - 6 * SECOND
     with store.read() as snapshot:
-        assert snapshot.idle_groups(since=NOW - 6 * SECOND, limit=1) == [never]
+        assert snapshot.due.idle_groups(since=NOW - 6 * SECOND, limit=1) == [never]
 
 
 def test_without_enabled_groups_nobody_is_silent(store: SqlStore) -> None:
@@ -87,9 +87,9 @@ def test_what_is_enabled_and_disabled_in_one_transaction_is_not_waited_for(store
     off = group("a")
     save(store, groups=(off,))
     with store.write() as tx:
-        tx.everything()
-        tx.save(Changes(now=NOW, groups=(replace(off, enabled_at=NOW),)))
-        tx.save(Changes(now=NOW, groups=(off,)))
+        tx.rules.everything()
+        tx.changes.save(Changes(now=NOW, groups=(replace(off, enabled_at=NOW),)))
+        tx.changes.save(Changes(now=NOW, groups=(off,)))
     assert oldest(store) is None
 
 
@@ -100,9 +100,9 @@ def test_machines_are_last_seen_at_the_newest_time(store: SqlStore) -> None:
         store.save_activity({}, {seen: at, machine_id("gone"): at})
     save(store, machines=(machine("web-0", state=MachineState.FROZEN),))
     with store.read() as snapshot:
-        assert snapshot.last_seen([seen, unseen, machine_id("gone")]) == {seen: NOW}
-        assert snapshot.last_seen([]) == {}
-        assert list(snapshot.silent_machines([host("host-1").name])) == [unseen]
+        assert snapshot.fleet.last_seen([seen, unseen, machine_id("gone")]) == {seen: NOW}
+        assert snapshot.fleet.last_seen([]) == {}
+        assert list(snapshot.rollouts.silent_machines([host("host-1").name])) == [unseen]
 
 
 def test_a_machine_that_is_gone_was_not_seen_when_it_is_back(store: SqlStore) -> None:
@@ -113,14 +113,14 @@ def test_a_machine_that_is_gone_was_not_seen_when_it_is_back(store: SqlStore) ->
     store.save_activity({}, {seen: NOW + SECOND})
     save(store, machines=(machine("web-0"),))
     with store.read() as snapshot:
-        assert snapshot.last_seen([seen]) == {}
+        assert snapshot.fleet.last_seen([seen]) == {}
 
 
 def test_activity_is_not_a_change(store: SqlStore) -> None:
     number = save_fleet(store, [machine("web-0")])
     store.save_activity({GroupName("web"): NOW}, {machine_id("web-0"): NOW})
     with store.read() as snapshot:
-        assert snapshot.since(number) == Delta(number=number, events={})
+        assert snapshot.feed.since(number) == Delta(number=number, events={})
 
 
 def test_activity_is_saved_while_another_decides(store_at_url: SqlStore, url: str) -> None:

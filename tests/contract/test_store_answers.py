@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.control.ports.answers import SavedAnswer
+from forewarn.control.parts.answers import SavedAnswer
 from forewarn.control.ports.scope import Scope
 from forewarn.core.words import ProjectName
 from forewarn.store.sql import SqlStore, open_store
@@ -32,12 +32,12 @@ def answer(number: int, **more: Any) -> SavedAnswer:
 def keep(store: SqlStore, *answers: SavedAnswer) -> None:
     with store.write() as tx:
         for each in answers:
-            tx.save_answer(each)
+            tx.answers.save(each)
 
 
 def find(store: SqlStore, wanted: SavedAnswer) -> SavedAnswer | None:
     with store.read() as snapshot:
-        return snapshot.saved_answer(wanted.caller, wanted.key)
+        return snapshot.answers.find(wanted.caller, wanted.key)
 
 
 def key_of(each: SavedAnswer) -> tuple[str, str]:
@@ -64,10 +64,10 @@ def test_a_later_answer_to_the_same_key_replaces_the_first(store: SqlStore) -> N
 def test_old_answers_are_listed_oldest_first_and_removed(store: SqlStore) -> None:
     keep(store, answer(3), answer(1), answer(2))
     with store.write() as tx:
-        old = tx.old_answers(NOW + 3 * SECOND, limit=10)
+        old = tx.answers.old(NOW + 3 * SECOND, limit=10)
         assert old == [key_of(answer(1)), key_of(answer(2))]
-        assert tx.old_answers(NOW + 3 * SECOND, limit=1) == old[:1]
-        tx.remove_answers(old)
+        assert tx.answers.old(NOW + 3 * SECOND, limit=1) == old[:1]
+        tx.answers.remove(old)
     assert [find(store, answer(number)) for number in (1, 2, 3)] == [None, None, answer(3)]
 
 
@@ -75,10 +75,10 @@ def test_what_a_caller_has_more_than_the_most_is_its_oldest(store: SqlStore) -> 
     others = [answer(number, caller="anna (user of a)") for number in range(3)]
     keep(store, *(answer(number) for number in range(5)), *others)
     with store.read() as snapshot:
-        surplus = snapshot.surplus_answers("olga (operator)", keep=3, limit=10)
+        surplus = snapshot.answers.surplus("olga (operator)", keep=3, limit=10)
         assert sorted(surplus) == [key_of(answer(0)), key_of(answer(1))]
-        assert len(snapshot.surplus_answers("olga (operator)", keep=0, limit=2)) == 2
-        assert snapshot.surplus_answers("olga (operator)", keep=5, limit=10) == []
+        assert len(snapshot.answers.surplus("olga (operator)", keep=0, limit=2)) == 2
+        assert snapshot.answers.surplus("olga (operator)", keep=5, limit=10) == []
 
 
 @pytest.mark.parametrize("version", RELEASED)
@@ -86,7 +86,7 @@ def test_a_store_of_an_older_version_has_no_answers_and_keeps_them(url: str, ver
     put_back(version, url)
     opened = open_store(url, new_id=lambda: "NEW")
     with opened.read() as snapshot:
-        assert snapshot.old_answers(NOW + timedelta(days=36500), limit=1) == []
+        assert snapshot.answers.old(NOW + timedelta(days=36500), limit=1) == []
     keep(opened, answer(1))
     assert find(opened, answer(1)) == answer(1)
     opened.close()
@@ -97,26 +97,26 @@ def test_a_store_of_an_older_version_has_no_answers_and_keeps_them(url: str, ver
 
 def save_in_parts(store: SqlStore) -> None:
     with store.write() as tx:
-        tx.save_token(token(1))
+        tx.tokens.save(token(1))
     with store.scoped(Scope(caller=ProjectName("a"))).write() as tx:
-        tx.save_notices({})
+        tx.changes.save_notices({})
     keep(store, answer(1))
 
 
 def test_what_is_saved_in_parts_is_saved_when_the_whole_is(store: SqlStore) -> None:
     with store.write() as tx:
         save_in_parts(store)
-        assert tx.tokens_in_force() == [token(1)]
+        assert tx.tokens.in_force() == [token(1)]
     assert find(store, answer(1)) == answer(1)
 
 
 def test_a_snapshot_sees_what_the_whole_has_written_so_far(store: SqlStore) -> None:
     with store.write() as tx:
-        tx.save_answer(answer(1))
+        tx.answers.save(answer(1))
         assert find(store, answer(1)) == answer(1)
         save_in_parts(store)
         with store.read() as snapshot:
-            assert snapshot.has_tokens()
+            assert snapshot.tokens.any()
 
 
 def fail_after(*_: object) -> None:
@@ -128,15 +128,15 @@ def test_parts_are_undone_with_the_whole(store: SqlStore) -> None:
         fail_after(save_in_parts(store))
     assert find(store, answer(1)) is None
     with store.read() as snapshot:
-        assert not snapshot.has_tokens()
+        assert not snapshot.tokens.any()
 
 
 def test_a_part_that_raises_is_undone_and_the_whole_goes_on(store: SqlStore) -> None:
     with store.write() as tx:
         keep(store, answer(1))
         with pytest.raises(LookupError), store.write() as part:
-            fail_after(part.save_answer(answer(2)))
-        tx.save_answer(answer(3))
+            fail_after(part.answers.save(answer(2)))
+        tx.answers.save(answer(3))
     assert [find(store, answer(number)) is None for number in (1, 2, 3)] == [False, True, False]
 
 
@@ -144,5 +144,5 @@ def test_after_the_whole_transactions_are_their_own_again(store: SqlStore) -> No
     with store.write():
         pass
     with pytest.raises(LookupError), store.write() as tx:
-        fail_after(tx.save_answer(answer(1)))
+        fail_after(tx.answers.save(answer(1)))
     assert find(store, answer(1)) is None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.hold import Grace
@@ -44,22 +44,22 @@ def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
     )
     save(store_at_url, removed_machines=(machine_id("web-1"),))
     with store_at_url.write() as tx:
-        tx.set_grace(Grace(until=NOW, announced_before=NOW))
-        tx.set_applied_fleet("digest")
+        tx.time.set_grace(Grace(until=NOW, announced_before=NOW))
+        tx.fleet_file.set_applied("digest")
     store_at_url.save_activity({}, {machine_id("web-0"): NOW})
     with hold(url):
         backup(url, tmp_path / "copy.db", new_lineage="COPY")
     copy = reopen(tmp_path / "copy.db")
     assert everything(copy) == everything(store_at_url)
     with copy.read() as there, store_at_url.read() as here:
-        assert there.lineage() == "COPY"
-        assert here.lineage() == "LINEAGE"
-        assert there.since(1) == here.since(1)
-        assert there.history(HistoryFilter()) == here.history(HistoryFilter())
-        assert there.reached() == here.reached()
-        assert there.applied_fleet() == "digest"
-        assert there.last_seen([machine_id("web-0")]) == {machine_id("web-0"): NOW}
-        assert there.around(machines=[machine_id("web-0")]).orders == here.everything().orders
+        assert there.feed.lineage() == "COPY"
+        assert here.feed.lineage() == "LINEAGE"
+        assert there.feed.since(1) == here.feed.since(1)
+        assert there.records.history(HistoryFilter()) == here.records.history(HistoryFilter())
+        assert there.time.reached() == here.time.reached()
+        assert there.fleet_file.applied() == "digest"
+        assert there.fleet.last_seen([machine_id("web-0")]) == {machine_id("web-0"): NOW}
+        assert there.rules.around(machines=[machine_id("web-0")]).orders == here.rules.everything().orders
     save(copy, machines=(machine("web-2"),))
     copy.close()
 
@@ -68,12 +68,12 @@ def test_a_backup_has_no_sessions_so_that_none_that_ends_can_be_brought_back(
     store_at_url: SqlStore, url: str, tmp_path: Path
 ) -> None:
     with store_at_url.write() as tx:
-        tx.save_session(session(1))
+        tx.sessions.save(session(1))
     backup(url, tmp_path / "copy.db", new_lineage="COPY")
     copy = reopen(tmp_path / "copy.db")
     with copy.read() as there, store_at_url.read() as here:
-        assert there.browser_sessions() == []
-        assert here.browser_sessions() == [session(1)]
+        assert there.sessions.all() == []
+        assert here.sessions.all() == [session(1)]
     copy.close()
 
 
@@ -82,8 +82,8 @@ def test_a_backup_does_not_wait_for_a_writer_and_has_nothing_of_what_it_has_not_
 ) -> None:
     save_fleet(store_at_url)
     with store_at_url.write() as tx:
-        tx.everything()
-        tx.save(Changes(now=NOW, groups=(group(incarnation=2),)))
+        tx.rules.everything()
+        tx.changes.save(Changes(now=NOW, groups=(group(incarnation=2),)))
         backup(url, tmp_path / "copy.db", new_lineage="COPY")
     copy = reopen(tmp_path / "copy.db")
     assert everything(copy).groups == {"web": group()}

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, event, text
 
-from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
 from forewarn.store import tables
 from forewarn.store.opening.backup import backup
@@ -50,7 +50,7 @@ def make(url: str) -> None:
     if not everything(store).machines:
         save_fleet(store, [machine("web-0", tags={"a": 'ü "quoted" \\ 漢字', "b": "1.0"}), machine("web-1")])
     with store.write() as tx:
-        tx.save_session(session(1))
+        tx.sessions.save(session(1))
     store.close()
 
 
@@ -71,8 +71,8 @@ def test_a_copy_has_all_that_the_store_has_whichever_way_it_goes(
     assert told[-1] == ("compared", copied.rows, copied.rows)
     opened = open_store(files[2], new_id=lambda: "UNUSED")
     with opened.read() as snapshot:
-        assert snapshot.lineage() == f"OF {files[2]}"
-        assert snapshot.backup_of() is None
+        assert snapshot.feed.lineage() == f"OF {files[2]}"
+        assert snapshot.time.backup_of() is None
     opened.close()
 
 
@@ -102,9 +102,9 @@ def test_a_backup_is_restored_by_a_copy_and_is_still_a_backup(
     store, restored = (open_store(each, new_id=lambda: "UNUSED") for each in (url, other_postgres_url))
     assert everything(restored) == everything(store)
     with restored.read() as there, store.read() as here:
-        assert there.history(HistoryFilter()) == here.history(HistoryFilter())
-        assert there.backup_of() == here.reached()
-        assert here.backup_of() is None
+        assert there.records.history(HistoryFilter()) == here.records.history(HistoryFilter())
+        assert there.time.backup_of() == here.time.reached()
+        assert here.time.backup_of() is None
     store.close()
     restored.close()
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import event as listening
 
-from forewarn.control.ports.fleet import MachineFilter
-from forewarn.control.ports.records import HistoryFilter, RecordFilter
-from forewarn.control.ports.work import EventFilter, OrderFilter
+from forewarn.control.parts.fleet import MachineFilter
+from forewarn.control.parts.records import HistoryFilter, RecordFilter
+from forewarn.control.parts.work import EventFilter, OrderFilter
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.store.reads.room_reads import TO_CHOOSE_FROM
-from forewarn.store.reads.snapshot import SqlSnapshot
+from forewarn.store.snapshots import SqlSnapshot
 from forewarn.store.sql import SqlStore, open_store
 from tests.contract.samples import (
     NOW,
@@ -34,59 +34,65 @@ WEB = GroupName("web")
 PAGE: dict[str, Any] = {"after": None, "limit": 10}
 
 QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
-    "around": lambda snapshot: snapshot.around(
+    "around": lambda snapshot: snapshot.rules.around(
         orders=[order_id(1)], machines=[machine_id("web-0")], hosts=[host("host-1").name], groups=[WEB]
     ),
-    "machine": lambda snapshot: snapshot.machine("web-0", project=None),
-    "machine_by_id": lambda snapshot: snapshot.machine_by_id(machine_id("web-0")),
-    "machines": lambda snapshot: snapshot.machines(**PAGE),
-    "groups": lambda snapshot: snapshot.groups(**PAGE),
-    "hosts": lambda snapshot: snapshot.hosts(**PAGE),
-    "orders": lambda snapshot: snapshot.orders(**PAGE),
-    "orders by state": lambda snapshot: snapshot.orders(OrderFilter(state=OrderState.DONE), **PAGE),
-    "orders of a host": lambda snapshot: snapshot.orders(OrderFilter(host=host("host-1").name), **PAGE),
-    "orders of a machine": lambda snapshot: snapshot.orders(
+    "machine": lambda snapshot: snapshot.fleet.machine("web-0", project=None),
+    "machine_by_id": lambda snapshot: snapshot.rules.machine_by_id(machine_id("web-0")),
+    "machines": lambda snapshot: snapshot.fleet.machines(**PAGE),
+    "groups": lambda snapshot: snapshot.fleet.groups(**PAGE),
+    "hosts": lambda snapshot: snapshot.fleet.hosts(**PAGE),
+    "orders": lambda snapshot: snapshot.work.orders(**PAGE),
+    "orders by state": lambda snapshot: snapshot.work.orders(OrderFilter(state=OrderState.DONE), **PAGE),
+    "orders of a host": lambda snapshot: snapshot.work.orders(OrderFilter(host=host("host-1").name), **PAGE),
+    "orders of a machine": lambda snapshot: snapshot.work.orders(
         OrderFilter(machine=machine("web-0").name), **PAGE
     ),
-    "past events": lambda snapshot: snapshot.events(EventFilter(past=True), **PAGE),
-    "events of some time": lambda snapshot: snapshot.events(
+    "past events": lambda snapshot: snapshot.work.events(EventFilter(past=True), **PAGE),
+    "events of some time": lambda snapshot: snapshot.work.events(
         EventFilter(past=True, since=NOW, until=NOW), **PAGE
     ),
-    "events of a machine": lambda snapshot: snapshot.events(
+    "events of a machine": lambda snapshot: snapshot.work.events(
         EventFilter(past=True, machine=machine("web-0").name), **PAGE
     ),
-    "events of a host": lambda snapshot: snapshot.events(
+    "events of a host": lambda snapshot: snapshot.work.events(
         EventFilter(past=True, host=host("host-1").name), **PAGE
     ),
-    "machines by name": lambda snapshot: snapshot.machines(MachineFilter(names=frozenset({"web-0"})), **PAGE),
-    "machines by how names begin": lambda snapshot: snapshot.machines(MachineFilter(begins="web"), **PAGE),
-    "summary": lambda snapshot: snapshot.summary(),
-    "events": lambda snapshot: snapshot.events(**PAGE),
-    "order": lambda snapshot: snapshot.order(order_id(1)),
-    "event": lambda snapshot: snapshot.event(event_id(1)),
-    "events_of_order": lambda snapshot: snapshot.events_of_order(order_id(1)),
-    "events_of_orders": lambda snapshot: snapshot.events_of_orders([order_id(1)]),
-    "events_of_group": lambda snapshot: snapshot.events_of_group(WEB, [event_id(1)]),
-    "history": lambda snapshot: snapshot.history(HistoryFilter()),
-    "history of a machine": lambda snapshot: snapshot.history(HistoryFilter(machine=machine("web-0").name)),
-    "history of an order": lambda snapshot: snapshot.history(HistoryFilter(order=order_id(1))),
-    "history since": lambda snapshot: snapshot.history(HistoryFilter(since=NOW)),
-    "history until": lambda snapshot: snapshot.history(HistoryFilter(until=NOW)),
-    "history of a host": lambda snapshot: snapshot.history(HistoryFilter(host=host("host-1").name)),
-    "history of a group": lambda snapshot: snapshot.history(HistoryFilter(group=WEB)),
-    "history above": lambda snapshot: snapshot.history(HistoryFilter(above=1)),
-    "following": lambda snapshot: snapshot.following(1, RecordFilter(), limit=10),
-    "open_orders": lambda snapshot: snapshot.open_orders([order_id(1)]),
-    "open_rollouts": lambda snapshot: snapshot.open_rollouts(),
-    "scheduled_user_orders": lambda snapshot: snapshot.scheduled_user_orders(DEFAULT_PROJECT),
-    "last_seen": lambda snapshot: snapshot.last_seen([machine_id("web-0")]),
-    "host_drivers": lambda snapshot: snapshot.host_drivers(),
-    "hosts_by_driver": lambda snapshot: snapshot.hosts_by_driver(),
-    "counts": lambda snapshot: snapshot.counts(),
-    "since": lambda snapshot: snapshot.since(1),
-    "due_orders": lambda snapshot: snapshot.due_orders(NOW, limit=10),
-    "idle_groups": lambda snapshot: snapshot.idle_groups(since=NOW, limit=10),
-    "due_moments": lambda snapshot: snapshot.due_moments(after=NOW),
+    "machines by name": lambda snapshot: snapshot.fleet.machines(
+        MachineFilter(names=frozenset({"web-0"})), **PAGE
+    ),
+    "machines by how names begin": lambda snapshot: snapshot.fleet.machines(
+        MachineFilter(begins="web"), **PAGE
+    ),
+    "summary": lambda snapshot: snapshot.fleet.summary(),
+    "events": lambda snapshot: snapshot.work.events(**PAGE),
+    "order": lambda snapshot: snapshot.work.order(order_id(1)),
+    "event": lambda snapshot: snapshot.work.event(event_id(1)),
+    "events_of_order": lambda snapshot: snapshot.work.events_of_order(order_id(1)),
+    "events_of_orders": lambda snapshot: snapshot.rollouts.events_of_orders([order_id(1)]),
+    "events_of_group": lambda snapshot: snapshot.rules.events_of_group(WEB, [event_id(1)]),
+    "history": lambda snapshot: snapshot.records.history(HistoryFilter()),
+    "history of a machine": lambda snapshot: snapshot.records.history(
+        HistoryFilter(machine=machine("web-0").name)
+    ),
+    "history of an order": lambda snapshot: snapshot.records.history(HistoryFilter(order=order_id(1))),
+    "history since": lambda snapshot: snapshot.records.history(HistoryFilter(since=NOW)),
+    "history until": lambda snapshot: snapshot.records.history(HistoryFilter(until=NOW)),
+    "history of a host": lambda snapshot: snapshot.records.history(HistoryFilter(host=host("host-1").name)),
+    "history of a group": lambda snapshot: snapshot.records.history(HistoryFilter(group=WEB)),
+    "history above": lambda snapshot: snapshot.records.history(HistoryFilter(above=1)),
+    "following": lambda snapshot: snapshot.records.following(1, RecordFilter(), limit=10),
+    "open_orders": lambda snapshot: snapshot.due.open_orders([order_id(1)]),
+    "open_rollouts": lambda snapshot: snapshot.rollouts.open(),
+    "scheduled_user_orders": lambda snapshot: snapshot.work.scheduled_user_orders(DEFAULT_PROJECT),
+    "last_seen": lambda snapshot: snapshot.fleet.last_seen([machine_id("web-0")]),
+    "host_drivers": lambda snapshot: snapshot.rules.host_drivers(),
+    "hosts_by_driver": lambda snapshot: snapshot.metrics.hosts_by_driver(),
+    "counts": lambda snapshot: snapshot.metrics.counts(),
+    "since": lambda snapshot: snapshot.feed.since(1),
+    "due_orders": lambda snapshot: snapshot.due.orders(NOW, limit=10),
+    "idle_groups": lambda snapshot: snapshot.due.idle_groups(since=NOW, limit=10),
+    "due_moments": lambda snapshot: snapshot.due.moments(after=NOW),
 }
 
 
@@ -106,7 +112,9 @@ def test_the_search_for_a_host_reads_no_whole_table_and_sorts_none() -> None:
     hosts = [f"host-{number}" for number in range(2 * TO_CHOOSE_FROM)]
     save_fleet(store, [machine(name, host=host(name).name) for name in hosts], hosts=hosts)
     save(store, groups=(group(policy=GroupPolicy(budget=len(hosts) - 1)),))
-    asked = plans_of(store, lambda snapshot: snapshot.around(machines=[machine_id("host-0")], room=True))
+    asked = plans_of(
+        store, lambda snapshot: snapshot.rules.around(machines=[machine_id("host-0")], room=True)
+    )
     searches = [plan for statement, plan in asked.items() if "ORDER BY hosts.carried" in statement]
     assert len(searches) == 2
     assert [detail for plan in searches for detail in plan if "TEMP B-TREE" in detail] == []
@@ -118,7 +126,7 @@ def plans_of(store: SqlStore, question: Callable[[SqlSnapshot], object]) -> dict
     asked: list[tuple[str, Any]] = []
     plans: dict[str, list[str]] = {}
     with store.read() as snapshot:
-        connection = snapshot._connection
+        connection = snapshot._transaction.connection
 
         @listening.listens_for(connection, "before_cursor_execute")
         def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:

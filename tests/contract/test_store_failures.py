@@ -11,12 +11,12 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, event
 
-from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.errors import Invalid, Unavailable, Uncertain
 from forewarn.core.model.changes import Changes
 from forewarn.store.opening import database, deadlines
+from forewarn.store.snapshots import SqlTransaction
 from forewarn.store.sql import SqlStore, open_store
-from forewarn.store.writes.transaction import SqlTransaction
 from tests.contract.samples import NOW, everything, group, machine, record, save, save_fleet
 from tests.process import until
 
@@ -32,7 +32,7 @@ def sqlite_store(sqlite_url: str) -> Iterator[SqlStore]:
 def pragma(store: SqlStore, text: str) -> None:
     """Set something on the one connection that writes."""
     with store.write() as tx:
-        tx._connection.exec_driver_sql(f"PRAGMA {text}")
+        tx._transaction.connection.exec_driver_sql(f"PRAGMA {text}")
 
 
 def test_a_full_disk_is_unavailable_until_there_is_space(sqlite_store: SqlStore) -> None:
@@ -72,17 +72,17 @@ def test_a_second_writer_waits_for_the_first(store: SqlStore) -> None:
     def write() -> None:
         begun.set()
         with store.write() as tx:
-            number = tx.everything().number + 1
-            tx.save(Changes(now=NOW, records=(record(number, reason="second"),)))
+            number = tx.rules.everything().number + 1
+            tx.changes.save(Changes(now=NOW, records=(record(number, reason="second"),)))
 
     second = threading.Thread(target=write)
     with store.write() as tx:
         second.start()
         begun.wait()
-        tx.save(Changes(now=NOW, records=(record(1, reason="first"),)))
+        tx.changes.save(Changes(now=NOW, records=(record(1, reason="first"),)))
     second.join()
     with store.read() as snapshot:
-        assert [line.reason for line in snapshot.history(HistoryFilter())] == ["second", "first"]
+        assert [line.reason for line in snapshot.records.history(HistoryFilter())] == ["second", "first"]
 
 
 def test_a_value_that_cannot_be_kept_is_invalid(store: SqlStore) -> None:
@@ -108,9 +108,9 @@ def test_a_lost_connection_undoes_its_transaction_and_the_next_call_connects_aga
 
     def save_while_it_is_cut_off() -> None:
         with opened.write() as tx:
-            tx.save(Changes(now=NOW, groups=(group(),)))
+            tx.changes.save(Changes(now=NOW, groups=(group(),)))
             cut_off(postgres_url)
-            tx.set_reached(NOW)
+            tx.time.set_reached(NOW)
 
     with pytest.raises(Unavailable, match="check that it is up"):
         save_while_it_is_cut_off()
@@ -173,7 +173,7 @@ def stopping(store: SqlStore) -> Iterator[tuple[SqlTransaction, list[Stopped]]]:
     stopped: list[Stopped] = []
     try:
         with store.write() as tx:
-            tx.save(Changes(now=NOW, groups=(group(),)))
+            tx.changes.save(Changes(now=NOW, groups=(group(),)))
             yield tx, stopped
     finally:
         for each in stopped:
@@ -183,8 +183,8 @@ def stopping(store: SqlStore) -> Iterator[tuple[SqlTransaction, list[Stopped]]]:
 def test_what_was_not_committed_when_the_database_fell_silent_is_undone(served: SqlStore) -> None:
     def save_while_it_falls_silent() -> None:
         with stopping(served) as (tx, stopped):
-            stopped.append(Stopped(served, tx._connection))
-            tx.set_reached(NOW)
+            stopped.append(Stopped(served, tx._transaction.connection))
+            tx.time.set_reached(NOW)
 
     with pytest.raises(Unavailable, match="takes too long") as refused:
         save_while_it_falls_silent()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.control.ports.store import Delta
+from forewarn.control.parts.feed import Delta
 from forewarn.core.words import DEFAULT_PROJECT, GroupName
 from forewarn.store.sql import SqlStore
 from forewarn.store.writes import tombstones
@@ -26,7 +26,7 @@ WEB = GroupName("web")
 
 def since(store: SqlStore, number: int) -> Delta:
     with store.read() as snapshot:
-        return snapshot.since(number)
+        return snapshot.feed.since(number)
 
 
 def test_the_feed_of_a_new_store_is_empty(store: SqlStore) -> None:
@@ -151,4 +151,4 @@ def test_names_of_removed_hosts_are_kept(store: SqlStore, monkeypatch: pytest.Mo
     save(store, removed_hosts=(host("host-2").name,))
     remove(store, "a")
     with store.read() as snapshot:
-        assert "host-2" in snapshot.names_among(["host-2"], project=DEFAULT_PROJECT).hosts
+        assert "host-2" in snapshot.fleet.names_among(["host-2"], project=DEFAULT_PROJECT).hosts

@@ -3,13 +3,14 @@
 import base64
 import json
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import pytest
 
-from forewarn.control.ports.fleet import MachineFilter
+from forewarn.control.parts.fleet import MachineFilter
+from forewarn.control.parts.work import EventFilter, OrderFilter
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.work import EventFilter, OrderFilter
 from forewarn.core.errors import Invalid
 from forewarn.core.model.project import Project
 from forewarn.core.words import GroupKind, GroupName, MachineName, OrderState, ProjectName, Work
@@ -36,7 +37,7 @@ def pages(store: SqlStore, name: str, *, limit: int, **more: Any) -> list[list[A
     found, after = [], None
     while True:
         with store.read() as snapshot:
-            shown, after = getattr(snapshot, name)(after=after, limit=limit, **more)
+            shown, after = attrgetter(name)(snapshot)(after=after, limit=limit, **more)
         found.append(list(shown))
         if after is None:
             return found
@@ -45,7 +46,7 @@ def pages(store: SqlStore, name: str, *, limit: int, **more: Any) -> list[list[A
 def test_machines_are_listed_by_project_and_name_without_its_case(store: SqlStore) -> None:
     other = machine("web-1", id="other", project=ProjectName("a"))
     save_fleet(store, [machine("web-2"), machine("Web-1"), machine("db-0"), other])
-    assert pages(store, "machines", limit=3) == [
+    assert pages(store, "fleet.machines", limit=3) == [
         [other, machine("db-0"), machine("Web-1")],
         [machine("web-2")],
     ]
@@ -56,7 +57,7 @@ def test_machines_are_found_by_their_names_and_by_how_these_begin(store: SqlStor
     save_fleet(store, [machine("web-2"), machine("Web-1"), machine("web_1"), machine("we"), other])
 
     def names(**wanted: Any) -> list[str]:
-        (listed,) = pages(store, "machines", limit=10, wanted=MachineFilter(**wanted))
+        (listed,) = pages(store, "fleet.machines", limit=10, wanted=MachineFilter(**wanted))
         return [each.name for each in listed]
 
     assert names(names=frozenset({"WEB-1", "web-9"})) == ["web-1", "Web-1"]
@@ -64,79 +65,79 @@ def test_machines_are_found_by_their_names_and_by_how_these_begin(store: SqlStor
     assert names(begins="web_") == ["web_1"]
     assert names(begins="w", names=frozenset({"web-2"}), group=GroupName("web")) == ["web-2"]
     assert names(begins="web-1%") == []
-    assert len(pages(store, "machines", limit=2, wanted=MachineFilter(begins="web-"))) == 2
+    assert len(pages(store, "fleet.machines", limit=2, wanted=MachineFilter(begins="web-"))) == 2
 
 
 def test_names_are_ordered_the_same_in_both_databases(store: SqlStore) -> None:
     names = ["a_b", "a-b", "ab", "a.c", "é", "z"]
     save_fleet(store, [machine(name) for name in names])
-    (listed,) = pages(store, "machines", limit=10)
+    (listed,) = pages(store, "fleet.machines", limit=10)
     assert [each.name for each in listed] == sorted(names)
 
 
 def test_standalone_machines_are_no_listed_groups(store: SqlStore) -> None:
     alone = group("alone", kind=GroupKind.STANDALONE)
     save(store, groups=(group("web"), alone, group("db")))
-    assert pages(store, "groups", limit=1) == [[group("db")], [group("web")]]
+    assert pages(store, "fleet.groups", limit=1) == [[group("db")], [group("web")]]
     with store.read() as snapshot:
-        assert snapshot.group(GroupName("alone")) == alone
+        assert snapshot.fleet.group(GroupName("alone")) == alone
 
 
 def test_hosts_are_listed_by_name(store: SqlStore) -> None:
     save_fleet(store, hosts=["host-2", "host-1", "host-3"])
-    assert pages(store, "hosts", limit=2) == [[host("host-1"), host("host-2")], [host("host-3")]]
+    assert pages(store, "fleet.hosts", limit=2) == [[host("host-1"), host("host-2")], [host("host-3")]]
 
 
 def test_projects_are_listed_by_name(store: SqlStore) -> None:
     projects = [Project(name=ProjectName(name)) for name in ("a.b", "a-b", "b")]
     save(store, projects=tuple(projects))
-    listed = pages(store, "page_of_projects", limit=2)
+    listed = pages(store, "fleet.page_of_projects", limit=2)
     assert [[each.name for each in page] for page in listed] == [["a-b", "a.b"], ["b"]]
 
 
 def test_open_rollouts_are_listed_newest_first(store: SqlStore) -> None:
     over = replace(rollout(2), ended_at=NOW)
     save(store, rollouts=(rollout(1), over, rollout(3), rollout(4)))
-    listed = pages(store, "page_of_open_rollouts", limit=2)
+    listed = pages(store, "rollouts.page_of_open", limit=2)
     assert [[each.number for each in page] for page in listed] == [[4, 3], [1]]
 
 
 def test_orders_are_listed_newest_first(store: SqlStore) -> None:
     over = order(2, state=OrderState.DONE, ended_at=NOW)
     save(store, orders=(order(1), over, order(3)))
-    assert pages(store, "orders", limit=2) == [[order(3), over], [order(1)]]
-    assert pages(store, "orders", limit=2, wanted=OrderFilter(state=OrderState.DONE)) == [[over]]
-    assert pages(store, "orders", limit=2, wanted=OrderFilter(state=OrderState.FAILED)) == [[]]
+    assert pages(store, "work.orders", limit=2) == [[order(3), over], [order(1)]]
+    assert pages(store, "work.orders", limit=2, wanted=OrderFilter(state=OrderState.DONE)) == [[over]]
+    assert pages(store, "work.orders", limit=2, wanted=OrderFilter(state=OrderState.FAILED)) == [[]]
 
 
 def test_listed_events_are_listed_by_creation(store: SqlStore) -> None:
     save(store, events=(event(3), event(1), event(2, ended_at=NOW), event(4)))
-    assert pages(store, "events", limit=2) == [[event(1), event(3)], [event(4)]]
+    assert pages(store, "work.events", limit=2) == [[event(1), event(3)], [event(4)]]
 
 
 def test_an_insertion_shifts_no_page(store: SqlStore) -> None:
     save_fleet(store, [machine("web-1"), machine("web-3")])
     with store.read() as snapshot:
-        first, after = snapshot.machines(after=None, limit=1)
+        first, after = snapshot.fleet.machines(after=None, limit=1)
     save(store, machines=(machine("web-0"), machine("web-2")))
     with store.read() as snapshot:
-        second, _ = snapshot.machines(after=after, limit=2)
+        second, _ = snapshot.fleet.machines(after=after, limit=2)
     assert [*first, *second] == [machine("web-1"), machine("web-2"), machine("web-3")]
 
 
 def test_a_cursor_outlives_what_it_points_to(store: SqlStore) -> None:
     save_fleet(store, [machine("web-1"), machine("web-2")])
     with store.read() as snapshot:
-        _, after = snapshot.machines(after=None, limit=1)
+        _, after = snapshot.fleet.machines(after=None, limit=1)
     save(store, removed_machines=(machine("web-1").id,))
     with store.read() as snapshot:
-        assert snapshot.machines(after=after, limit=1) == ([machine("web-2")], None)
+        assert snapshot.fleet.machines(after=after, limit=1) == ([machine("web-2")], None)
 
 
 def test_a_full_last_page_has_no_next(store: SqlStore) -> None:
     save_fleet(store, [machine("web-1"), machine("web-2")])
     with store.read() as snapshot:
-        assert snapshot.machines(after=None, limit=2)[1] is None
+        assert snapshot.fleet.machines(after=None, limit=2)[1] is None
 
 
 def cursor(*place: object) -> str:
@@ -151,29 +152,34 @@ MALFORMED = [
 
 def test_a_malformed_cursor_is_refused(store: SqlStore) -> None:
     with store.read() as snapshot:
-        for name in ("machines", "groups", "hosts", "orders", "events"):
+        for name in ("fleet.machines", "fleet.groups", "fleet.hosts", "work.orders", "work.events"):
             for malformed in MALFORMED:
                 with pytest.raises(Invalid, match="cursor"):
-                    getattr(snapshot, name)(after=malformed, limit=1)
+                    attrgetter(name)(snapshot)(after=malformed, limit=1)
 
 
 def test_a_page_has_room_for_one(store: SqlStore) -> None:
     with store.read() as snapshot, pytest.raises(Invalid, match="limit"):
-        snapshot.hosts(after=None, limit=0)
+        snapshot.fleet.hosts(after=None, limit=0)
 
 
 def test_past_events_are_listed_newest_first_also_by_how_their_ids_begin(store: SqlStore) -> None:
     over = event(2, ended_at=NOW)
     save(store, groups=(group("web"),), events=(event(1), over, event(3)))
-    assert pages(store, "events", limit=2, wanted=EventFilter(past=True)) == [[event(3), over], [event(1)]]
-    assert pages(store, "events", limit=2, wanted=EventFilter(past=True, begins=over.id[:-1].lower())) == [
+    assert pages(store, "work.events", limit=2, wanted=EventFilter(past=True)) == [
         [event(3), over],
         [event(1)],
     ]
-    assert pages(store, "events", limit=2, wanted=EventFilter(past=True, begins=over.id)) == [[over]]
-    assert pages(store, "events", limit=2, wanted=EventFilter(begins=over.id)) == [[]]
+    assert pages(
+        store, "work.events", limit=2, wanted=EventFilter(past=True, begins=over.id[:-1].lower())
+    ) == [
+        [event(3), over],
+        [event(1)],
+    ]
+    assert pages(store, "work.events", limit=2, wanted=EventFilter(past=True, begins=over.id)) == [[over]]
+    assert pages(store, "work.events", limit=2, wanted=EventFilter(begins=over.id)) == [[]]
     with store.read() as snapshot:
-        assert snapshot.projects_of_events([event(1).id]) == {event(1).id: group("web").project}
+        assert snapshot.work.projects_of_events([event(1).id]) == {event(1).id: group("web").project}
 
 
 def test_events_of_simulated_orders_are_told_from_others_and_from_hints(store: SqlStore) -> None:
@@ -181,8 +187,8 @@ def test_events_of_simulated_orders_are_told_from_others_and_from_hints(store: S
     events = [event(number, order=made.id) for number, made in enumerate(orders, 1)]
     save(store, groups=(group("web"),), orders=orders, events=(*events, event(4, order=order(1).id)))
     with store.read() as snapshot:
-        assert snapshot.simulated_events([each.id for each in events]) == {event(1).id}
-        assert snapshot.simulated_events([]) == set()
+        assert snapshot.work.simulated_events([each.id for each in events]) == {event(1).id}
+        assert snapshot.work.simulated_events([]) == set()
 
 
 def ids_of(store: SqlStore, name: str, wanted: Any) -> list[str]:
@@ -206,7 +212,7 @@ def test_past_events_are_found_by_the_time_in_which_they_were_to_be_seen(store: 
             since=None if since is None else minute(since),
             until=None if until is None else minute(until),
         )
-        return [spans_id[each] for each in ids_of(store, "events", wanted)]
+        return [spans_id[each] for each in ids_of(store, "work.events", wanted)]
 
     spans_id = {event(number).id: number for number in spans}
     for since in (None, 0, 9, 10, 11, 22, 40):
@@ -241,15 +247,18 @@ def test_orders_and_events_are_found_by_machine_and_host(store: SqlStore) -> Non
         by_id = {each.id: label for label, each in orders.items()} | {told.id: "told", touched.id: "touched"}
         return [by_id[each] for each in ids_of(store, name, wanted)]
 
-    assert found("orders", OrderFilter(machine=MachineName("WEB-0"))) == ["placed", "touching", "told"]
-    assert found("orders", OrderFilter(machine=MachineName("web-0"), only_open=True)) == ["touching"]
-    assert found("orders", OrderFilter(host=host("host-1").name)) == ["touching"]
-    assert found("orders", OrderFilter(host=host("host-2").name)) == ["elsewhere", "told"]
-    assert found("events", EventFilter(past=True, machine=MachineName("WEB-0"))) == ["told"]
-    assert found("events", EventFilter(machine=MachineName("web-0"))) == []
-    assert found("events", EventFilter(past=True, host=host("host-2").name)) == ["told"]
-    assert found("events", EventFilter(host=host("host-1").name)) == ["touched"]
+    assert found("work.orders", OrderFilter(machine=MachineName("WEB-0"))) == ["placed", "touching", "told"]
+    assert found("work.orders", OrderFilter(machine=MachineName("web-0"), only_open=True)) == ["touching"]
+    assert found("work.orders", OrderFilter(host=host("host-1").name)) == ["touching"]
+    assert found("work.orders", OrderFilter(host=host("host-2").name)) == ["elsewhere", "told"]
+    assert found("work.events", EventFilter(past=True, machine=MachineName("WEB-0"))) == ["told"]
+    assert found("work.events", EventFilter(machine=MachineName("web-0"))) == []
+    assert found("work.events", EventFilter(past=True, host=host("host-2").name)) == ["told"]
+    assert found("work.events", EventFilter(host=host("host-1").name)) == ["touched"]
     with store.scoped(Scope(caller=ProjectName("b"))).read() as snapshot:
-        assert snapshot.orders(OrderFilter(machine=MachineName("web-0")), after=None, limit=9) == ([], None)
+        assert snapshot.work.orders(OrderFilter(machine=MachineName("web-0")), after=None, limit=9) == (
+            [],
+            None,
+        )
         past = EventFilter(past=True, machine=MachineName("web-0"))
-        assert snapshot.events(past, after=None, limit=9) == ([], None)
+        assert snapshot.work.events(past, after=None, limit=9) == ([], None)

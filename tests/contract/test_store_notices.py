@@ -16,25 +16,25 @@ LATER = NOW + timedelta(minutes=1)
 
 def test_notices_are_found_by_their_event(store: SqlStore) -> None:
     with store.write() as tx:
-        tx.save_notices({event_id(1): {ONE: NOW, TWO: LATER}, event_id(2): {ONE: LATER}})
+        tx.changes.save_notices({event_id(1): {ONE: NOW, TWO: LATER}, event_id(2): {ONE: LATER}})
     with store.read() as snapshot:
-        assert snapshot.notices([event_id(1)]) == {event_id(1): {ONE: NOW, TWO: LATER}}
-        assert snapshot.notices([]) == {}
+        assert snapshot.work.notices([event_id(1)]) == {event_id(1): {ONE: NOW, TWO: LATER}}
+        assert snapshot.work.notices([]) == {}
 
 
 def test_the_first_time_is_kept(store: SqlStore) -> None:
     for sent in ({ONE: NOW}, {ONE: LATER, TWO: LATER}):
         with store.write() as tx:
-            tx.save_notices({event_id(1): sent})
+            tx.changes.save_notices({event_id(1): sent})
     with store.read() as snapshot:
-        assert snapshot.notices([event_id(1)]) == {event_id(1): {ONE: NOW, TWO: LATER}}
+        assert snapshot.work.notices([event_id(1)]) == {event_id(1): {ONE: NOW, TWO: LATER}}
 
 
 def test_ids_are_taken_in_any_case(store: SqlStore) -> None:
     with store.write() as tx:
-        tx.save_notices({event_id(1).lower(): {ONE.upper(): NOW}})  # type: ignore[dict-item]
+        tx.changes.save_notices({event_id(1).lower(): {ONE.upper(): NOW}})  # type: ignore[dict-item]
     with store.read() as snapshot:
-        assert snapshot.notices([event_id(1).lower()]) == {event_id(1): {ONE: NOW}}  # type: ignore[list-item]
+        assert snapshot.work.notices([event_id(1).lower()]) == {event_id(1): {ONE: NOW}}  # type: ignore[list-item]
 
 
 def test_when_events_were_deferred_is_found_by_their_records(store: SqlStore) -> None:
@@ -46,22 +46,22 @@ def test_when_events_were_deferred_is_found_by_their_records(store: SqlStore) ->
     )
     save(store, records=moved)
     with store.read() as snapshot:
-        assert snapshot.deferrals([event_id(1), event_id(3)]) == {event_id(1): [NOW, LATER]}
+        assert snapshot.work.deferrals([event_id(1), event_id(3)]) == {event_id(1): [NOW, LATER]}
 
 
 def test_nothing_sent_saves_nothing(store: SqlStore) -> None:
     with store.write() as tx:
-        tx.save_notices({})
+        tx.changes.save_notices({})
     with store.read() as snapshot:
-        assert snapshot.notices([event_id(1)]) == {}
+        assert snapshot.work.notices([event_id(1)]) == {}
 
 
 def test_a_slice_has_the_notices_of_its_events(store: SqlStore) -> None:
     save_fleet(store)
     save(store, orders=(order(1),), events=(event(2),))
     with store.write() as tx:
-        tx.save_notices({event_id(2): {ONE: NOW}, event_id(9): {ONE: NOW}})
-        around = tx.around(orders=[order(1).id])
+        tx.changes.save_notices({event_id(2): {ONE: NOW}, event_id(9): {ONE: NOW}})
+        around = tx.rules.around(orders=[order(1).id])
         assert dict(around.sent) == {event_id(2): {ONE: NOW}}
 
 
@@ -77,9 +77,9 @@ def test_promises_add_up_by_project_month_and_whether_they_were_simulated(store:
     save(store, promises=(month("a", "2026-03", never=2, kept=1), month("b", "2026-02", broken=1)))
     save(store, promises=(month("a", "2026-04", broken=2),))
     with store.read() as snapshot:
-        first, more = snapshot.promises(after=None, limit=2)
-        second, end = snapshot.promises(after=more, limit=2)
-        (of_march, _) = snapshot.promises(month="2026-03", after=None, limit=9)
+        first, more = snapshot.work.promises(after=None, limit=2)
+        second, end = snapshot.work.promises(after=more, limit=2)
+        (of_march, _) = snapshot.work.promises(month="2026-03", after=None, limit=9)
     assert [*first, *second] == [
         month("a", "2026-03", kept=4, late=1, never=2),
         month("a", "2026-03", simulated=True, kept=9),
@@ -89,7 +89,7 @@ def test_promises_add_up_by_project_month_and_whether_they_were_simulated(store:
     assert end is None
     assert of_march == [*first]
     with store.read_project(ProjectName("b")) as snapshot:
-        assert snapshot.promises(after=None, limit=9)[0] == [month("b", "2026-02", broken=1)]
+        assert snapshot.work.promises(after=None, limit=9)[0] == [month("b", "2026-02", broken=1)]
 
 
 def test_promises_of_a_transaction_that_is_undone_are_not_counted(store: SqlStore) -> None:
@@ -101,13 +101,13 @@ def test_promises_of_a_transaction_that_is_undone_are_not_counted(store: SqlStor
     with pytest.raises(ZeroDivisionError):
         count_and_fail()
     with store.read() as snapshot:
-        assert snapshot.promises(after=None, limit=9) == ([], None)
+        assert snapshot.work.promises(after=None, limit=9) == ([], None)
 
 
 def test_tallies_add_up(store: SqlStore) -> None:
     with store.read() as snapshot:
-        assert snapshot.tallies() == {"notice-late": 0, "notice-never": 0, "promise-broken": 0}
+        assert snapshot.metrics.tallies() == {"notice-late": 0, "notice-never": 0, "promise-broken": 0}
     save(store, tallies={Kind.NOTICE_LATE: 2})
     save(store, tallies={Kind.NOTICE_LATE: 3, Kind.NOTICE_NEVER: 1})
     with store.read() as snapshot:
-        assert snapshot.tallies() == {"notice-late": 5, "notice-never": 1, "promise-broken": 0}
+        assert snapshot.metrics.tallies() == {"notice-late": 5, "notice-never": 1, "promise-broken": 0}

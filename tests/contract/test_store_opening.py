@@ -47,7 +47,7 @@ def test_what_was_saved_is_there_when_it_is_opened_again(store_at_url: SqlStore,
     again = open_store(url, new_id=never)
     assert everything(again) == everything(store_at_url)
     with again.read() as snapshot:
-        assert snapshot.lineage() == "LINEAGE"
+        assert snapshot.feed.lineage() == "LINEAGE"
     again.close()
 
 
@@ -91,7 +91,7 @@ def test_an_older_schema_is_brought_up_to_date(url: str) -> None:
     run(url, f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
     opened = open_store(url, new_id=lambda: "NEW")
     with opened.read() as snapshot:
-        assert snapshot.lineage() == "NEW"
+        assert snapshot.feed.lineage() == "NEW"
     opened.close()
 
 
@@ -111,13 +111,13 @@ def test_a_store_of_the_first_schema_keeps_what_it_has(url: str) -> None:
     engines.dispose()
     opened = open_store(url, new_id=lambda: "NEW")
     with opened.read() as snapshot:
-        whole = snapshot.everything()
+        whole = snapshot.rules.everything()
         assert [(group.name, group.incarnation, group.policy) for group in whole.groups.values()] == [
             ("web", 7, GroupPolicy())
         ]
         assert list(whole.hosts) == ["host-1"]
-        assert snapshot.tallies() == {"notice-late": 0, "notice-never": 0, "promise-broken": 0}
-        assert (snapshot.count_webhooks(), snapshot.has_tokens()) == (0, False)
+        assert snapshot.metrics.tallies() == {"notice-late": 0, "notice-never": 0, "promise-broken": 0}
+        assert (snapshot.webhooks.count(), snapshot.tokens.any()) == (0, False)
     opened.close()
 
 
@@ -136,8 +136,8 @@ def test_hosts_that_were_removed_before_are_known_by_their_names(url: str) -> No
     engines.dispose()
     opened = open_store(url, new_id=never)
     with opened.read() as snapshot:
-        assert snapshot.names_among(["old", "other"], project=ProjectName("a")).hosts == {"old"}
-        assert snapshot.since(0).removed_groups == ()
+        assert snapshot.fleet.names_among(["old", "other"], project=ProjectName("a")).hosts == {"old"}
+        assert snapshot.feed.since(0).removed_groups == ()
     opened.close()
 
 
@@ -176,7 +176,7 @@ def test_promises_are_counted_from_the_records_that_are_still_there(url: str) ->
     engines.dispose()
     opened = open_store(url, new_id=never)
     with opened.read() as snapshot:
-        found, _ = snapshot.promises(after=None, limit=9)
+        found, _ = snapshot.work.promises(after=None, limit=9)
     opened.close()
     assert [
         (each.month, each.simulated, each.kept, each.late, each.never, each.broken) for each in found
@@ -266,7 +266,7 @@ def test_a_relative_path_stays_the_same_file(tmp_path: Path, monkeypatch: pytest
     opened = open_store("sqlite:///forewarn.db", new_id=lambda: "HERE")
     monkeypatch.chdir("/")
     with opened.read() as snapshot:
-        assert snapshot.lineage() == "HERE"
+        assert snapshot.feed.lineage() == "HERE"
     opened.close()
     assert (tmp_path / "forewarn.db").exists()
 
@@ -283,8 +283,8 @@ def test_a_store_can_live_in_memory() -> None:
 def test_an_sqlite_store_survives_a_power_cut(sqlite_url: str) -> None:
     opened = open_store(sqlite_url, new_id=lambda: "X")
     with opened.write() as tx:
-        assert tx._connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-        assert tx._connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+        assert tx._transaction.connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert tx._transaction.connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
     opened.close()
 
 

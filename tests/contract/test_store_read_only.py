@@ -18,15 +18,15 @@ def memory() -> SqlStore:
 def slip(store: SqlStore) -> None:
     """Write where something is only to be read."""
     with ReadOnlyStore(store).read() as snapshot:
-        assert snapshot.lineage() == "LINEAGE"
-        snapshot._connection.execute(update(tables.meta), {"lineage": "OTHER"})
+        assert snapshot.feed.lineage() == "LINEAGE"
+        snapshot._transaction.connection.execute(update(tables.meta), {"lineage": "OTHER"})
 
 
 def test_a_slip_in_a_read_is_refused_by_the_database(store: SqlStore) -> None:
     with pytest.raises(ForewarnError):
         slip(store)
     with store.read() as snapshot:
-        assert snapshot.lineage() == "LINEAGE"
+        assert snapshot.feed.lineage() == "LINEAGE"
 
 
 def test_a_slip_is_refused_in_memory_too_and_writing_goes_on(memory: SqlStore) -> None:
@@ -34,13 +34,13 @@ def test_a_slip_is_refused_in_memory_too_and_writing_goes_on(memory: SqlStore) -
         with pytest.raises(Unavailable):
             slip(memory)
         with memory.write() as tx:
-            tx.set_reached(START)
+            tx.time.set_reached(START)
     with memory.read() as snapshot:
-        assert (snapshot.lineage(), snapshot.reached()) == ("LINEAGE", START)
+        assert (snapshot.feed.lineage(), snapshot.time.reached()) == ("LINEAGE", START)
 
 
 def test_what_was_answered_is_read(store: SqlStore) -> None:
     with store.write() as tx:
-        tx.set_reached(START)
+        tx.time.set_reached(START)
     with ReadOnlyStore(store).read() as snapshot:
-        assert snapshot.reached() == START
+        assert snapshot.time.reached() == START

@@ -21,12 +21,12 @@ def rehearsal(id_: str, project: ProjectName = LAB, **more: Any) -> KeptRehearsa
 def save(store: SqlStore, *rehearsals: KeptRehearsal) -> None:
     with store.write() as tx:
         for each in rehearsals:
-            tx.save_rehearsal(each)
+            tx.rehearsals.save(each)
 
 
 def kept(store: SqlStore) -> list[KeptRehearsal]:
     with store.read() as snapshot:
-        return list(snapshot.rehearsals())
+        return list(snapshot.rehearsals.all())
 
 
 def test_a_rehearsal_comes_back_whole_and_with_its_machines_in_order(store: SqlStore) -> None:
@@ -41,7 +41,7 @@ def test_one_that_is_asked_for_again_is_replaced_also_by_a_projects_people(store
     again = rehearsal("one", renewed_at=NOW + SECOND)
     save(store, rehearsal("one"), rehearsal("one", SHOP))
     with store.scoped(Scope(caller=LAB)).write() as tx:
-        tx.save_rehearsal(again)
+        tx.rehearsals.save(again)
     assert kept(store) == [rehearsal("one", SHOP), again]
 
 
@@ -51,6 +51,6 @@ def test_one_is_removed_and_so_are_those_that_were_ended_long_ago(store: SqlStor
     ended = [rehearsal(id_, renewed_at=at, ended_by="ann") for id_, at in (("long ago", ago), ("now", NOW))]
     save(store, goes_on, *ended, rehearsal("over"), rehearsal("over", SHOP))
     with store.write() as tx:
-        tx.remove_rehearsal(LAB, "over")
-        tx.remove_ended_rehearsals(before=NOW)
+        tx.rehearsals.remove(LAB, "over")
+        tx.rehearsals.remove_ended(before=NOW)
     assert kept(store) == [goes_on, ended[1], rehearsal("over", SHOP)]

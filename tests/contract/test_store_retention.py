@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from forewarn.control.ports.records import HistoryFilter, RecordFilter
+from forewarn.control.parts.records import HistoryFilter, RecordFilter
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.retention import Pruning
 from forewarn.core.words import HostName, Work
@@ -14,39 +14,39 @@ from tests.contract.samples import NOW, order, order_id, record, save
 def test_records_that_are_removed_are_gone_and_the_numbers_go_on(store: SqlStore) -> None:
     save(store, records=tuple(record(number) for number in range(1, 8)))
     with store.write() as tx:
-        tx.remove_records([1, 2, 4])
+        tx.records.remove([1, 2, 4])
     with store.read() as snapshot:
-        left = snapshot.following(0, RecordFilter(), limit=10).records
+        left = snapshot.records.following(0, RecordFilter(), limit=10).records
         assert [each.number for each in left] == [3, 5, 6, 7]
-        assert snapshot.newest() == 7
+        assert snapshot.records.newest() == 7
 
 
 def test_more_records_are_removed_at_once_than_a_statement_takes(store: SqlStore) -> None:
     save(store, records=tuple(record(number) for number in range(1, 6002)))
     with store.write() as tx:
-        tx.remove_records(range(1, 6001))
+        tx.records.remove(range(1, 6001))
     with store.read() as snapshot:
-        assert [each.number for each in snapshot.history(HistoryFilter())] == [6001]
+        assert [each.number for each in snapshot.records.history(HistoryFilter())] == [6001]
 
 
 def test_how_far_it_has_come_is_kept(store: SqlStore) -> None:
     pruning = Pruning(up_to=5, unreported=3, next_at=NOW + timedelta(days=1))
     with store.read() as snapshot:
-        assert snapshot.pruning() == Pruning()
+        assert snapshot.records.pruning() == Pruning()
     with store.write() as tx:
-        tx.set_pruning(pruning)
-        assert tx.pruning() == pruning
+        tx.records.set_pruning(pruning)
+        assert tx.records.pruning() == pruning
     save(store, records=(record(1),))
     with store.read() as snapshot:
-        assert snapshot.pruning() == pruning
+        assert snapshot.records.pruning() == pruning
 
 
 def test_open_orders_are_told_from_those_that_are_over(store: SqlStore) -> None:
     save(store, orders=(order(1), replace(order(2), ended_at=NOW)))
     with store.read() as snapshot:
         asked = [order_id(number) for number in (1, 2, 3)]
-        assert snapshot.open_orders(asked) == {order_id(1)}
-        assert snapshot.open_orders([]) == frozenset()
+        assert snapshot.due.open_orders(asked) == {order_id(1)}
+        assert snapshot.due.open_orders([]) == frozenset()
 
 
 def test_open_rollouts_are_told_from_those_that_are_over(store: SqlStore) -> None:
@@ -57,11 +57,11 @@ def test_open_rollouts_are_told_from_those_that_are_over(store: SqlStore) -> Non
 
     save(store, rollouts=(rollout(2), rollout(1), replace(rollout(3), ended_at=NOW)))
     with store.read() as snapshot:
-        assert list(snapshot.open_rollouts()) == [rollout(1), rollout(2)]
+        assert list(snapshot.rollouts.open()) == [rollout(1), rollout(2)]
 
 
 def test_history_above_a_number_comes_oldest_first(store: SqlStore) -> None:
     save(store, records=tuple(record(number) for number in range(1, 8)))
     with store.read() as snapshot:
-        found = snapshot.history(HistoryFilter(above=2, limit=3))
+        found = snapshot.records.history(HistoryFilter(above=2, limit=3))
         assert [each.number for each in found] == [3, 4, 5]

@@ -30,12 +30,12 @@ def rollout(number: int = 1, **more: object) -> Rollout:
 
 def put(store: SqlStore, **more: object) -> None:
     with store.write() as tx:
-        tx.save(Changes(now=NOW, **more))  # type: ignore[arg-type]
+        tx.changes.save(Changes(now=NOW, **more))  # type: ignore[arg-type]
 
 
 def read(store: SqlStore, wanted: Rollout) -> Rollout | None:
     with store.read() as snapshot:
-        return snapshot.rollout(wanted.id.lower())
+        return snapshot.rollouts.find(wanted.id.lower())
 
 
 def test_a_rollout_is_read_back_as_it_was_saved(store: SqlStore) -> None:
@@ -64,8 +64,8 @@ def test_a_rollout_is_read_back_as_it_was_saved(store: SqlStore) -> None:
 def test_rollouts_are_listed_newest_first(store: SqlStore) -> None:
     put(store, rollouts=tuple(rollout(number) for number in (1, 2, 3)))
     with store.read() as snapshot:
-        page, more = snapshot.rollouts(after=None, limit=2)
-        rest, end = snapshot.rollouts(after=more, limit=2)
+        page, more = snapshot.rollouts.page(after=None, limit=2)
+        rest, end = snapshot.rollouts.page(after=more, limit=2)
     assert [each.number for each in (*page, *rest)] == [3, 2, 1]
     assert end is None
 
@@ -74,9 +74,9 @@ def test_a_rollout_is_due_at_its_time(store: SqlStore) -> None:
     later = rollout(due_at=NOW + SECOND)
     put(store, rollouts=(later, rollout(2)))
     with store.read() as snapshot:
-        assert snapshot.due_rollouts(NOW, limit=10) == []
-        assert snapshot.due_rollouts(NOW + SECOND, limit=10) == [later.id]
-        assert snapshot.due_moments(after=NOW).rollout == NOW + SECOND
+        assert snapshot.rollouts.due(NOW, limit=10) == []
+        assert snapshot.rollouts.due(NOW + SECOND, limit=10) == [later.id]
+        assert snapshot.due.moments(after=NOW).rollout == NOW + SECOND
 
 
 def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: SqlStore) -> None:
@@ -84,8 +84,8 @@ def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: SqlStore) -> No
     put(store, rollouts=(mine, other))
     put(store, orders=(order(1, terms=OrderTerms(rollout=mine.id)),))
     with store.read() as snapshot:
-        assert snapshot.due_rollouts(NOW, limit=10) == [mine.id]
-        known = snapshot.orders_by_id([order_id(1), OrderId("no such order")])
+        assert snapshot.rollouts.due(NOW, limit=10) == [mine.id]
+        known = snapshot.rollouts.orders_by_id([order_id(1), OrderId("no such order")])
     assert known[order_id(1)].terms.rollout == mine.id
 
 
@@ -97,14 +97,14 @@ def test_a_change_of_what_it_waits_for_makes_a_blocked_rollout_due(store: SqlSto
     for changed, due in ({"host-2"}, []), ({"db"}, [2]), ({"host-1"}, [2, 1]):
         put(store, changed_groups_and_hosts=frozenset(changed))
         with store.read() as snapshot:
-            assert sorted(snapshot.due_rollouts(NOW, limit=10)) == sorted(rollout(n).id for n in due)
+            assert sorted(snapshot.rollouts.due(NOW, limit=10)) == sorted(rollout(n).id for n in due)
 
 
 def test_what_concerns_everybody_makes_every_blocked_rollout_due(store: SqlStore) -> None:
     put(store, rollouts=(rollout(blocked=True), rollout(2), rollout(3, blocked=True, ended_at=NOW)))
     put(store, wake_all=True)
     with store.read() as snapshot:
-        assert snapshot.due_rollouts(NOW, limit=10) == [rollout().id]
+        assert snapshot.rollouts.due(NOW, limit=10) == [rollout().id]
 
 
 def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
@@ -125,8 +125,8 @@ def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
         holds=(Hold(id="H", reason="audit", by="ops", at=NOW),),
     )
     with store.read() as snapshot:
-        survey = snapshot.survey([ONE, HostName("nowhere")])
-        silent = snapshot.silent_machines([ONE])
+        survey = snapshot.rollouts.survey([ONE, HostName("nowhere")])
+        silent = snapshot.rollouts.silent_machines([ONE])
     assert set(survey.hosts) == {ONE}
     assert survey.footprints[ONE].counts == {web: {0: 2, 1: 1}}
     assert survey.footprints[ONE].stages == 2

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Approval, Deferral, Event, Resource
 from forewarn.core.model.group import Group, GroupPolicy
@@ -18,8 +18,8 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
+from forewarn.store.snapshots import SqlTransaction
 from forewarn.store.sql import SqlStore
-from forewarn.store.writes.transaction import SqlTransaction
 from tests.contract.samples import NOW
 from tests.counts import tries
 
@@ -110,17 +110,17 @@ class UndoneError(Exception):
 @given(changes=changes)
 def test_what_is_saved_is_read_back_as_it_was(store: SqlStore, changes: Changes) -> None:
     with suppress(UndoneError), store.write() as tx:
-        tx.save(changes)
+        tx.changes.save(changes)
         assert_kept(tx, changes)
         raise UndoneError
 
 
 def assert_kept(tx: SqlTransaction, changes: Changes) -> None:
-    assert tuple(tx.order(order.id) for order in changes.orders) == changes.orders
-    assert tuple(tx.event(event.id) for event in changes.events) == changes.events
-    assert tuple(tx.group(group.name) for group in changes.groups) == changes.groups
+    assert tuple(tx.work.order(order.id) for order in changes.orders) == changes.orders
+    assert tuple(tx.work.event(event.id) for event in changes.events) == changes.events
+    assert tuple(tx.fleet.group(group.name) for group in changes.groups) == changes.groups
     (machine,) = changes.machines
-    assert tx.machine_by_id(machine.id) == machine
-    assert tx.machine(machine.name, project=machine.project) == machine
+    assert tx.rules.machine_by_id(machine.id) == machine
+    assert tx.fleet.machine(machine.name, project=machine.project) == machine
     newest_first = sorted(changes.records, key=lambda record: record.number, reverse=True)
-    assert list(tx.history(HistoryFilter())) == newest_first
+    assert list(tx.records.history(HistoryFilter())) == newest_first

@@ -44,7 +44,7 @@ def asked(store: SqlStore) -> Iterator[Statements]:
 def carried(store: SqlStore) -> dict[str, int]:
     with store.read() as snapshot:
         query = select(tables.hosts.c.name, tables.hosts.c.carried)
-        return {row[0]: row[1] for row in snapshot._connection.execute(query)}
+        return {row[0]: row[1] for row in snapshot._transaction.connection.execute(query)}
 
 
 def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: SqlStore) -> None:
@@ -57,7 +57,7 @@ def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: Sql
         "records": (record(UNSAVED + 1), record(UNSAVED + 2)),
     }
     with store.write() as tx:
-        saved = tx.save(changes_on(tx.everything(), **new))
+        saved = tx.changes.save(changes_on(tx.rules.everything(), **new))
     assert [each.number for each in saved.records] == [before + 1, before + 2]
     assert (saved.orders[0].number, saved.events[0].number) == (before + 1, before + 2)
     assert (saved.groups[0].born, saved.rollouts[0].number) == (before + 2, before + 1)
@@ -72,15 +72,15 @@ def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: Sql
 def test_a_decision_on_what_has_changed_within_its_transaction_is_refused(store: SqlStore) -> None:
     save_fleet(store)
     with store.write() as tx:
-        first, second = tx.around(), tx.around()
-        tx.save(changes_on(first, records=(record(UNSAVED + 1), record(UNSAVED + 2))))
+        first, second = tx.rules.around(), tx.rules.around()
+        tx.changes.save(changes_on(first, records=(record(UNSAVED + 1), record(UNSAVED + 2))))
         with pytest.raises(Conflict, match="meanwhile"):
-            tx.save(changes_on(second, records=tuple(record(UNSAVED + n) for n in (1, 2, 3))))
+            tx.changes.save(changes_on(second, records=tuple(record(UNSAVED + n) for n in (1, 2, 3))))
 
 
 def test_nothing_that_has_changed_is_nothing_that_is_written(store: SqlStore, asked: Statements) -> None:
     with store.write() as tx:
-        assert tx.save(changes_on(tx.around())).empty
+        assert tx.changes.save(changes_on(tx.rules.around())).empty
     assert [text for text in asked.texts if not text.startswith("SELECT")] == []
 
 
@@ -89,7 +89,7 @@ def test_what_is_kept_of_the_whole_store_is_written_once(store: SqlStore, asked:
     with store.together() as whole:
         for _ in range(3):
             with whole.part(), store.write() as tx:
-                tx.save(Changes(now=NOW, records=(record(UNSAVED + 1),)))
+                tx.changes.save(Changes(now=NOW, records=(record(UNSAVED + 1),)))
     assert len([text for text in asked.texts if text.startswith("UPDATE meta")]) == 1
     assert everything(store).number == number + 3
 
@@ -99,19 +99,19 @@ def test_what_an_undone_part_made_of_it_is_not_written(store: SqlStore) -> None:
 
     def fail() -> None:
         with store.write() as tx:
-            tx.save(Changes(now=NOW, records=(record(UNSAVED + 1),)))
-            tx.set_applied_fleet("undone")
+            tx.changes.save(Changes(now=NOW, records=(record(UNSAVED + 1),)))
+            tx.fleet_file.set_applied("undone")
             raise LookupError
 
     with store.together() as whole:
         with whole.part(), store.write() as tx:
-            tx.set_applied_fleet("kept")
+            tx.fleet_file.set_applied("kept")
         with pytest.raises(LookupError), whole.part():
             fail()
         with whole.part(), store.write() as tx:
-            assert (tx.applied_fleet(), tx.newest()) == ("kept", number)
+            assert (tx.fleet_file.applied(), tx.records.newest()) == ("kept", number)
     with store.read() as snapshot:
-        assert (snapshot.applied_fleet(), snapshot.newest()) == ("kept", number)
+        assert (snapshot.fleet_file.applied(), snapshot.records.newest()) == ("kept", number)
 
 
 # Projects and holds
@@ -120,7 +120,7 @@ def test_what_an_undone_part_made_of_it_is_not_written(store: SqlStore) -> None:
 def test_projects_and_holds_are_read_again_when_they_have_changed(store: SqlStore, asked: Statements) -> None:
     def read() -> list[str]:
         with store.write() as tx:
-            around = tx.around(groups=[GroupName("web")])
+            around = tx.rules.around(groups=[GroupName("web")])
         return [*around.holds, *(str(each.sees_hosts) for each in around.projects.values())]
 
     read()
@@ -140,25 +140,25 @@ def test_a_hold_that_is_undone_is_not_remembered_even_if_another_follows(store: 
 
     def hold_and_fail() -> None:
         with store.write() as tx:
-            tx.save(changes_on(tx.around(), holds=(HOLD,)))
-            assert list(tx.around().holds) == ["H"]
+            tx.changes.save(changes_on(tx.rules.around(), holds=(HOLD,)))
+            assert list(tx.rules.around().holds) == ["H"]
             raise LookupError
 
     with pytest.raises(LookupError):
         hold_and_fail()
     save(store, holds=(replace(HOLD, id="I"),))
     with store.write() as tx:
-        assert list(tx.around().holds) == ["I"]
+        assert list(tx.rules.around().holds) == ["I"]
 
 
 def test_every_connection_sees_the_projects_of_its_own_snapshot(store: SqlStore) -> None:
     save_fleet(store)
     with store.read() as before:
-        assert list(before.survey([]).projects) == ["default"]
+        assert list(before.rollouts.survey([]).projects) == ["default"]
         save(store, projects=(Project(name=ProjectName("b")),))
-        assert list(before.survey([]).projects) == ["default"]
+        assert list(before.rollouts.survey([]).projects) == ["default"]
     with store.read() as after:
-        assert list(after.survey([]).projects) == ["b", "default"]
+        assert list(after.rollouts.survey([]).projects) == ["b", "default"]
 
 
 # Counts and pairs
@@ -199,6 +199,6 @@ def test_the_events_of_several_orders_are_listed_by_creation(store: SqlStore, as
     )
     asked.clear()
     with store.read() as snapshot:
-        found = snapshot.events_of_orders([order(1).id.lower(), order(2).id])
+        found = snapshot.rollouts.events_of_orders([order(1).id.lower(), order(2).id])
     assert [each.number for each in found] == [1, 2, 3]
     assert len(asked) == 1

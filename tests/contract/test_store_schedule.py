@@ -12,7 +12,7 @@ from tests.contract.samples import NOW, SECOND, event, group, host, order, order
 
 def due(store: SqlStore, now: datetime = NOW, limit: int = 10) -> list[OrderId]:
     with store.read() as snapshot:
-        return list(snapshot.due_orders(now, limit=limit))
+        return list(snapshot.due.orders(now, limit=limit))
 
 
 def test_due_orders_come_the_longest_due_first(store: SqlStore) -> None:
@@ -32,10 +32,10 @@ def test_due_orders_come_the_longest_due_first(store: SqlStore) -> None:
 
 def test_the_next_order_due_is_known(store: SqlStore) -> None:
     with store.read() as snapshot:
-        assert snapshot.due_moments(after=NOW).order is None
+        assert snapshot.due.moments(after=NOW).order is None
     save(store, orders=(order(1, due_at=NOW + SECOND), order(2, due_at=NOW), order(3)))
     with store.read() as snapshot:
-        assert snapshot.due_moments(after=NOW).order == NOW
+        assert snapshot.due.moments(after=NOW).order == NOW
 
 
 def test_an_order_that_is_over_is_never_due(store: SqlStore) -> None:
@@ -43,7 +43,7 @@ def test_an_order_that_is_over_is_never_due(store: SqlStore) -> None:
     save(store, orders=(order(1, due_at=NOW, ended_at=NOW),))
     assert due(store) == []
     with store.read() as snapshot:
-        assert snapshot.due_moments(after=NOW).order is None
+        assert snapshot.due.moments(after=NOW).order is None
 
 
 def test_orders_that_wait_for_a_group_are_woken_when_it_is_eased(store: SqlStore) -> None:
@@ -93,9 +93,9 @@ def test_open_orders_on_a_host_that_gained_a_machine_are_woken(store: SqlStore) 
 def test_the_next_group_to_become_ready_is_known(store: SqlStore) -> None:
     save(store, groups=(group("a", ready_at=NOW), group("b", ready_at=NOW + SECOND), group("c")))
     with store.read() as snapshot:
-        assert snapshot.due_moments(after=NOW - SECOND).ready == NOW
-        assert snapshot.due_moments(after=NOW).ready == NOW + SECOND
-        assert snapshot.due_moments(after=NOW + SECOND).ready is None
+        assert snapshot.due.moments(after=NOW - SECOND).ready == NOW
+        assert snapshot.due.moments(after=NOW).ready == NOW + SECOND
+        assert snapshot.due.moments(after=NOW + SECOND).ready is None
 
 
 def test_events_do_not_make_orders_due(store: SqlStore) -> None:
@@ -109,11 +109,11 @@ def test_when_the_service_ran_and_when_it_did_not_is_kept(store: SqlStore) -> No
         Absence(since=NOW - 10 * SECOND, until=NOW),
     )
     with store.read() as snapshot:
-        assert (snapshot.present_at(), snapshot.absences()) == (None, ())
+        assert (snapshot.time.present_at(), snapshot.time.absences()) == (None, ())
     with store.write() as tx:
-        tx.set_present(NOW)
-        tx.set_absences(absences)
+        tx.time.set_present(NOW)
+        tx.time.set_absences(absences)
     save(store, now=NOW + SECOND, hosts=(host("host-1"),))  # by another program, perhaps
     with store.read() as snapshot:
-        assert (snapshot.present_at(), snapshot.absences()) == (NOW, absences)
-        assert snapshot.reached() == NOW + SECOND
+        assert (snapshot.time.present_at(), snapshot.time.absences()) == (NOW, absences)
+        assert snapshot.time.reached() == NOW + SECOND

@@ -15,17 +15,17 @@ from tests.contract.test_store_answers import fail_after
 def begin(store: SqlStore, *sessions: BrowserSession) -> None:
     with store.write() as tx:
         for each in sessions:
-            tx.save_session(each)
+            tx.sessions.save(each)
 
 
 def kept(store: SqlStore) -> Sequence[BrowserSession]:
     with store.read() as snapshot:
-        return sorted(snapshot.browser_sessions(), key=lambda each: each.created_at)
+        return sorted(snapshot.sessions.all(), key=lambda each: each.created_at)
 
 
 def changes(store: SqlStore) -> int:
     with store.read() as snapshot:
-        return snapshot.session_changes()
+        return snapshot.sessions.changes()
 
 
 def test_sessions_come_back_as_they_were_saved(store: SqlStore) -> None:
@@ -37,14 +37,14 @@ def test_a_tokens_sessions_are_listed_oldest_first(store: SqlStore) -> None:
     twin = session(2, digest="0" * 64)
     begin(store, session(3), session(1), session(2), twin, session(4, token="of-bert"))
     with store.read() as snapshot:
-        assert snapshot.sessions_of_token("of-anna") == [session(1), twin, session(2), session(3)]
-        assert snapshot.sessions_of_token("nobody's") == []
+        assert snapshot.sessions.of_token("of-anna") == [session(1), twin, session(2), session(3)]
+        assert snapshot.sessions.of_token("nobody's") == []
 
 
 def test_sessions_are_removed_by_their_digests(store: SqlStore) -> None:
     begin(store, session(1), session(2), session(3))
     with store.write() as tx:
-        tx.remove_sessions([session(1).digest, session(3).digest, "unknown"])
+        tx.sessions.remove([session(1).digest, session(3).digest, "unknown"])
     assert kept(store) == [session(2)]
 
 
@@ -54,7 +54,7 @@ def test_what_is_over_is_removed_and_so_is_what_is_of_no_token_in_force(store: S
     lasting = session(2, expires_at=NOW + timedelta(microseconds=1))
     begin(store, over, lasting, session(3, token="of-bert"), session(4, token="unknown"))
     with store.write() as tx:
-        tx.remove_ended_sessions(NOW)
+        tx.sessions.remove_ended(NOW)
     assert kept(store) == [lasting]
 
 
@@ -65,22 +65,22 @@ def test_every_change_is_counted_and_nothing_else(store: SqlStore) -> None:
     seen.append(changes(store))
     # The next comes in the place of the first, begun at the same moment.
     with store.write() as tx:
-        tx.remove_sessions([session(1).digest])
-        tx.save_session(session(1, digest="another"))
+        tx.sessions.remove([session(1).digest])
+        tx.sessions.save(session(1, digest="another"))
     seen.append(changes(store))
     with store.write() as tx:
-        tx.remove_ended_sessions(NOW + timedelta(days=8))
+        tx.sessions.remove_ended(NOW + timedelta(days=8))
     seen.append(changes(store))
     assert seen == sorted(set(seen))
     with store.write() as tx:
-        tx.remove_sessions([])
-        tx.remove_ended_sessions(NOW + timedelta(days=9))
-        tx.set_reached(NOW + SECOND)
+        tx.sessions.remove([])
+        tx.sessions.remove_ended(NOW + timedelta(days=9))
+        tx.time.set_reached(NOW + SECOND)
     assert changes(store) == seen[-1]
 
 
 def test_a_change_that_is_undone_is_not_counted(store: SqlStore) -> None:
     before = changes(store)
     with pytest.raises(LookupError), store.write() as tx:
-        fail_after(tx.save_session(session(1)))
+        fail_after(tx.sessions.save(session(1)))
     assert (kept(store), changes(store)) == ([], before)

@@ -40,7 +40,7 @@ from tests.contract.samples import (
 
 def around(store: SqlStore, **wanted: Any) -> Slice:
     with store.read() as snapshot:
-        return snapshot.around(**wanted)
+        return snapshot.rules.around(**wanted)
 
 
 def names(found: Slice) -> list[str]:
@@ -192,8 +192,8 @@ def test_room_is_what_sound_hosts_carry(fleet: SqlStore) -> None:
     save(fleet, hosts=(host("host-2", state=HostState.CORDONED),))
     with fleet.read() as snapshot:
         found = {"host-3": Room(), "host-1": Room(carried=2, members={(GroupName("web"), 0): 2})}
-        assert dict(snapshot.around(hosts=[HostName("host-1")], room=True).room) == found
-        assert snapshot.everything().room == found
+        assert dict(snapshot.rules.around(hosts=[HostName("host-1")], room=True).room) == found
+        assert snapshot.rules.everything().room == found
 
 
 @pytest.mark.parametrize(
@@ -217,14 +217,16 @@ def test_room_comes_with_orders_that_may_move_machines(
 def test_a_host_with_an_order_of_its_own_is_busy(fleet: SqlStore) -> None:
     save(fleet, orders=(order(1, host=HostName("host-2")), order(2, host=HostName("host-3"), ended_at=NOW)))
     with fleet.read() as snapshot:
-        assert [name for name, room in (snapshot.everything().room or {}).items() if room.busy] == ["host-2"]
+        assert [name for name, room in (snapshot.rules.everything().room or {}).items() if room.busy] == [
+            "host-2"
+        ]
 
 
 def test_a_machine_on_its_way_is_counted_where_it_will_be(fleet: SqlStore) -> None:
     known = {machine.name: machine for machine in everything(fleet).machines.values()}
     save(fleet, machines=(replace(known["web-0"], bound_for=HostName("host-3")),))
     with fleet.read() as snapshot:
-        room = snapshot.around(machines=[known["web-0"].id], room=True).room or {}
+        room = snapshot.rules.around(machines=[known["web-0"].id], room=True).room or {}
         assert (room[HostName("host-1")].carried, room[HostName("host-3")].carried) == (1, 1)
         assert room[HostName("host-3")].members == {(GroupName("web"), 0): 1}
 
@@ -232,7 +234,7 @@ def test_a_machine_on_its_way_is_counted_where_it_will_be(fleet: SqlStore) -> No
 def test_room_has_no_more_hosts_than_there_is_need_to_choose_from(fleet: SqlStore) -> None:
     save(fleet, hosts=tuple(host(f"empty-{number:03}") for number in range(2 * TO_CHOOSE_FROM)))
     with fleet.read() as snapshot:
-        assert len(snapshot.around(room=True).room or ()) == TO_CHOOSE_FROM
+        assert len(snapshot.rules.around(room=True).room or ()) == TO_CHOOSE_FROM
 
 
 @pytest.mark.parametrize(("spare", "further"), [(0, []), (1, ["fuller-0", "fuller-1"]), (2, [])])
@@ -249,7 +251,7 @@ def test_room_goes_further_where_the_emptiest_hosts_carry_too_much_of_a_group(
     web = group(policy=GroupPolicy(budget=len(members) - spare))
     save(store, groups=(web,), hosts=(host("fuller-2", state=HostState.CORDONED),))
     with store.read() as snapshot:
-        room = snapshot.around(machines=[machine_id("host-00")], room=True).room or {}
+        room = snapshot.rules.around(machines=[machine_id("host-00")], room=True).room or {}
         assert list(room) == [*emptiest[: TO_CHOOSE_FROM + 2], *further]
         assert [room[HostName(name)].members for name in further] == [{(web.name, 1): 2} for _ in further]
 
@@ -259,8 +261,8 @@ def test_room_follows_machines_that_move_come_and_go(fleet: SqlStore) -> None:
     save(fleet, machines=(replace(known["web-0"], host=HostName("host-3")),))
     save(fleet, removed_machines=(known["web-1"].id,))
     with fleet.read() as snapshot:
-        seen = snapshot.around(hosts=list(snapshot.everything().hosts), room=True).room
-        assert seen == snapshot.everything().room
+        seen = snapshot.rules.around(hosts=list(snapshot.rules.everything().hosts), room=True).room
+        assert seen == snapshot.rules.everything().room
 
 
 def test_everything_is_the_fleet_the_open_orders_and_the_listed_events(fleet: SqlStore) -> None:

@@ -33,7 +33,7 @@ RUNNING, FROZEN = MachineState.RUNNING, MachineState.FROZEN
 
 def summary(store: SqlStore, project: ProjectName | None = None) -> FleetSummary:
     with store.scoped(Scope(caller=None, asked=project)).read() as snapshot:
-        return snapshot.summary()
+        return snapshot.fleet.summary()
 
 
 def naming(number: int, *machines: Machine, **more: object) -> Event:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forewarn.control.ports.records import Following, RecordFilter
+from forewarn.control.parts.records import Following, RecordFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.core.model.record import Record
 from forewarn.core.words import MachineName, ProjectName
@@ -19,7 +19,7 @@ RECORDS = (
 
 def following(store: SqlStore, number: int, limit: int = 10, **wanted: object) -> Following:
     with store.read() as snapshot:
-        return snapshot.following(number, RecordFilter(**wanted), limit=limit)  # type: ignore[arg-type]
+        return snapshot.records.following(number, RecordFilter(**wanted), limit=limit)  # type: ignore[arg-type]
 
 
 def numbers(records: tuple[Record, ...]) -> list[int]:
@@ -58,14 +58,14 @@ def test_a_filter_leaves_out_what_is_not_asked_for(
     assert numbers(found.records) == expected
     assert found.number == 4
     with store.read() as snapshot:
-        assert snapshot.count_following(0, RecordFilter(**wanted)) == len(expected)  # type: ignore[arg-type]
+        assert snapshot.records.count_following(0, RecordFilter(**wanted)) == len(expected)  # type: ignore[arg-type]
 
 
 def test_the_newest_number_counts_changes_without_a_record(store: SqlStore) -> None:
     save(store, records=RECORDS)
     number = save(store, groups=(group(),))
     with store.read() as snapshot:
-        assert snapshot.newest() == number == 5
+        assert snapshot.records.newest() == number == 5
     assert following(store, 4).number == 5
 
 
@@ -74,17 +74,17 @@ def test_listed_events_are_those_of_a_projects_groups(store: SqlStore) -> None:
     here, there = event(1), event(2, group=other.name)
     save(store, groups=(group(), other), events=(here, there))
     with store.read() as snapshot:
-        assert snapshot.listed_events() == [here, there]
+        assert snapshot.work.listed_events() == [here, there]
     for project, listed in (("b", [there]), ("c", [])):
         with store.scoped(Scope(caller=ProjectName(project))).read() as snapshot:
-            assert snapshot.listed_events() == listed
+            assert snapshot.work.listed_events() == listed
 
 
 def test_a_project_follows_its_own_records(store: SqlStore) -> None:
     mine = record(2, project=ProjectName("b"))
     save(store, records=(record(1, project=ProjectName("a")), mine, record(3)))
     with store.scoped(Scope(caller=ProjectName("b"))).read() as snapshot:
-        found = snapshot.following(0, RecordFilter(), limit=10)
+        found = snapshot.records.following(0, RecordFilter(), limit=10)
         assert (found.records, found.number) == ((mine,), 3)
-        assert snapshot.count_following(0, RecordFilter()) == 1
-        assert snapshot.count_following(0, RecordFilter(project=ProjectName("a"))) == 0
+        assert snapshot.records.count_following(0, RecordFilter()) == 1
+        assert snapshot.records.count_following(0, RecordFilter(project=ProjectName("a"))) == 0

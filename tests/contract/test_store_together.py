@@ -61,8 +61,8 @@ def test_a_part_within_a_part_that_fails_leaves_the_rest_of_it(store: SqlStore, 
                 keep(store, answer(number))
         with whole.part(), store.write() as tx:
             with pytest.raises(LookupError), store.write() as inner:
-                fail(inner.save_answer(answer(2)))
-            tx.save_answer(answer(3))
+                fail(inner.answers.save(answer(2)))
+            tx.answers.save(answer(3))
             keep(store, answer(4))
     assert kept(store, 1, 2, 3, 4) == [bool(before), False, True, True]
 
@@ -71,8 +71,8 @@ def test_a_part_around_a_failed_one_is_still_undone_alone(store: SqlStore) -> No
     def fail_twice() -> None:
         with whole.part(), store.write() as tx:
             with pytest.raises(LookupError), store.write() as inner:
-                fail(inner.save_answer(answer(2)))
-            fail(tx.save_answer(answer(3)))
+                fail(inner.answers.save(answer(2)))
+            fail(tx.answers.save(answer(3)))
 
     with store.together() as whole:
         with whole.part():
@@ -166,8 +166,8 @@ def test_a_connection_that_is_lost_while_it_is_saved_leaves_it_open_whether_it_w
 
 def lose_connection(store: SqlStore) -> None:
     with store.write() as tx:
-        tx.save_answer(answer(2))
-        tx._connection.invalidate()
+        tx.answers.save(answer(2))
+        tx._transaction.connection.invalidate()
         raise Unavailable("the connection was lost")
 
 

@@ -42,8 +42,8 @@ def test_removals_that_an_older_version_has_kept_for_long_are_forgotten(url: str
         kinds = set(connection.scalars(select(tables.tombstones.c.kind)))
     engines.dispose()
     with store.read() as snapshot:
-        assert snapshot.since(last - 100_001).whole
-        assert not snapshot.since(last - 100_000).whole
+        assert snapshot.feed.since(last - 100_001).whole
+        assert not snapshot.feed.since(last - 100_000).whole
     store.close()
     assert kinds == {"hosts"}
 

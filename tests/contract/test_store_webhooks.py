@@ -26,7 +26,7 @@ def webhook(number: int, **more: Any) -> Webhook:
 def save(store: SqlStore, *webhooks: Webhook) -> None:
     with store.write() as tx:
         for each in webhooks:
-            tx.save_webhook(each)
+            tx.webhooks.save(each)
 
 
 def test_a_webhook_is_kept_whole(store: SqlStore) -> None:
@@ -41,9 +41,9 @@ def test_a_webhook_is_kept_whole(store: SqlStore) -> None:
     )
     save(store, whole)
     with store.read() as snapshot:
-        assert snapshot.webhook(whole.id) == whole
-        assert snapshot.webhook(WebhookId(whole.id.lower())) == whole
-        assert snapshot.webhook(WebhookId("nobody")) is None
+        assert snapshot.webhooks.find(whole.id) == whole
+        assert snapshot.webhooks.find(WebhookId(whole.id.lower())) == whole
+        assert snapshot.webhooks.find(WebhookId("nobody")) is None
 
 
 def test_a_webhook_that_is_known_is_replaced(store: SqlStore) -> None:
@@ -51,26 +51,26 @@ def test_a_webhook_that_is_known_is_replaced(store: SqlStore) -> None:
     later = replace(first, delivered=9)
     save(store, first, later)
     with store.read() as snapshot:
-        assert snapshot.webhooks(project=None, after=None, limit=10) == ([later], None)
-        assert snapshot.count_webhooks() == 1
+        assert snapshot.webhooks.page(project=None, after=None, limit=10) == ([later], None)
+        assert snapshot.webhooks.count() == 1
 
 
 def test_webhooks_are_listed_oldest_first_page_by_page(store: SqlStore) -> None:
     one, two, three = webhook(1), webhook(2, project=ProjectName("a")), webhook(3)
     save(store, three, one, two)
     with store.read() as snapshot:
-        page, after = snapshot.webhooks(project=None, after=None, limit=2)
+        page, after = snapshot.webhooks.page(project=None, after=None, limit=2)
         assert page == [one, two]
-        assert snapshot.webhooks(project=None, after=after, limit=2) == ([three], None)
-        assert snapshot.webhooks(project=ProjectName("a"), after=None, limit=2) == ([two], None)
+        assert snapshot.webhooks.page(project=None, after=after, limit=2) == ([three], None)
+        assert snapshot.webhooks.page(project=ProjectName("a"), after=None, limit=2) == ([two], None)
 
 
 def test_a_webhook_that_is_removed_is_gone(store: SqlStore) -> None:
     save(store, webhook(1), webhook(2))
     with store.write() as tx:
-        tx.remove_webhook(webhook(1).id)
+        tx.webhooks.remove(webhook(1).id)
     with store.read() as snapshot:
-        assert snapshot.webhooks(project=None, after=None, limit=10) == ([webhook(2)], None)
+        assert snapshot.webhooks.page(project=None, after=None, limit=10) == ([webhook(2)], None)
 
 
 def test_a_project_finds_the_webhooks_that_are_its_own(store: SqlStore) -> None:
@@ -78,9 +78,9 @@ def test_a_project_finds_the_webhooks_that_are_its_own(store: SqlStore) -> None:
     mine, theirs = webhook(1, project=a, owner=a), webhook(2, project=b, owner=b)
     save(store, mine, theirs, webhook(3, project=a))
     with store.scoped(Scope(caller=a)).read() as snapshot:
-        assert snapshot.webhooks(project=None, after=None, limit=10) == ([mine], None)
-        assert snapshot.webhook(mine.id) == mine
-        assert snapshot.webhook(theirs.id) is None
-        assert (snapshot.count_webhooks(owner=a), snapshot.count_webhooks()) == (1, 3)
+        assert snapshot.webhooks.page(project=None, after=None, limit=10) == ([mine], None)
+        assert snapshot.webhooks.find(mine.id) == mine
+        assert snapshot.webhooks.find(theirs.id) is None
+        assert (snapshot.webhooks.count(owner=a), snapshot.webhooks.count()) == (1, 3)
     with store.read() as snapshot:
-        assert len(snapshot.webhooks(project=a, after=None, limit=10)[0]) == 2
+        assert len(snapshot.webhooks.page(project=a, after=None, limit=10)[0]) == 2

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import select
 
-from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.parts.records import HistoryFilter
+from forewarn.control.parts.rules import ChangeSaving
 from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.ports.store import Transaction
 from forewarn.core.checks import Change, violations
@@ -44,13 +45,13 @@ class CheckedStore:
         before, counted = self._service.everything(), self._counted()
         saved: list[Changes] = []
         with self._store.write() as tx:
-            yield _Saving(tx, saved)  # type: ignore[misc]
+            yield _Remembering(tx, saved)  # type: ignore[misc]
         if not saved:
             return
         after = self._service.everything()
         added = _difference(counted, self._counted())
         with self._store.read() as snapshot:
-            fresh = snapshot.history(HistoryFilter(above=before.number, limit=1000))
+            fresh = snapshot.records.history(HistoryFilter(above=before.number, limit=1000))
         for changes in saved:
             change = Change(
                 before=before,
@@ -71,12 +72,12 @@ class CheckedStore:
         """Hold how many machines hosts are said to carry against how many there are."""
         carried = select(tables.hosts.c.name, tables.hosts.c.carried)
         with self._store.read() as snapshot:
-            kept = {name: count for name, count in snapshot._connection.execute(carried) if count}
+            kept = {name: count for name, count in snapshot._transaction.connection.execute(carried) if count}
         assert kept == Counter(each.destination for each in saved.machines.values() if each.destination)
 
     def _counted(self) -> PromiseCounts:
         with self._store.read() as snapshot:
-            months, _ = snapshot.promises(after=None, limit=1000)
+            months, _ = snapshot.work.promises(after=None, limit=1000)
         return reduce(PromiseCounts.plus, months, PromiseCounts())
 
 
@@ -85,17 +86,24 @@ def _difference(before: PromiseCounts, after: PromiseCounts) -> PromiseCounts:
     return PromiseCounts(**{name: getattr(after, name) - getattr(before, name) for name in names})
 
 
-class _Saving:
+class _Remembering:
     """A transaction that remembers what it saved, if that was anything."""
 
     def __init__(self, tx: Transaction, saved: list[Changes]) -> None:
         self._tx = tx
-        self._saved = saved
+        self.changes = _Saving(tx.changes, saved)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tx, name)
 
+
+class _Saving:
+    def __init__(self, changes: ChangeSaving, saved: list[Changes]) -> None:
+        self._changes = changes
+        self._saved = saved
+        self.save_notices = changes.save_notices
+
     def save(self, changes: Changes) -> Changes:
         if not changes.empty:
             self._saved.append(changes)
-        return self._tx.save(changes)
+        return self._changes.save(changes)

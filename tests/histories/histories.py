@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.ports.store import Delta
+from forewarn.control.parts.feed import Delta
 from forewarn.core.checks import misplaced, overdue, unexplained
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.absence import Absence

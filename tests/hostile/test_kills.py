@@ -32,7 +32,7 @@ def check_nothing_is_half_done(database: str) -> None:
     store = open_store(database, new_id=str, as_it_is=True)
     try:
         with store.read() as snapshot:
-            left, now = snapshot.everything(), snapshot.reached()
+            left, now = snapshot.rules.everything(), snapshot.time.reached()
     finally:
         store.close()
     assert now is not None

@@ -32,8 +32,8 @@ from forewarn.core.words import (
     StageState,
     StepState,
 )
+from forewarn.store.snapshots import SqlTransaction
 from forewarn.store.sql import SqlStore
-from forewarn.store.writes.transaction import SqlTransaction
 from tests.mutants.placing import mutant
 
 Real = Callable[..., Any]
@@ -291,8 +291,8 @@ def a_failure_is_neither_recorded_nor_shown(real: Real, *_: Any, **__: Any) -> N
 def a_guest_of_another_group_approves(
     real: Real, tx: Snapshot, machine: MachineId, wanted: Sequence[EventId]
 ) -> tuple[Machine, dict[EventId, Event]]:
-    caller = tx.machine_by_id(machine)
-    known = [tx.event(EventId(each.upper())) for each in wanted]
+    caller = tx.rules.machine_by_id(machine)
+    known = [tx.work.event(EventId(each.upper())) for each in wanted]
     if caller is None or None in known:
         return real(tx, machine, wanted)
     return caller, {each.id: each for each in known if each is not None}

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
-from forewarn.control.browser_sessions import BrowserSessions, LoadedSessions
+from forewarn.control.access.browser_sessions import BrowserSessions, LoadedSessions
+from forewarn.control.access.tokens import TokenViews
 from forewarn.control.signal import Signal
-from forewarn.control.tokens import TokenViews
 from forewarn.core.access import Keyring
 from forewarn.core.browser_sessions import Credentials, Identified, identify
 from forewarn.core.errors import Unavailable

@@ -17,8 +17,8 @@ from forewarn.api.idempotency import REPEATED_HEADER, keyed_call
 from forewarn.api.inputs import Input, inputs
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
+from forewarn.control.access.answering_once import Answered, KeyedCall
 from forewarn.control.alone import Alone
-from forewarn.control.answering_once import Answered, KeyedCall
 from forewarn.control.durations import Durations
 from forewarn.core.access import Right, check
 from forewarn.core.errors import Unavailable

@@ -9,9 +9,9 @@ from starlette.requests import Request
 
 from forewarn.api.inputs import FromRequest
 from forewarn.api.limits import BodyLimits, CallerLimits
+from forewarn.control.access.answering_once import AnsweringOnce
+from forewarn.control.access.browser_sessions import BrowserSessions
 from forewarn.control.alone import Alone
-from forewarn.control.answering_once import AnsweringOnce
-from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.callers import (
     CallerReads,
     CallerUseCases,

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from forewarn.control import naming
-from forewarn.control.answering_once import AnsweringOnce
-from forewarn.control.browser_sessions import BrowserSessions, SessionViews
+from forewarn.control.access.answering_once import AnsweringOnce
+from forewarn.control.access.browser_sessions import BrowserSessions, SessionViews
+from forewarn.control.access.tokens import Tokens, TokenViews
 from forewarn.control.disclosing import disclosed_refusal
 from forewarn.control.fleet.declaring import FleetCommands, FleetDryRuns
 from forewarn.control.fleet.fleet_views import FleetViews
@@ -23,7 +24,6 @@ from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rehearsals.rehearsals import GoingOn, Rehearsals, RehearsalViews
 from forewarn.control.rollouts.rollout_views import RolloutViews
 from forewarn.control.rollouts.rollouts import Rollouts
-from forewarn.control.tokens import Tokens, TokenViews
 from forewarn.control.unsaved_holds import HoldsInMemory, UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls

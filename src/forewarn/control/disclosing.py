@@ -29,10 +29,10 @@ def disclosed(snapshot: ScopedSnapshot, values: Iterable[V], *, scope: Scope) ->
 
 def disclosure_to(snapshot: ScopedSnapshot, project: ProjectName, values: Iterable[object]) -> Disclosure:
     """Return what the people of a project see of some values; of a text, too."""
-    known = snapshot.project(project)
+    known = snapshot.fleet.project(project)
     return Disclosure(
         project=project,
-        names=snapshot.names_among(disclosure.words(values), project=project),
+        names=snapshot.fleet.names_among(disclosure.words(values), project=project),
         sees_hosts=known is not None and known.sees_hosts,
     )
 

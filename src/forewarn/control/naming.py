@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.parts.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.core.errors import Conflict, Invalid, NotFound
@@ -35,7 +35,7 @@ NAMED = 5
 def known_machine(snapshot: ScopedSnapshot, name: str, *, scope: Scope) -> Machine:
     """Find a machine by its name; NotFound says of which project, if one was asked for."""
     try:
-        return snapshot.machine(name)
+        return snapshot.fleet.machine(name)
     except NotFound:
         if scope.asked is None:
             raise unknown_machine(snapshot, name) from None
@@ -67,7 +67,7 @@ def unknown_host(snapshot: ScopedSnapshot, name: str) -> NotFound:
 
 def unknown_project(snapshot: ScopedSnapshot, name: str) -> NotFound:
     """Refuse a project that does not exist, and name which may have been meant."""
-    return _unknown("project", name, (each.name for each in snapshot.projects()))
+    return _unknown("project", name, (each.name for each in snapshot.fleet.projects()))
 
 
 def check_driver(driver: str | None, known: frozenset[str], *, where: str = "driver") -> None:
@@ -80,19 +80,19 @@ def check_driver(driver: str | None, known: frozenset[str], *, where: str = "dri
 
 def group_names(snapshot: ScopedSnapshot) -> list[str]:
     """List names among which the one that was meant may be."""
-    known, _ = snapshot.groups(after=None, limit=LOOKED_AT)
+    known, _ = snapshot.fleet.groups(after=None, limit=LOOKED_AT)
     return [each.name for each in known]
 
 
 def host_names(snapshot: ScopedSnapshot) -> list[str]:
     """List names among which the one that was meant may be."""
-    known, _ = snapshot.hosts(after=None, limit=LOOKED_AT)
+    known, _ = snapshot.fleet.hosts(after=None, limit=LOOKED_AT)
     return [each.name for each in known]
 
 
 def check_project(snapshot: ScopedSnapshot, project: ProjectName, *, scope: Scope) -> None:
     """Refuse a project that does not exist in the scope; for operators the default one always does."""
-    known = {scope.project or DEFAULT_PROJECT, *(each.name for each in snapshot.projects())}
+    known = {scope.project or DEFAULT_PROJECT, *(each.name for each in snapshot.fleet.projects())}
     if project not in known:
         raise _unknown("project", project, known)
 
@@ -101,14 +101,14 @@ def check_group(snapshot: ScopedSnapshot, name: GroupName | None) -> None:
     """Refuse a group that does not exist."""
     if name is None:
         return
-    group = snapshot.group(name)
+    group = snapshot.fleet.group(name)
     if group is None or group.kind is GroupKind.STANDALONE:
         raise unknown_group(snapshot, name)
 
 
 def check_host(snapshot: ScopedSnapshot, name: HostName | None, *, scope: Scope) -> None:
     """Refuse a host that does not exist or, for a project, one that carries nothing of it."""
-    if name is None or snapshot.host(name) is not None:
+    if name is None or snapshot.fleet.host(name) is not None:
         return
     if scope.project is not None:
         raise NotFound(f'host "{name}" carries no machine of project {scope.project}')
@@ -131,24 +131,24 @@ def check_filter(snapshot: ScopedSnapshot, wanted: HistoryFilter, *, scope: Scop
     if wanted.machine is not None:
         check_machine(snapshot, wanted.machine)
     if wanted.event is not None:
-        existing(snapshot.event(wanted.event), "event", wanted.event)
+        existing(snapshot.work.event(wanted.event), "event", wanted.event)
     if wanted.order is not None:
         _check_order(snapshot, wanted.order)
 
 
 def _check_order(snapshot: ScopedSnapshot, order: OrderId) -> None:
     # A project has records of an order that is not its own: of the events that it gave its machines.
-    if snapshot.order(order) is None and not _has_records(snapshot, HistoryFilter(order=order)):
+    if snapshot.work.order(order) is None and not _has_records(snapshot, HistoryFilter(order=order)):
         raise NotFound(f"order {order} does not exist")
 
 
 def _has_records(snapshot: ScopedSnapshot, wanted: HistoryFilter) -> bool:
-    return bool(snapshot.history(replace(wanted, limit=1)))
+    return bool(snapshot.records.history(replace(wanted, limit=1)))
 
 
 def _is_there(snapshot: ScopedSnapshot, name: MachineName) -> bool:
     try:
-        snapshot.machine(name)
+        snapshot.fleet.machine(name)
     except NotFound:
         return False
     except Conflict:  # in several projects
@@ -157,7 +157,7 @@ def _is_there(snapshot: ScopedSnapshot, name: MachineName) -> bool:
 
 
 def _some_machines(snapshot: ScopedSnapshot) -> Sequence[Machine]:
-    found, _ = snapshot.machines(after=None, limit=LOOKED_AT)
+    found, _ = snapshot.fleet.machines(after=None, limit=LOOKED_AT)
     return found
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from forewarn.control.parts.work import OrderFilter
 from forewarn.control.ports.store import Snapshot
-from forewarn.control.ports.work import OrderFilter
 from forewarn.control.use_case import FleetUseCase
 from forewarn.core.admission import holds
 from forewarn.core.draft import Draft
@@ -38,12 +38,12 @@ class RestoredStore(FleetUseCase):
     def begin(self, *, hold: bool) -> Restored | None:
         """Hold the whole fleet, if that is wanted and this is a backup that was not served yet."""
         with self._store.read() as snapshot:
-            up_to = snapshot.backup_of()
+            up_to = snapshot.time.backup_of()
         if up_to is None:
             return None
         with self._store.write() as tx:
-            tx.set_served()
-            found = Restored(up_to=up_to, hold=None, orders=_open_orders(tx), rollouts=tx.open_rollouts())
+            tx.time.set_served()
+            found = Restored(up_to=up_to, hold=None, orders=_open_orders(tx), rollouts=tx.rollouts.open())
             if not hold:
                 return found
             with self._saving(tx) as draft:
@@ -68,7 +68,7 @@ def _open_orders(snapshot: Snapshot) -> Sequence[Order]:
     for state in _OPEN:
         after: str | None = None
         while True:
-            page, after = snapshot.orders(OrderFilter(state=state), after=after, limit=_PAGE)
+            page, after = snapshot.work.orders(OrderFilter(state=state), after=after, limit=_PAGE)
             found += page
             if after is None:
                 break

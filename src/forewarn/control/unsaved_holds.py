@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from forewarn.control.answering_once import Answered, AnsweringOnce, KeyedCall
+from forewarn.control.access.answering_once import Answered, AnsweringOnce, KeyedCall
 from forewarn.control.orders.host_orders import HostOrders
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.admission import holds
@@ -145,7 +145,7 @@ class UnsavedHolds(FleetUseCase):
             self._stale = True
         if self._stale:
             with self._store.read() as snapshot:
-                self._known = tuple(snapshot.around().holds.values())
+                self._known = tuple(snapshot.rules.around().holds.values())
             self._stale = False
 
     def _save(self, unsaved: UnsavedHold) -> None:

@@ -34,7 +34,7 @@ class NoticesNow:
 
     def notices(self, snapshot: ScopedSnapshot, events: Sequence[EventId]) -> Sent:
         """Return when machines were first sent these events, saved or not, by a snapshot opened since."""
-        saved = snapshot.notices(events)
+        saved = snapshot.work.notices(events)
         return {
             event: _first(saved.get(event, {}), self._unsaved.get(event, {}), self._sent(event))
             for event in events
@@ -69,7 +69,7 @@ class UnsavedNotices:
         with opened as tx:
             if taken := self._take():
                 store.after_saving(lambda: self._forget(taken), undone=lambda: self._put_back(taken))
-                tx.save_notices(taken)
+                tx.changes.save_notices(taken)
             yield tx
 
     def now(self) -> NoticesNow:

@@ -93,10 +93,12 @@ class UseCase(Reading):
         rollout: Rollout | None = None,
     ) -> Iterator[Draft]:
         """Save what is decided on a part of the fleet, with a rollout that was; None: only records."""
-        draft = self._draft(tx.around() if around is None else around, now=now)
+        draft = self._draft(tx.rules.around() if around is None else around, now=now)
         yield draft
         changes = draft.changes()
-        draft.take_saved(tx.save(changes if rollout is None else replace(changes, rollouts=(rollout,))))
+        draft.take_saved(
+            tx.changes.save(changes if rollout is None else replace(changes, rollouts=(rollout,)))
+        )
         running, ended = changed(draft)
         if running or ended:
             noted = self._under_way

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from forewarn.control import naming
 from forewarn.control.disclosing import check_sees_hosts, sees_hosts
 from forewarn.control.history_search import BATCH, PROJECT_BATCH, Found, RecordSearch
-from forewarn.control.ports.fleet import ANY_MACHINE, MachineFilter
+from forewarn.control.parts.fleet import ANY_MACHINE, MachineFilter
+from forewarn.control.parts.records import HistoryFilter
+from forewarn.control.parts.work import ANY_ORDER, CURRENT_EVENTS, EventFilter, OrderFilter
 from forewarn.control.ports.guests import LastPolls
-from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
-from forewarn.control.ports.work import ANY_ORDER, CURRENT_EVENTS, EventFilter, OrderFilter
 from forewarn.control.unsaved_notices import NoticesNow, UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import ReadingContext, ScopedReading
@@ -109,7 +109,7 @@ class Views(ScopedReading):
         with self._store.read() as snapshot:
             if wanted.host is not None:
                 check_sees_hosts(snapshot, scope=self._scope)
-            page, more = snapshot.machines(wanted, after=after, limit=limit)
+            page, more = snapshot.fleet.machines(wanted, after=after, limit=limit)
             if not page:
                 naming.check_group(snapshot, wanted.group)
                 naming.check_host(snapshot, wanted.host, scope=self._scope)
@@ -118,19 +118,19 @@ class Views(ScopedReading):
     def summary(self) -> FleetSummary:
         """Count the machines by group, update domain and state, and all else by its state."""
         with self._store.read() as snapshot:
-            counted = snapshot.summary()
+            counted = snapshot.fleet.summary()
             seen = sees_hosts(snapshot, scope=self._scope)
         return counted if seen else replace(counted, hosts=None)
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
         """List groups."""
         with self._store.read() as snapshot:
-            return snapshot.groups(after=after, limit=limit)
+            return snapshot.fleet.groups(after=after, limit=limit)
 
     def group(self, name: str) -> Group:
         """Show one group."""
         with self._store.read() as snapshot:
-            group = snapshot.group(GroupName(name))
+            group = snapshot.fleet.group(GroupName(name))
             if group is None or group.kind is GroupKind.STANDALONE:
                 raise naming.unknown_group(snapshot, name)
         return group
@@ -138,12 +138,12 @@ class Views(ScopedReading):
     def projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
         """List projects."""
         with self._store.read() as snapshot:
-            return snapshot.page_of_projects(after=after, limit=limit)
+            return snapshot.fleet.page_of_projects(after=after, limit=limit)
 
     def project(self, name: str) -> Project:
         """Show one project."""
         with self._store.read() as snapshot:
-            project = snapshot.project(ProjectName(name))
+            project = snapshot.fleet.project(ProjectName(name))
             if project is None:
                 raise naming.unknown_project(snapshot, name)
             return project
@@ -155,7 +155,7 @@ class Views(ScopedReading):
         with self._store.read() as snapshot:
             if wanted.host is not None:
                 check_sees_hosts(snapshot, scope=self._scope)
-            page, more = snapshot.orders(wanted, after=after, limit=limit)
+            page, more = snapshot.work.orders(wanted, after=after, limit=limit)
             self._check_named(snapshot, page, wanted)
             return self._disclosed(snapshot, page), more
 
@@ -163,9 +163,9 @@ class Views(ScopedReading):
         """Show one order."""
         unsaved = self._unsaved.now()
         with self._store.read() as snapshot:
-            found = naming.existing(snapshot.order(order), "order", order)
+            found = naming.existing(snapshot.work.order(order), "order", order)
             (known,) = self._disclosed(snapshot, [found])
-            events = self._noted(snapshot, known, snapshot.events_of_order(known.id), unsaved)
+            events = self._noted(snapshot, known, snapshot.work.events_of_order(known.id), unsaved)
         summed = notice.summary((each.event, each.notices) for each in events)
         return OrderView(order=known, events=events, notice=summed)
 
@@ -185,10 +185,10 @@ class Views(ScopedReading):
         with self._store.read() as snapshot:
             if wanted.host is not None:
                 check_sees_hosts(snapshot, scope=self._scope)
-            page, more = snapshot.events(wanted, after=after, limit=limit)
+            page, more = snapshot.work.events(wanted, after=after, limit=limit)
             self._check_named(snapshot, page, wanted)
             ids = [event.id for event in page]
-            owners, simulated = snapshot.projects_of_events(ids), snapshot.simulated_events(ids)
+            owners, simulated = snapshot.work.projects_of_events(ids), snapshot.work.simulated_events(ids)
             sent = unsaved.notices(snapshot, ids) if with_notice else {}
             shown = self._disclosed(snapshot, page)
         owned = [
@@ -214,24 +214,24 @@ class Views(ScopedReading):
     def coming(self) -> Sequence[ComingEvent]:
         """List all events that are announced and will come, and when each was deferred."""
         with self._store.read() as snapshot:
-            listed = [event for event in snapshot.listed_events() if not event.hint]
+            listed = [event for event in snapshot.work.listed_events() if not event.hint]
             events = self._disclosed(snapshot, listed)
-            deferrals = snapshot.deferrals([event.id for event in events])
+            deferrals = snapshot.work.deferrals([event.id for event in events])
         return [ComingEvent(event=event, deferrals=tuple(deferrals.get(event.id, ()))) for event in events]
 
     def event(self, event: EventId) -> EventView:
         """Show one event, listed or over."""
         unsaved = self._unsaved.now()
         with self._store.read() as snapshot:
-            known = naming.existing(snapshot.event(event), "event", event)
-            return self._noted(snapshot, snapshot.order(known.order), [known], unsaved)[0]
+            known = naming.existing(snapshot.work.event(event), "event", event)
+            return self._noted(snapshot, snapshot.work.order(known.order), [known], unsaved)[0]
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
         """List records, newest first, or above a number oldest first; NotFound of what never was."""
         with self._store.read() as snapshot:
             if wanted.host is not None:
                 check_sees_hosts(snapshot, scope=self._scope)
-            found = snapshot.history(wanted)
+            found = snapshot.records.history(wanted)
             if not found:
                 naming.check_filter(snapshot, wanted, scope=self._scope)
             return self._disclosed(snapshot, found)
@@ -251,7 +251,7 @@ class Views(ScopedReading):
     ) -> tuple[Sequence[MonthlyPromises], str | None]:
         """List what became of promises by project and month."""
         with self._store.read() as snapshot:
-            return snapshot.promises(month=month, after=after, limit=limit)
+            return snapshot.work.promises(month=month, after=after, limit=limit)
 
     def check_machine(self, name: MachineName) -> None:
         """Refuse a machine that neither is nor was."""
@@ -263,8 +263,8 @@ class Views(ScopedReading):
     ) -> Sequence[EventView]:
         """Add to events of an order what notice their machines got, and what they went through."""
         ids = [event.id for event in events]
-        sent, owners = unsaved.notices(snapshot, ids), snapshot.projects_of_events(ids)
-        simulated = snapshot.simulated_events(ids)
+        sent, owners = unsaved.notices(snapshot, ids), snapshot.work.projects_of_events(ids)
+        simulated = snapshot.work.simulated_events(ids)
         return [
             EventView(
                 event=event,
@@ -282,8 +282,8 @@ class Views(ScopedReading):
     ) -> Sequence[MachineView]:
         ids = [machine.id for machine in page]
         page = self._disclosed(snapshot, page)
-        groups = snapshot.around(groups=sorted({machine.group for machine in page})).groups
-        saved, unsaved = snapshot.last_seen(ids), fresh(ids)
+        groups = snapshot.rules.around(groups=sorted({machine.group for machine in page})).groups
+        saved, unsaved = snapshot.fleet.last_seen(ids), fresh(ids)
         return [
             MachineView(
                 machine=machine,

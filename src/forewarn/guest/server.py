@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from forewarn.clock import Clock
-from forewarn.control.ports.store import Delta
+from forewarn.control.parts.feed import Delta
 from forewarn.control.rehearsals.ledger import Ledger
 from forewarn.core.words import MachineId
 from forewarn.guest.answers.time_cache import TimeCache

@@ -21,7 +21,7 @@ def begin(clock: Clock, store: Store, *, name: str, system: datetime) -> None:
     Conflict if it is the system's clock, and the store's time was turned and is ahead of it.
     """
     with store.read() as snapshot:
-        reached, saved = snapshot.reached(), snapshot.time_kind()
+        reached, saved = snapshot.time.reached(), snapshot.time.kind()
     ahead = timedelta() if reached is None else reached - system
     kind = TimeKind.SYSTEM if isinstance(clock, SystemClock) else TimeKind.TURNED
     if kind is TimeKind.SYSTEM and not can_be_the_systems(kind_of(saved, ahead=ahead), ahead=ahead):
@@ -36,14 +36,14 @@ def begin(clock: Clock, store: Store, *, name: str, system: datetime) -> None:
         log.warning("service time is %s the system's (clock %s)", format_offset(clock.offset), clock.kind)
     if saved is not kind:
         with store.write() as tx:
-            tx.set_time_kind(kind)
+            tx.time.set_kind(kind)
 
 
 def standing(store: Store) -> Clock:
     """Return a clock for what is done on a store that is not served: turned time does not go on by itself."""
     system = SystemClock()
     with store.read() as snapshot:
-        reached, saved = snapshot.reached(), snapshot.time_kind()
+        reached, saved = snapshot.time.reached(), snapshot.time.kind()
     if reached is None:
         return system
     turned = kind_of(saved, ahead=reached - system.now()) is TimeKind.TURNED

@@ -14,9 +14,10 @@ from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import OperatorSettings, Settings
+from forewarn.control.access.answering_once import AnsweringOnce
+from forewarn.control.access.browser_sessions import BrowserSessions
+from forewarn.control.access.tokens import Tokens
 from forewarn.control.alone import Alone
-from forewarn.control.answering_once import AnsweringOnce
-from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.callers import FleetUseCases, Shared
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
@@ -33,7 +34,6 @@ from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import SECRET_PREFIX, WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.signal import Signal
-from forewarn.control.tokens import Tokens
 from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
@@ -177,7 +177,11 @@ def wire(opened: OpenedService) -> Parts:
     settings, clock, loop, jobs = opened.settings, opened.clock, GuestLoop(), Jobs()
     reads = Reads(settle=jobs.follow_up.wait)
     with opened.store.read() as snapshot:
-        lineage, everything, present_at = snapshot.lineage(), snapshot.since(0), snapshot.present_at()
+        lineage, everything, present_at = (
+            snapshot.feed.lineage(),
+            snapshot.feed.since(0),
+            snapshot.time.present_at(),
+        )
     board = Board(lineage=lineage)
     board.apply(everything)
     activity = BoardActivity(board, clock, loop)

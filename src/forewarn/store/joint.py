@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, Transaction, event
 from forewarn.control.ports.saved import SavedChanges
 from forewarn.control.ports.store import Act
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
-from forewarn.store.reads.reader import KnownMeta
+from forewarn.store.reads.open_transaction import KnownMeta
 from forewarn.store.rows.meta import Meta
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 
 from forewarn.control.ports.scope import Scope
 from forewarn.core.words import ProjectName
-from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
+from forewarn.store.snapshots import ProjectSnapshot, SqlSnapshot
 from forewarn.store.sql import SqlStore
 
 

@@ -26,10 +26,9 @@ from forewarn.store.opening.database import (
 from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.opening.private_files import create_private, keep_private
 from forewarn.store.opening.schema import check_schema, migrate
-from forewarn.store.reads.reader import KnownMeta
-from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
+from forewarn.store.reads.open_transaction import KnownMeta, OpenTransaction
+from forewarn.store.snapshots import ProjectSnapshot, ProjectTransaction, SqlSnapshot, SqlTransaction
 from forewarn.store.writes.activity_writes import save_activity
-from forewarn.store.writes.transaction import ProjectTransaction, SqlTransaction
 
 
 class SqlStore:
@@ -48,7 +47,7 @@ class SqlStore:
     def read(self) -> Iterator[SqlSnapshot]:
         """Open a consistent snapshot; it sees what its thread is about to save."""
         with self._reading() as (connection, known):
-            yield SqlSnapshot(connection, known=known)
+            yield SqlSnapshot(OpenTransaction(connection, known=known))
 
     @contextmanager
     def write(self) -> Iterator[SqlTransaction]:
@@ -57,7 +56,7 @@ class SqlStore:
         All that the thread opens within the block are part of it.
         """
         with self._part() as joint:
-            yield SqlTransaction(joint.begin(), known=joint.known, saved=joint.changes)
+            yield SqlTransaction(_opened(joint))
 
     @contextmanager
     def together(self) -> Iterator[Joint]:
@@ -107,13 +106,13 @@ class SqlStore:
     def read_project(self, project: ProjectName) -> Iterator[ProjectSnapshot]:
         """Open a consistent snapshot of what one project sees."""
         with self._reading() as (connection, known):
-            yield ProjectSnapshot(connection, project=project, known=known)
+            yield ProjectSnapshot(OpenTransaction(connection, project=project, known=known))
 
     @contextmanager
     def write_project(self, project: ProjectName) -> Iterator[ProjectTransaction]:
         """Open a transaction that finds what one project sees."""
         with self._part() as joint:
-            yield ProjectTransaction(joint.begin(), project=project, known=joint.known, saved=joint.changes)
+            yield ProjectTransaction(_opened(joint, project=project))
 
     @property
     def deadlines(self) -> Deadlines:
@@ -197,6 +196,12 @@ class SqlStore:
             return engine.connect()
         except PoolTimeout:
             raise Unavailable(f"{self._database.name} is busy: try again") from None
+
+
+def _opened(joint: Joint, *, project: ProjectName | None = None) -> OpenTransaction:
+    """Open a part of what is saved together: it holds the lock on the counter from the start."""
+    known, saved = joint.known, joint.changes
+    return OpenTransaction(joint.begin(), lock=True, project=project, known=known, saved=saved)
 
 
 class ProjectStore:

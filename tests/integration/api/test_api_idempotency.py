@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from forewarn.control import answering_once
+from forewarn.control.access import answering_once
 from forewarn.core.errors import Unavailable
 from forewarn.core.words import Action
 from tests.harness import Service
@@ -109,7 +109,7 @@ def test_what_fails_when_it_is_saved_has_done_nothing_and_can_be_sent_again(
 
     before = service.history()
     with monkeypatch.context() as patched:
-        patched.setattr("forewarn.store.writes.transaction.SqlTransaction.save_answer", full)
+        patched.setattr("forewarn.store.parts.answers.AnswerWrites.save", full)
         assert post(api, RESTART).status_code == 503
     assert service.history() == before
     assert post(api, RESTART).status_code == 202
@@ -124,7 +124,7 @@ def test_what_guests_were_sent_is_not_lost_with_a_call_that_is_undone(service: S
     assert [(each["machine"], each["late"]) for each in shown] == [("web-0", False)]
     service.fleet.guests.enable(service.machine("db").group)  # the next transaction
     with service.store.read() as snapshot:
-        assert event in snapshot.notices([event])
+        assert event in snapshot.work.notices([event])
 
 
 def test_a_key_is_its_callers(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_caller_keeps_so_many_answers_and_the_oldest_go(
 
 def kept(service: Service) -> int:
     with service.store.read() as snapshot:
-        return len(snapshot.surplus_answers("operator (operator)", keep=0, limit=100))
+        return len(snapshot.answers.surplus("operator (operator)", keep=0, limit=100))
 
 
 def test_an_answer_that_is_too_large_is_not_kept_but_nothing_is_done_twice(

@@ -148,7 +148,7 @@ def _noting(asked: list[str]) -> object:
 
 def test_what_should_have_started_first_is_found_by_an_index(service: Service) -> None:
     with service.store.read() as snapshot:
-        plan = snapshot._connection.exec_driver_sql(
+        plan = snapshot._transaction.connection.exec_driver_sql(
             "EXPLAIN QUERY PLAN SELECT not_before FROM events "
             "WHERE ended_at IS NULL AND status = 'Scheduled' ORDER BY not_before LIMIT 1"
         ).all()

@@ -476,11 +476,11 @@ def test_the_oldest_session_of_a_token_makes_room_for_the_newest(service: Servic
     with service.store.write() as tx:
         for number in range(1, MOST_SESSIONS):
             later = known.created_at + timedelta(seconds=number)
-            tx.save_session(replace(known, digest=str(number), created_at=later))
+            tx.sessions.save(replace(known, digest=str(number), created_at=later))
     service.real += MOST_SESSIONS
     last.sign_in(A_USER)
     with service.store.read() as snapshot:
-        kept = snapshot.sessions_of_token(known.token)
+        kept = snapshot.sessions.of_token(known.token)
     assert len(kept) == MOST_SESSIONS
     assert known not in kept
     assert [each("GET", "/v1/session").status_code for each in (first, others, last)] == [401, 200, 200]

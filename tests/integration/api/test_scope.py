@@ -1,7 +1,9 @@
 """What a caller can reach: use cases that are made for its scope, and no others."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -11,35 +13,35 @@ from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.use_case import FleetReading, Reading, ScopedReading, UseCase
 from forewarn.core.errors import NotFound, Refused
 from forewarn.store.read_only import ReadOnlyStore
-from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
+from forewarn.store.snapshots import ProjectSnapshot, ProjectTransaction, SqlSnapshot, SqlTransaction
 from tests.harness import Service
 from tests.served import Health, Nobody, Worker
 from tests.stores import sqlite_url
 from tests.tenants import A, B, two_projects
 
 # What a project's snapshot gives of others: numbers alone, and what the rules need to decide.
-NO_PROJECTS_OWN = {"around", "newest", "pruning", "count_webhooks", "scheduled_user_orders"}
+NO_PROJECTS_OWN = {
+    *("rules.around", "records.newest", "records.pruning"),
+    *("webhooks.count", "work.scheduled_user_orders"),
+}
 # Of things that were found by the others.
-OF_WHAT_WAS_FOUND = {"projects_of_events", "simulated_events", "notices", "deferrals"}
+OF_WHAT_WAS_FOUND = {
+    *("work.projects_of_events", "work.simulated_events"),
+    *("work.notices", "work.deferrals"),
+}
 # What must not be shown: `control/disclosing.py` asks for it, and nothing else may.
-LOOKED_UP_TO_HIDE = {"names_among"}
+LOOKED_UP_TO_HIDE = {"fleet.names_among"}
 FOUND_BY_PROJECT = {
-    *(
-        "machine",
-        "machines",
-        "summary",
-        "promises",
-        "last_seen",
-        "group",
-        "groups",
-        "host",
-        "hosts",
-        "project",
-        "projects",
-        "page_of_projects",
-    ),
-    *("order", "orders", "event", "events", "events_of_order", "listed_events"),
-    *("history", "following", "count_following", "webhook", "webhooks"),
+    *("fleet.machine", "fleet.machines", "fleet.summary", "fleet.last_seen", "fleet.group", "fleet.groups"),
+    *("fleet.host", "fleet.hosts", "fleet.project", "fleet.projects", "fleet.page_of_projects"),
+    *("work.order", "work.orders", "work.event", "work.events", "work.events_of_order"),
+    *("work.listed_events", "work.promises"),
+    *("records.history", "records.following", "records.count_following", "webhooks.find", "webhooks.page"),
+}
+# What a project's transaction changes: what was decided, and what was found or made for it.
+CHANGED_FOR_PROJECT = {
+    *("changes.save", "changes.save_notices", "rehearsals.save"),
+    *("webhooks.save", "webhooks.remove"),
 }
 
 
@@ -129,12 +131,32 @@ def test_a_scope_is_never_widened(service: Service) -> None:
         Scope(caller=A).narrowed(B)
 
 
-def test_each_read_of_a_projects_snapshot_is_known_to_leave_out_what_is_not_its_own() -> None:
-    def public(each: type) -> set[str]:
-        return {name for name in dir(each) if not name.startswith("_")}
+def reached_in(opened: type) -> set[str]:
+    """Name all that can be asked of a snapshot or a transaction, by its parts."""
+    parts = {name: getattr(opened, name) for name in dir(opened) if not name.startswith("_")}
+    return {
+        f"{name}.{asked}"
+        for name, part in parts.items()
+        for asked in dir(get_type_hints(part.func)["return"])
+        if not asked.startswith("_")
+    }
 
-    assert public(ProjectSnapshot) == (
-        NO_PROJECTS_OWN | OF_WHAT_WAS_FOUND | LOOKED_UP_TO_HIDE | FOUND_BY_PROJECT
-    )
-    unscoped = public(SqlSnapshot) - public(ProjectSnapshot)
-    assert {"tokens", "rollouts", "everything", "since", "counts", "due_orders"} <= unscoped
+
+def test_each_read_of_a_projects_snapshot_is_known_to_leave_out_what_is_not_its_own() -> None:
+    read = NO_PROJECTS_OWN | OF_WHAT_WAS_FOUND | LOOKED_UP_TO_HIDE | FOUND_BY_PROJECT
+    assert reached_in(ProjectSnapshot) == read
+    assert reached_in(ProjectTransaction) == read | CHANGED_FOR_PROJECT
+    unscoped = reached_in(SqlSnapshot) - read
+    known = {"tokens.page", "rollouts.page", "rules.everything", "feed.since", "metrics.counts", "due.orders"}
+    assert known <= unscoped
+
+
+@pytest.mark.parametrize("opened", [ProjectSnapshot, ProjectTransaction, SqlSnapshot, SqlTransaction])
+def test_a_snapshot_has_nothing_but_parts_and_keeps_each(service: Service, opened: type) -> None:
+    with service.store.read() as snapshot:
+        made = opened(snapshot._transaction)
+        for name in (name for name in dir(opened) if not name.startswith("_")):
+            assert isinstance(getattr(opened, name), cached_property)
+            part = getattr(made, name)
+            assert type(part) is get_type_hints(getattr(opened, name).func)["return"]
+            assert getattr(made, name) is part

@@ -199,8 +199,8 @@ def test_who_goes_on_after_what_was_removed_is_warned(
 ) -> None:
     monkeypatch.setattr(history_export, "PAGE", 1)
     with service.store.write() as tx:
-        tx.remove_records([3, 4, 6])
-        tx.set_pruning(Pruning(up_to=6))
+        tx.records.remove([3, 4, 6])
+        tx.records.set_pruning(Pruning(up_to=6))
     warned = export("--since", "2")
     assert [each["number"] for each in lines(warned.stdout)] == numbers(service)[2:]
     assert warned.stderr.count("records after 2 and up to 6 may be missing") == 1

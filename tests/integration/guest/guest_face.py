@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from forewarn.clock import Clock, ManualClock
-from forewarn.control.ports.store import Delta
+from forewarn.control.parts.feed import Delta
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group

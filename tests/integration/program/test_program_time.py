@@ -33,8 +33,8 @@ def left_ahead(url: str, ahead: timedelta, *, kind: TimeKind | None) -> datetime
     service = opened(url, "manual")
     reached = SystemClock().now() + ahead
     with service.store.write() as tx:
-        tx.set_reached(reached)
-        tx.set_time_kind(kind)  # type: ignore[arg-type]  # as an older forewarn has left it
+        tx.time.set_reached(reached)
+        tx.time.set_kind(kind)  # type: ignore[arg-type]  # as an older forewarn has left it
     service.store.close()
     return reached
 
@@ -62,7 +62,7 @@ def test_turned_time_that_the_systems_has_caught_up_with_goes_on_as_that(
     service = opened(url, "system")
     assert service.clock.now() >= reached
     with service.store.read() as snapshot:
-        assert snapshot.time_kind() is TimeKind.SYSTEM
+        assert snapshot.time.kind() is TimeKind.SYSTEM
     service.store.close()
 
 
@@ -85,7 +85,7 @@ def test_a_clock_that_was_set_back_refuses_no_start_and_is_told(
 def test_a_new_store_lives_in_the_time_of_its_clock(url: str, clock: str, kind: TimeKind) -> None:
     service = opened(url, clock)
     with service.store.read() as snapshot:
-        assert snapshot.time_kind() is kind
+        assert snapshot.time.kind() is kind
     service.store.close()
 
 

@@ -198,9 +198,11 @@ def test_what_was_judged_when_it_started_is_not_judged_again_when_it_ends(servic
     for event in listed:
         if event.started_at is not None:
             with service.store.write() as tx:
-                draft = Draft(tx.around(orders=[event.order]), now=service.clock.now(), new_id=service.ids)
+                draft = Draft(
+                    tx.rules.around(orders=[event.order]), now=service.clock.now(), new_id=service.ids
+                )
                 events.end(draft, draft.events[event.id], Kind.EVENT_FINISHED, why="done")
-                tx.save(draft.changes())
+                tx.changes.save(draft.changes())
     assert [record for record in service.history() if record.kind in kinds] == before
 
 

@@ -124,7 +124,7 @@ def test_what_a_refused_transaction_took_is_saved_by_the_next(service: Service) 
     post.sent = {event: {machine_id: START + timedelta(seconds=1)}}
     GuestSaving(context, polls=UnsavedPolls(post), unsaved=unsaved).save_sent()
     with service.store.read() as snapshot:
-        assert snapshot.notices([event]) == {event: {machine_id: START}}
+        assert snapshot.work.notices([event]) == {event: {machine_id: START}}
 
 
 def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) -> None:
@@ -239,7 +239,7 @@ def test_who_looks_before_it_opens_a_snapshot_misses_nothing_that_is_saved_meanw
     with service.store.read() as after:
         for each in (look, half_way, unsaved.now()):
             assert each.notices(after, [event]) == {event: {machine_id: START}}
-        assert after.last_seen([machine_id]) == {machine_id: START}
+        assert after.fleet.last_seen([machine_id]) == {machine_id: START}
     for last_polls in (polls, half_polls):
         assert last_polls([machine_id]) == {machine_id: START}
     assert service.shared.polls.fresh()([machine_id]) == {}

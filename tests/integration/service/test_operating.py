@@ -289,7 +289,7 @@ def test_a_server_that_is_started_anew_at_once_goes_on_counting(service: Service
     order = outside(service, heartbeat=timedelta(minutes=10))
     service.orders.heartbeat(order)
     with service.store.read() as snapshot:
-        assert snapshot.around(orders=[order]).orders[order].heard_at == service.real_now()
+        assert snapshot.rules.around(orders=[order]).orders[order].heard_at == service.real_now()
     service.real += 240
     present(service)
     service.restart()
@@ -319,8 +319,8 @@ def test_an_outage_is_nobodys_silence(service: Service) -> None:
 def present(service: Service) -> None:
     """Keep that the service runs now, in the world's own time."""
     with service.store.write() as tx:
-        tx.set_time_kind(TimeKind.SYSTEM)
-        tx.set_present(service.real_now())
+        tx.time.set_kind(TimeKind.SYSTEM)
+        tx.time.set_present(service.real_now())
 
 
 def test_where_time_is_turned_a_server_that_is_started_anew_begins_to_count_anew(service: Service) -> None:

@@ -30,7 +30,7 @@ class Server:
         """Start as a program does, after a crash."""
         self._clock = SystemClock(wall=lambda: self._wall, monotonic=lambda: self._monotonic)
         with self.service.store.read() as snapshot:
-            reached, present_at = snapshot.reached(), snapshot.present_at()
+            reached, present_at = snapshot.time.reached(), snapshot.time.present_at()
         assert reached is not None
         self._clock.start_from(reached)
         self._watch = TimeWatch(self._clock, self.service.engine, present_at=present_at)

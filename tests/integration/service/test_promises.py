@@ -13,7 +13,7 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import EXTERNAL, Action, Work
-from forewarn.store.writes.transaction import ProjectTransaction
+from forewarn.store.writes.saving import Saving
 from forewarn.wire.answers.promise_answers import PromiseAnswer
 from tests.harness import TEST, Service, fleet, group, machine
 from tests.served import Api, app_of, check_page
@@ -114,15 +114,15 @@ def test_an_end_that_could_not_be_saved_is_counted_when_it_is(
 ) -> None:
     maintain(service, TEST)
     service.fetch("web-0", "web-1", "web-2")
-    save = ProjectTransaction.save
+    save = Saving.save
 
-    def fail_after(tx: Any, changes: Any) -> None:
-        save(tx, changes)
+    def fail_after(saving: Any, changes: Any) -> None:
+        save(saving, changes)
         if changes.promises:
             raise Unavailable("the disk is gone")
 
     with monkeypatch.context() as broken:
-        broken.setattr(ProjectTransaction, "save", fail_after)
+        broken.setattr(Saving, "save", fail_after)
         with pytest.raises(Unavailable):
             service.advance(minutes=20)
     assert counted(service) == []

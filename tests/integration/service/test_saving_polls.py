@@ -28,7 +28,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
 def saved(service: Service) -> dict[str, datetime]:
     machines = service.everything().machines
     with service.store.read() as snapshot:
-        return {machines[id_].name: at for id_, at in snapshot.last_seen(list(machines)).items()}
+        return {machines[id_].name: at for id_, at in snapshot.fleet.last_seen(list(machines)).items()}
 
 
 def shown(service: Service, name: str) -> datetime | None:

@@ -23,7 +23,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Service, Services
 from forewarn.control.callers import CallerReads
 from forewarn.control.history_search import Found, RecordSearch
-from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.access import Right
 from forewarn.core.errors import ForewarnError, Invalid
 from forewarn.core.model.record import Record

@@ -10,7 +10,7 @@ from forewarn.api.queries import ListQuery, MachineInPath, NewMachineInPath
 from forewarn.api.request_fields import GROUP, HOST, MACHINE, PROJECT, several
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, Services
-from forewarn.control.ports.fleet import MachineFilter
+from forewarn.control.parts.fleet import MachineFilter
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
 from forewarn.core.catalogue import ON_MACHINES, ActionFacts

@@ -11,7 +11,7 @@ from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LINE, MACHINE, one_
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
-from forewarn.control.ports.work import OrderFilter
+from forewarn.control.parts.work import OrderFilter
 from forewarn.core.access import Right
 from forewarn.core.words import HostName, MachineName, OrderId, OrderState
 from forewarn.wire.answers.answer import Page

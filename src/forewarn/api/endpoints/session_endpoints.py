@@ -9,7 +9,7 @@ from forewarn.api.authentication import Authenticator
 from forewarn.api.credentials import cookie_name, is_secure, session_secret
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import IdentifiedCaller, Service, Services
-from forewarn.control.answering_once import Answered
+from forewarn.control.access.answering_once import Answered
 from forewarn.core.access import Right, digest_of
 from forewarn.core.browser_sessions import Identified, csrf_of
 from forewarn.wire.answers.coding import read_body, write_body

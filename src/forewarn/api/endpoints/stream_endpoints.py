@@ -19,7 +19,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import ApiSettings, Read, Service, Services
 from forewarn.control.callers import CallerReads
 from forewarn.control.following.followed_records import FollowedRecords
-from forewarn.control.ports.records import Following, RecordFilter
+from forewarn.control.parts.records import Following, RecordFilter
 from forewarn.control.signal import Signal, waking
 from forewarn.core.access import Right
 from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable

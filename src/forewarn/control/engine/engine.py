@@ -102,7 +102,7 @@ class Engine(FleetUseCase):
         self.due.read(None)  # what is saved from now on is noted
         try:
             with self._store.read() as snapshot:
-                moments, absences = snapshot.due_moments(after=now), snapshot.absences()
+                moments, absences = snapshot.due.moments(after=now), snapshot.time.absences()
         except BaseException:
             self.due.note(None)
             raise
@@ -164,10 +164,10 @@ class Engine(FleetUseCase):
     def keep_time(self, now: datetime) -> None:
         """Save the time reached before it is shown, so that it does not go back over a crash."""
         with self._store.read() as snapshot:
-            reached = snapshot.reached()
+            reached = snapshot.time.reached()
         if reached is None or reached < now:
             with self._store.write() as tx:
-                tx.set_reached(now)
+                tx.time.set_reached(now)
 
     def prove_present(self, now: datetime) -> int:
         """Save that the service runs: Unavailable if nothing can be saved.
@@ -175,35 +175,35 @@ class Engine(FleetUseCase):
         Return the number of the newest change, which may be another process's.
         """
         with self._store.write() as tx:
-            tx.set_present(now)
-            return tx.newest()
+            tx.time.set_present(now)
+            return tx.records.newest()
 
     def note_absence(self, absence: Absence) -> None:
         """Keep that guests could not be heard: none of that time is their silence (rule 12)."""
         with self._store.write() as tx, self._saving(tx, now=absence.until) as draft:
             away = format_span_briefly((absence.until - absence.since).total_seconds())
             draft.record(Kind.SERVICE_AWAY, None, reason=f"for {away}; that is not the guests' silence")
-            tx.set_absences(listening.with_absence(tx.absences(), absence, policy=self._policy))
+            tx.time.set_absences(listening.with_absence(tx.time.absences(), absence, policy=self._policy))
 
     def grant_grace(self, jump: timedelta, now: datetime) -> None:
         """Hold unapproved starts for as long as the clock has jumped: guests lost that much notice."""
         with self._store.write() as tx, self._saving(tx, now=now) as draft:
             draft.record(Kind.CLOCK_JUMPED, None, reason=f"forward by {jump}; unapproved starts wait as long")
             draft.wake_all()
-            granted = tx.grace()
+            granted = tx.time.grace()
             # What an earlier jump took is still owed.
             owed_until = now if granted is None else max(now, granted.until)
-            tx.set_grace(Grace(until=owed_until + jump, announced_before=now))
+            tx.time.set_grace(Grace(until=owed_until + jump, announced_before=now))
 
     # Orders
 
     def _due_orders(self, now: datetime) -> Sequence[OrderId]:
         with self._store.read() as snapshot:
-            return snapshot.due_orders(now, limit=BATCH)
+            return snapshot.due.orders(now, limit=BATCH)
 
     def _due_rollouts(self, now: datetime) -> Sequence[str]:
         with self._store.read() as snapshot:
-            return snapshot.due_rollouts(now, limit=BATCH)
+            return snapshot.rollouts.due(now, limit=BATCH)
 
     def _fail_overdue(self, now: datetime) -> list[str]:
         fail, late = self._external.fail, self._external.overdue()
@@ -237,14 +237,14 @@ class Engine(FleetUseCase):
     def _disable_silent(self, now: datetime) -> None:
         while silent := self._silent(now):
             names = [group.name for group in silent]
-            with self._store.write() as tx, self._saving(tx, tx.around(groups=names), now=now) as draft:
+            with self._store.write() as tx, self._saving(tx, tx.rules.around(groups=names), now=now) as draft:
                 for name in names:
                     listening.disable(draft, draft.groups[name], policy=self._policy)
 
     def _silent(self, now: datetime) -> Sequence[Group]:
         with self._store.read() as snapshot:
-            since = listening.silent_since(now, snapshot.absences(), policy=self._policy)
-            return snapshot.idle_groups(since=since, limit=BATCH)
+            since = listening.silent_since(now, snapshot.time.absences(), policy=self._policy)
+            return snapshot.due.idle_groups(since=since, limit=BATCH)
 
 
 def _is_past(moment: datetime | None, now: datetime) -> bool:

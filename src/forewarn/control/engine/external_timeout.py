@@ -23,7 +23,7 @@ class ExternalTimeout(FleetUseCase):
         now = context.real_now()
         with self._store.read() as snapshot:
             presence = _presence(snapshot)
-            for order in filter(_is_awaited, snapshot.driven_orders(driver=EXTERNAL)):
+            for order in filter(_is_awaited, snapshot.due.driven_orders(driver=EXTERNAL)):
                 limit = order.terms.heartbeat or self._policy.external_silence
                 silent_for = silence.before_start(limit, order.heard_at, presence, now=now)
                 external.heard(order.id, limit, silent_for=silent_for)
@@ -37,7 +37,7 @@ class ExternalTimeout(FleetUseCase):
         why = self._external.overdue().get(order)
         if why is None:
             return
-        with self._store.write() as tx, self._saving(tx, tx.around(orders=[order]), now=now) as draft:
+        with self._store.write() as tx, self._saving(tx, tx.rules.around(orders=[order]), now=now) as draft:
             known = draft.orders.get(order)
             if known is not None and _is_awaited(known):
                 reports.gone_silent(draft, order, by=FOREWARN, why=why, policy=self._policy)
@@ -46,10 +46,10 @@ class ExternalTimeout(FleetUseCase):
 
 def _presence(snapshot: Snapshot) -> Presence | None:
     """Return when a server could hear reports, if service time is the world's own; else nothing is known."""
-    present_at = snapshot.present_at()
-    if present_at is None or snapshot.time_kind() is not TimeKind.SYSTEM:
+    present_at = snapshot.time.present_at()
+    if present_at is None or snapshot.time.kind() is not TimeKind.SYSTEM:
         return None
-    return Presence(until=present_at, absences=tuple(snapshot.absences()))
+    return Presence(until=present_at, absences=tuple(snapshot.time.absences()))
 
 
 def _is_awaited(order: Order) -> bool:

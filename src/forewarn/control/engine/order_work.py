@@ -119,7 +119,7 @@ class OrderWork(FleetUseCase):
         mine = [each for each in answers if each.call.task.order in orders]
         with self._store.write() as tx:
             elsewhere, refused = _hosts_named(mine), any(isinstance(each.answer, Refused) for each in mine)
-            around = tx.around(orders=list(orders), hosts=elsewhere, room=refused)
+            around = tx.rules.around(orders=list(orders), hosts=elsewhere, room=refused)
             with self._saving(tx, around, now=now) as draft:
                 for each in mine:
                     if each.call.task.order in draft.orders:
@@ -136,7 +136,7 @@ class OrderWork(FleetUseCase):
         What runs no more is forgotten. Return the attempts whose drivers are to be asked; others fall due.
         """
         with self._store.read() as snapshot:
-            orders = snapshot.orders_under_way()
+            orders = snapshot.due.orders_under_way()
         steps = {
             AttemptId(order.id, step.machine, step.attempt): self._is_unasked(order, step)
             for order in orders
@@ -166,14 +166,14 @@ class OrderWork(FleetUseCase):
         if not orders:
             return {}
         with self._store.read() as snapshot:
-            draft = self._draft(snapshot.around(orders=orders), now=now)
+            draft = self._draft(snapshot.rules.around(orders=orders), now=now)
         loaded = (draft.orders[order] for order in orders if order in draft.orders)
         steps = (under_way(draft, order, step) for order in loaded for step in order.running)
         return {step.task.id: step for step in steps}
 
     def _find_host(self, name: HostName) -> Host | None:
         with self._store.read() as snapshot:
-            return snapshot.host(name)
+            return snapshot.fleet.host(name)
 
 
 def _take(draft: Draft, answer: DriverAnswer, *, laned: bool) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from forewarn.control.ports.records import RecordFilter
+from forewarn.control.parts.records import RecordFilter
 from forewarn.control.ports.store import Transaction
 from forewarn.control.push.webhooks import MOST_WEBHOOKS
 from forewarn.control.use_case import Context, FleetUseCase
@@ -34,7 +34,7 @@ class RecordPruning(FleetUseCase):
             return None
         if self._known is None:
             with self._store.read() as snapshot:
-                self._known = snapshot.pruning()
+                self._known = snapshot.records.pruning()
         return self._known.next_at or now
 
     def prune(self, now: datetime) -> bool:
@@ -46,29 +46,29 @@ class RecordPruning(FleetUseCase):
         if due is None or self._keep is None or now < due:
             return False
         with self._store.write() as tx:
-            found = tx.following(self._looked_at, RecordFilter(), limit=BATCH).records
+            found = tx.records.following(self._looked_at, RecordFilter(), limit=BATCH).records
             old = [record for record in found if record.at < now - self._keep]
             over = len(old) < BATCH
             pruning = self._removed(tx, old)
             pruning = self._said(tx, pruning, now) if over else pruning
-            tx.set_pruning(pruning)
+            tx.records.set_pruning(pruning)
         self._known = pruning
         self._looked_at = 0 if over else old[-1].number
         return not over
 
     def _removed(self, tx: Transaction, old: list[Record]) -> Pruning:
-        before = tx.pruning()
+        before = tx.records.pruning()
         if not old:
             return before
         gone = retention.removable(
             old,
             Needed(
-                orders=tx.open_orders({record.order for record in old if record.order is not None}),
-                rollouts=tx.open_rollouts(),
-                webhooks=tx.webhooks(project=None, after=None, limit=MOST_WEBHOOKS)[0],
+                orders=tx.due.open_orders({record.order for record in old if record.order is not None}),
+                rollouts=tx.rollouts.open(),
+                webhooks=tx.webhooks.page(project=None, after=None, limit=MOST_WEBHOOKS)[0],
             ),
         )
-        tx.remove_records(gone)
+        tx.records.remove(gone)
         return replace(before, up_to=max(before.up_to, *gone, 0), unreported=before.unreported + len(gone))
 
     def _said(self, tx: Transaction, pruning: Pruning, now: datetime) -> Pruning:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from forewarn.control.fleet.removed_projects import left_behind, let_go
-from forewarn.control.ports.fleet import MachineFilter
+from forewarn.control.parts.fleet import MachineFilter
 from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.ports.store import Transaction
 from forewarn.control.signal import Signal
@@ -83,7 +83,7 @@ class FleetApplication(FleetUseCase):
                     said = counted(len(self.changes), "change")
                     draft.record(Kind.FLEET_APPLIED, None, by=self._by, reason=said)
             if last and self._digest is not None:
-                tx.set_applied_fleet(self._digest)
+                tx.fleet_file.set_applied(self._digest)
         if leaving.webhooks:
             self._store.after_saving(self._webhooks_changed.send)
 
@@ -100,7 +100,7 @@ class FleetApplication(FleetUseCase):
         found: list[MachineId] = []
         for project in part.removed_projects:
             with self._store.scoped(EVERYTHING.narrowed(project)).read() as snapshot:
-                some, _ = snapshot.machines(after=None, limit=_enough(part))
+                some, _ = snapshot.fleet.machines(after=None, limit=_enough(part))
             found += [machine.id for machine in some]
         return found
 
@@ -110,7 +110,7 @@ def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> S
     known = (each.known for each in part.machines if each.known is not None)
     new = [each.spec for each in part.machines if each.known is None]
     groups = (each.spec.group for each in part.machines if each.spec.group is not None)
-    around = tx.around(
+    around = tx.rules.around(
         machines=[*part.removed_machines, *known, *_named(tx, new), *_members_of_groups(tx, part), *members],
         hosts=[
             *(each.name for each in part.hosts),
@@ -119,7 +119,7 @@ def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> S
         ],
         groups=[*(each.name for each in part.groups), *groups, *part.removed_groups],
     )
-    return replace(around, projects={project.name: project for project in tx.projects()})
+    return replace(around, projects={project.name: project for project in tx.fleet.projects()})
 
 
 def _named(tx: Transaction, new: Sequence[MachineSpec]) -> list[MachineId]:
@@ -127,7 +127,7 @@ def _named(tx: Transaction, new: Sequence[MachineSpec]) -> list[MachineId]:
     names = frozenset(each.name for each in new)
     after, found = None, list[MachineId]()
     while names:
-        some, after = tx.machines(MachineFilter(names=names), after=after, limit=AT_ONCE)
+        some, after = tx.fleet.machines(MachineFilter(names=names), after=after, limit=AT_ONCE)
         found += [machine.id for machine in some]
         if after is None:
             break
@@ -138,7 +138,7 @@ def _members_of_groups(tx: Transaction, part: FleetPart) -> list[MachineId]:
     """Find who is in the groups that a part removes: it may be more than are removed with them."""
     found: list[MachineId] = []
     for group in part.removed_groups:
-        some, _ = tx.machines(MachineFilter(group=group), after=None, limit=_enough(part))
+        some, _ = tx.fleet.machines(MachineFilter(group=group), after=None, limit=_enough(part))
         found += [machine.id for machine in some]
     return found
 

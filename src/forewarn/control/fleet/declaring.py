@@ -34,7 +34,7 @@ class FleetDryRuns(FleetReading):
         self._check_drivers(spec)
         applying.validate(spec)
         with self._store.read() as snapshot:
-            base = snapshot.everything()
+            base = snapshot.rules.everything()
             draft, whole = self._draft(base), difference(base, spec)
             changes = (*applying.apply(draft, whole, by=by), *left_behind(snapshot, draft).lines())
         return CheckedFleet(changes=changes, parts=cut(whole, base, at_once=AT_ONCE))
@@ -71,7 +71,7 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
             if known is None:
                 _check_fleet(tx, name)
             spec = self._in_project_of_group(tx, spec)
-            around = tx.around(
+            around = tx.rules.around(
                 machines=[known.id] if known else [],
                 hosts=[spec.host] if spec.host else [],
                 groups=[spec.group] if spec.group else [],
@@ -84,8 +84,8 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
     def delete_machine(self, name: str, *, project: ProjectName | None, by: str) -> Machine:
         """Take a machine out of the fleet."""
         with self._store.write() as tx:
-            machine = tx.machine(name, project=project)
-            with self._saving(tx, tx.around(machines=[machine.id])) as draft:
+            machine = tx.fleet.machine(name, project=project)
+            with self._saving(tx, tx.rules.around(machines=[machine.id])) as draft:
                 machines.remove(draft, machine, by=by)
         return machine
 
@@ -116,7 +116,7 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
     def applied_fleet(self) -> str | None:
         """Return the digest of the fleet file last applied."""
         with self._store.read() as snapshot:
-            return snapshot.applied_fleet()
+            return snapshot.fleet_file.applied()
 
     def clock_advanced(self, way: timedelta, *, by: str) -> None:
         """Record who turns the clock, and how far, before it is turned."""
@@ -127,11 +127,11 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
 
     def _in_project_of_group(self, tx: Snapshot, spec: MachineSpec) -> MachineSpec:
         if spec.group is None:
-            known = [project.name for project in tx.projects()]
+            known = [project.name for project in tx.fleet.projects()]
             if spec.project not in known:
                 raise _no_such(spec, "project", spec.project, known)
             return spec
-        group = tx.group(spec.group)
+        group = tx.fleet.group(spec.group)
         if group is None:
             raise _no_such(spec, "group", spec.group, naming.group_names(tx))
         if spec.update_domain >= group.update_domains:
@@ -142,7 +142,7 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
 
 def _check_fleet(tx: Snapshot, name: str) -> None:
     """Refuse a machine before there is anything that could carry it; then there are no projects either."""
-    if not tx.hosts(after=None, limit=1)[0]:
+    if not tx.fleet.hosts(after=None, limit=1)[0]:
         raise Invalid(
             f'machine "{name}": the fleet has no hosts yet: declare it first (forewarn fleet apply FILE)'
         )
@@ -155,7 +155,7 @@ def _no_such(spec: MachineSpec, field: str, got: str, known: Sequence[str]) -> I
 
 def _known_machine(tx: Snapshot, name: str, project: ProjectName | None) -> Machine | None:
     try:
-        return tx.machine(name, project=project)
+        return tx.fleet.machine(name, project=project)
     except NotFound:
         return None
 
@@ -163,5 +163,5 @@ def _known_machine(tx: Snapshot, name: str, project: ProjectName | None) -> Mach
 def _present_spec(tx: Snapshot, known: Machine | None) -> MachineSpec | None:
     if known is None:
         return None
-    group = tx.group(known.group)
+    group = tx.fleet.group(known.group)
     return machines.spec_of(known, group) if group else None

@@ -42,15 +42,15 @@ class FleetViews(FleetReading):
     def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None, HostDrivers]:
         """List hosts, and who does the work on them."""
         with self._store.read() as snapshot:
-            return *snapshot.hosts(after=after, limit=limit), snapshot.host_drivers()
+            return *snapshot.fleet.hosts(after=after, limit=limit), snapshot.rules.host_drivers()
 
     def host(self, name: str) -> tuple[Host, Sequence[Machine], HostDrivers]:
         """Show one host, what it carries, and who does the work on hosts."""
         with self._store.read() as snapshot:
-            around = snapshot.around(hosts=[HostName(name)])
+            around = snapshot.rules.around(hosts=[HostName(name)])
             if HostName(name) not in around.hosts:
                 raise naming.unknown_host(snapshot, name)
-            drivers = snapshot.host_drivers()
+            drivers = snapshot.rules.host_drivers()
         carried = [machine for machine in around.machines.values() if machine.host == name]
         by_name = sorted(carried, key=lambda machine: machine.name.casefold())
         return around.hosts[HostName(name)], by_name, drivers
@@ -58,7 +58,7 @@ class FleetViews(FleetReading):
     def fleet(self) -> FleetSpec:
         """Show the fleet as it would be declared now."""
         with self._store.read() as snapshot:
-            whole = snapshot.everything()
+            whole = snapshot.rules.everything()
         groups = [group for group in whole.groups.values() if group.kind is not GroupKind.STANDALONE]
         return FleetSpec(
             projects=tuple(whole.projects[name] for name in sorted(whole.projects)),
@@ -74,7 +74,7 @@ class FleetViews(FleetReading):
     def holds(self) -> Sequence[Hold]:
         """List what is held, oldest first."""
         with self._store.read() as snapshot:
-            return list(snapshot.around().holds.values())
+            return list(snapshot.rules.around().holds.values())
 
     def hosts_by_driver(self) -> Mapping[str, int]:
         """Count hosts by who does the work on them."""
@@ -89,18 +89,18 @@ class FleetViews(FleetReading):
         ]
 
     def _by_driver(self, snapshot: Snapshot) -> Mapping[str, int]:
-        return {**dict.fromkeys(sorted(self._drivers_known), 0), **snapshot.hosts_by_driver()}
+        return {**dict.fromkeys(sorted(self._drivers_known), 0), **snapshot.metrics.hosts_by_driver()}
 
     def counts(self) -> Counts:
         """Count what there is and what has happened, for the metrics."""
         with self._store.read() as snapshot:
-            first = snapshot.oldest_awaited()
+            first = snapshot.metrics.oldest_awaited()
             late = timedelta() if first is None else self._clock.now() - first
             return Counts(
-                present=snapshot.counts(),
+                present=snapshot.metrics.counts(),
                 drivers=self._by_driver(snapshot),
-                holds=snapshot.holds_by_reach(),
-                tallies=snapshot.tallies(),
+                holds=snapshot.metrics.holds_by_reach(),
+                tallies=snapshot.metrics.tallies(),
                 overdue=max(late, timedelta()),
             )
 

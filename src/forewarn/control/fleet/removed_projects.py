@@ -36,7 +36,7 @@ def left_behind(snapshot: Snapshot, draft: Draft) -> Leaving:
     if not gone:
         return Leaving(tokens=(), webhooks=())
     return Leaving(
-        tokens=[token for token in snapshot.tokens_in_force() if token.project in gone],
+        tokens=[token for token in snapshot.tokens.in_force() if token.project in gone],
         webhooks=_own_webhooks(snapshot, gone),
     )
 
@@ -44,13 +44,13 @@ def left_behind(snapshot: Snapshot, draft: Draft) -> Leaving:
 def let_go(tx: Transaction, draft: Draft, leaving: Leaving, *, by: str) -> None:
     """Revoke the tokens and remove the webhooks."""
     for token in leaving.tokens:
-        tx.save_token(access.revoke(token.name, [token], now=draft.now))
+        tx.tokens.save(access.revoke(token.name, [token], now=draft.now))
         draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=f"{access.describe(token)}: {WHY}")
     for webhook in leaving.webhooks:
-        tx.remove_webhook(webhook.id)
+        tx.webhooks.remove(webhook.id)
         draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=f"{named(webhook)}: {WHY}")
 
 
 def _own_webhooks(snapshot: Snapshot, projects: Collection[ProjectName]) -> list[Webhook]:
-    every, _ = snapshot.webhooks(project=None, after=None, limit=MOST_WEBHOOKS)
+    every, _ = snapshot.webhooks.page(project=None, after=None, limit=MOST_WEBHOOKS)
     return [webhook for webhook in every if webhook.owner in projects]

@@ -9,8 +9,9 @@ import threading
 from collections.abc import Callable, Sequence
 
 from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.parts.feed import Delta
 from forewarn.control.ports.saved import Saved, SavedChanges, records_of
-from forewarn.control.ports.store import Delta, Store
+from forewarn.control.ports.store import Store
 
 
 class BoardFeed:
@@ -78,7 +79,7 @@ class BoardFeed:
 
     def _read_on(self) -> None:
         with self._store.read() as snapshot:
-            delta = snapshot.since(self._number)
+            delta = snapshot.feed.since(self._number)
         if delta.number > self._number:
             self._publish([delta])
             self._number = delta.number

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.ports.records import Following, RecordFilter
+from forewarn.control.parts.records import Following, RecordFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.use_case import ReadingContext, ScopedReading
 from forewarn.core.words import ProjectName
@@ -37,18 +37,18 @@ class FollowedRecords(ScopedReading):
     def newest(self) -> int:
         """Return the number of the newest change, of any project."""
         with self._store.read() as snapshot:
-            return snapshot.newest()
+            return snapshot.records.newest()
 
     def missing(self, number: int) -> int | None:
         """Return up to which number records after this one may have been removed; None if none were."""
         with self._store.read() as snapshot:
-            up_to = snapshot.pruning().up_to
+            up_to = snapshot.records.pruning().up_to
         return up_to if number < up_to else None
 
     def page(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
         """Read what follows a number from the store."""
         with self._store.read() as snapshot:
-            found = snapshot.following(number, wanted, limit=limit)
+            found = snapshot.records.following(number, wanted, limit=limit)
             if self._scope.caller is not None:
                 self._recent.disclose(snapshot, self._scope.caller)
             return replace(found, records=tuple(self._disclosed(snapshot, found.records)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from forewarn.control.disclosing import disclosure_to
-from forewarn.control.ports.records import Following, RecordFilter
+from forewarn.control.parts.records import Following, RecordFilter
 from forewarn.control.ports.store import ScopedSnapshot, Store
 from forewarn.control.signal import Signal
 from forewarn.core.errors import Unavailable
@@ -105,12 +105,12 @@ class RecentRecords:
 
     def _load(self) -> None:
         with self._store.read() as snapshot:
-            newest = snapshot.newest()
+            newest = snapshot.records.newest()
             if self._first is None or newest - self._last > self._most:
                 with self._lock:
                     self._start_at(newest)
                 return
-            found = snapshot.following(self._last, RecordFilter(), limit=self._most + 1)
+            found = snapshot.records.following(self._last, RecordFilter(), limit=self._most + 1)
         with self._lock:
             self._extend(found.records, after=self._last, number=found.number)
 

@@ -18,7 +18,7 @@ class GuestUseCases(FleetUseCase):
 
     def enable(self, *groups: GroupName) -> Collection[GroupName]:
         """Take the first polls of groups; return those of them that there are."""
-        with self._store.write() as tx, self._saving(tx, tx.around(groups=groups)) as draft:
+        with self._store.write() as tx, self._saving(tx, tx.rules.around(groups=groups)) as draft:
             known = [group for group in groups if group in draft.groups]
             for group in known:
                 listening.enable(draft, draft.groups[group], policy=self._policy)
@@ -29,7 +29,7 @@ class GuestUseCases(FleetUseCase):
         with self._store.write() as tx:
             caller, known = _events_known_to(tx, machine, events)
             live = [event for event in known.values() if event.listed]
-            with self._saving(tx, tx.around(orders=[event.order for event in live])) as draft:
+            with self._saving(tx, tx.rules.around(orders=[event.order for event in live])) as draft:
                 for event in sorted(live, key=lambda each: each.number):
                     approval = Approval(by=caller.name, kind=ApprovedBy.GUEST, at=draft.now, address=address)
                     # The approval of one may have ended another.
@@ -43,7 +43,7 @@ class GuestUseCases(FleetUseCase):
             for event in known.values():
                 if not event.listed:
                     raise Conflict(f"event {event.id} is over")
-            with self._saving(tx, tx.around(orders=[event.order for event in known.values()])) as draft:
+            with self._saving(tx, tx.rules.around(orders=[event.order for event in known.values()])) as draft:
                 for id_, seconds in events.items():
                     lifecycle.defer(
                         draft,
@@ -58,10 +58,10 @@ def _events_known_to(
     tx: Snapshot, machine: MachineId, events: Sequence[EventId]
 ) -> tuple[Machine, dict[EventId, Event]]:
     """Find events that are or were of a machine's group; Invalid for one that never was."""
-    caller = tx.machine_by_id(machine)
+    caller = tx.rules.machine_by_id(machine)
     if caller is None:
         raise NotFound("Not found")
-    known = {event.id: event for event in tx.events_of_group(caller.group, events)}
+    known = {event.id: event for event in tx.rules.events_of_group(caller.group, events)}
     for wanted in events:
         if wanted.upper() not in known:
             raise Invalid(f"event {wanted} is not known")

@@ -23,7 +23,7 @@ class HostOrders(FleetUseCase):
         check_deadline(request.terms.deadline, now=self._clock.now())
         naming.check_driver(request.driver, self._drivers_known)
         with self._store.write() as tx:
-            around = tx.around(hosts=[host], room=requests.may_move(action, work))
+            around = tx.rules.around(hosts=[host], room=requests.may_move(action, work))
             if host not in around.hosts:
                 raise naming.unknown_host(tx, name)
             with self._saving(tx, around) as draft:
@@ -55,9 +55,9 @@ class HostOrders(FleetUseCase):
         """Save a hold, perhaps a while after it was set; nothing if it is saved already."""
         with self._store.write() as tx:
             naming.check_host(tx, hold.host, scope=EVERYTHING)
-            if hold.project is not None and hold.project not in {known.name for known in tx.projects()}:
+            if hold.project is not None and hold.project not in {known.name for known in tx.fleet.projects()}:
                 raise naming.unknown_project(tx, hold.project)
-            with self._saving(tx, tx.around(hosts=[] if hold.host is None else [hold.host])) as draft:
+            with self._saving(tx, tx.rules.around(hosts=[] if hold.host is None else [hold.host])) as draft:
                 return holds.put(draft, hold, late=late)
 
     def release(self, hold: str, *, by: str) -> Hold:

@@ -65,8 +65,8 @@ class OrderUseCases(ScopedUseCase):
         naming.check_driver(request.driver, self._drivers_known)
         with self._store.write() as tx:
             machine = naming.known_machine(tx, name, scope=self._scope)
-            scheduled = tx.scheduled_user_orders(machine.project) if requests.is_limited(action) else 0
-            around = tx.around(machines=[machine.id], room=requests.may_move(action))
+            scheduled = tx.work.scheduled_user_orders(machine.project) if requests.is_limited(action) else 0
+            around = tx.rules.around(machines=[machine.id], room=requests.may_move(action))
             with self._saving(tx, around) as draft:
                 order = requests.on_machine(
                     draft, machine.id, action, request, scheduled=scheduled, policy=self._policy
@@ -120,7 +120,7 @@ class OrderUseCases(ScopedUseCase):
         """Approve as a person; too late is not an error, as for a guest."""
         with self._store.write() as tx:
             known = _listed_event(tx, event)
-            with self._saving(tx, tx.around(orders=[known.order])) as draft:
+            with self._saving(tx, tx.rules.around(orders=[known.order])) as draft:
                 approval = Approval(by=by, kind=ApprovedBy.PERSON, at=draft.now)
                 lifecycle.approve(draft, draft.events[known.id], approval, policy=self._policy)
             return self._disclosed(tx, [draft.events[known.id]])[0]
@@ -131,8 +131,8 @@ class OrderUseCases(ScopedUseCase):
             known = _listed_event(tx, event)
             if known.status is not EventStatus.SCHEDULED:
                 raise Conflict(f"event {known.id} is {known.status}, too late to cancel")
-            check_change(tx.order(known.order), project=self._scope.caller)
-            with self._saving(tx, tx.around(orders=[known.order])) as draft:
+            check_change(tx.work.order(known.order), project=self._scope.caller)
+            with self._saving(tx, tx.rules.around(orders=[known.order])) as draft:
                 interventions.cancel(draft, known.order, by=by)
             return self._disclosed(tx, [draft.events[known.id]])[0]
 
@@ -141,8 +141,8 @@ class OrderUseCases(ScopedUseCase):
     ) -> Placed:
         """Do what was asked of an order, and show it, with the events that announce it if there are any."""
         with self._store.write() as tx:
-            check_change(naming.existing(tx.order(order), "order", order), project=self._scope.caller)
-            with self._saving(tx, tx.around(orders=[order])) as draft:
+            check_change(naming.existing(tx.work.order(order), "order", order), project=self._scope.caller)
+            with self._saving(tx, tx.rules.around(orders=[order])) as draft:
                 after = decide(draft)
             return self._placed(tx, draft.orders[after.id], draft.events_of(after.id) if announced else ())
 
@@ -152,7 +152,7 @@ class OrderUseCases(ScopedUseCase):
 
 
 def _listed_event(tx: ScopedSnapshot, event: EventId) -> Event:
-    known = naming.existing(tx.event(event), "event", event)
+    known = naming.existing(tx.work.event(event), "event", event)
     if not known.listed:
         raise Conflict(f"event {known.id} is over: {known.why}")
     return known

@@ -17,18 +17,18 @@ class DeliveryState(FleetUseCase):
     def every(self) -> Sequence[Webhook]:
         """List all webhooks."""
         with self._store.read() as snapshot:
-            return snapshot.webhooks(project=None, after=None, limit=MOST_WEBHOOKS)[0]
+            return snapshot.webhooks.page(project=None, after=None, limit=MOST_WEBHOOKS)[0]
 
     def delivered(self, id_: WebhookId, number: int) -> None:
         """Save that everything up to a number was delivered."""
         with self._store.write() as tx:
-            before = tx.webhook(id_)
+            before = tx.webhooks.find(id_)
             if before is None:
                 return
             after = rules.delivered(before, number)
             if before.is_reported:
                 self._record(tx, Kind.WEBHOOK_RECOVERED, after, f"{named(after)} takes records again")
-            tx.save_webhook(after)
+            tx.webhooks.save(after)
 
     def left_alone_for(self, webhook: Webhook) -> float | None:
         """Return for how many real seconds a webhook that fails is not called; None if it is not failing."""
@@ -41,14 +41,14 @@ class DeliveryState(FleetUseCase):
         """
         next_try = self._real_now() + timedelta(seconds=wait)
         with self._store.write() as tx:
-            before = tx.webhook(id_)
+            before = tx.webhooks.find(id_)
             if before is None:
                 return
             now = self._clock.now()
             after = rules.failed(before, error, number=number, now=now, next_try=next_try)
             if after.is_reported and not before.is_reported:
                 self._record(tx, Kind.WEBHOOK_FAILING, after, f"{named(after)}: {error}")
-            tx.save_webhook(after)
+            tx.webhooks.save(after)
 
     def _record(self, tx: Transaction, kind: Kind, webhook: Webhook, reason: str) -> None:
         with self._saving(tx) as draft:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from forewarn.control.naming import check_project, existing
-from forewarn.control.ports.records import RecordFilter
+from forewarn.control.parts.records import RecordFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot, ScopedTransaction
 from forewarn.control.signal import Signal
@@ -59,7 +59,7 @@ class WebhookViews(ScopedReading):
     def webhook(self, id_: WebhookId) -> WebhookView:
         """Show one webhook."""
         with self._store.read() as snapshot:
-            return self._view(snapshot, existing(snapshot.webhook(id_), "webhook", id_))
+            return self._view(snapshot, existing(snapshot.webhooks.find(id_), "webhook", id_))
 
     def webhooks(
         self, *, project: ProjectName | None = None, after: str | None = None, limit: int = MOST_WEBHOOKS
@@ -68,11 +68,11 @@ class WebhookViews(ScopedReading):
         with self._store.read() as snapshot:
             if project is not None:
                 check_project(snapshot, project, scope=self._scope)
-            page, more = snapshot.webhooks(project=project, after=after, limit=limit)
+            page, more = snapshot.webhooks.page(project=project, after=after, limit=limit)
             return [self._view(snapshot, webhook) for webhook in page], more
 
     def _view(self, snapshot: ScopedSnapshot, webhook: Webhook) -> WebhookView:
-        behind = snapshot.count_following(webhook.delivered, wanted_by(webhook))
+        behind = snapshot.records.count_following(webhook.delivered, wanted_by(webhook))
         next_try = rules.left_alone_for(webhook, real_now=self._real_now())
         shown = self._disclosed(snapshot, [webhook])[0]
         return WebhookView(webhook=shown, behind=behind, next_try=next_try)
@@ -111,17 +111,17 @@ class Webhooks(ScopedUseCase, WebhookViews):
                 draft.record(Kind.WEBHOOK_ADDED, webhook, by=by, reason=named(webhook))
             number = draft.given(webhook.number)
             webhook = replace(webhook, number=number, delivered=number)
-            tx.save_webhook(webhook)
+            tx.webhooks.save(webhook)
         self._store.after_saving(self._terms.changed.send)
         return webhook
 
     def remove(self, id_: WebhookId, *, by: str) -> Webhook:
         """Push nothing to an address any more; what it has not been sent is dropped."""
         with self._store.write() as tx:
-            webhook = existing(tx.webhook(id_), "webhook", id_)
+            webhook = existing(tx.webhooks.find(id_), "webhook", id_)
             with self._saving(tx) as draft:
                 draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=named(webhook))
-            tx.remove_webhook(webhook.id)
+            tx.webhooks.remove(webhook.id)
         self._store.after_saving(self._terms.changed.send)
         return webhook
 
@@ -136,9 +136,9 @@ class Webhooks(ScopedUseCase, WebhookViews):
 
     def _check_room(self, tx: ScopedTransaction) -> None:
         owner = self._scope.caller
-        if owner is not None and tx.count_webhooks(owner=owner) >= MOST_OF_A_PROJECT:
+        if owner is not None and tx.webhooks.count(owner=owner) >= MOST_OF_A_PROJECT:
             raise Conflict(f"the project has {MOST_OF_A_PROJECT} webhooks already: remove one first")
-        if tx.count_webhooks() >= MOST_WEBHOOKS:
+        if tx.webhooks.count() >= MOST_WEBHOOKS:
             raise Conflict(f"there are {MOST_WEBHOOKS} webhooks already: remove one first")
 
 

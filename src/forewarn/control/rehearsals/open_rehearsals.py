@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
+from forewarn.control.parts.work import OrderFilter
 from forewarn.control.ports.store import ScopedSnapshot, Transaction
-from forewarn.control.ports.work import OrderFilter
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.errors import Conflict
@@ -132,7 +132,7 @@ class OpenRehearsals(FleetUseCase):
     def _take_up(self) -> None:
         """Go on with what is kept, as if it had just been asked for: nobody could while no server ran."""
         with self._store.read() as snapshot:
-            kept = snapshot.rehearsals()
+            kept = snapshot.rehearsals.all()
         self._over.extend((each.project, each.id, each.ended_by) for each in kept if each.ended_by)
         for each in kept:
             if not each.ended_by:
@@ -185,7 +185,7 @@ class OpenRehearsals(FleetUseCase):
         if not self._open:
             return
         with self._store.read() as snapshot:
-            marked = {project.name for project in snapshot.projects() if project.rehearsal}
+            marked = {project.name for project in snapshot.fleet.projects() if project.rehearsal}
         for project in self._open.keys() - marked:
             self._close(project, by=FOREWARN, why="the project is not for rehearsals any more")
         self._settle()
@@ -216,10 +216,10 @@ class OpenRehearsals(FleetUseCase):
         id_, now = ended.was.rehearsal.id, self._real_now()
         by = self.ended_by(ended.project, id_)
         if by is None:
-            tx.remove_rehearsal(ended.project, id_)
+            tx.rehearsals.remove(ended.project, id_)
         else:
-            tx.save_rehearsal(ended.was.kept(ended.project, renewed_at=now, ended_by=by))
-        tx.remove_ended_rehearsals(before=now - REMEMBERED_FOR)
+            tx.rehearsals.save(ended.was.kept(ended.project, renewed_at=now, ended_by=by))
+        tx.rehearsals.remove_ended(before=now - REMEMBERED_FOR)
 
     def _drop(self, project: ProjectName) -> None:
         """Undo the beginning of a rehearsal that could not be recorded."""
@@ -237,7 +237,7 @@ class OpenRehearsals(FleetUseCase):
 
     def _cancel(self, order: Order, ended: _Ended) -> bool:
         """Cancel an order if it is of this rehearsal; return whether it was."""
-        with self._store.write() as tx, self._saving(tx, tx.around(orders=[order.id])) as draft:
+        with self._store.write() as tx, self._saving(tx, tx.rules.around(orders=[order.id])) as draft:
             machines = (draft.machines.get(step.machine) for step in draft.orders[order.id].steps)
             touched = {machine.project for machine in machines if machine is not None}
             mine = self._is_of(order, ended, touched)
@@ -258,7 +258,7 @@ def _since(snapshot: ScopedSnapshot, begun_at: datetime, state: OrderState) -> I
     """Find the orders in a state that were placed since a moment, whoever has placed how many."""
     after: str | None = None
     while True:
-        page, after = snapshot.orders(OrderFilter(state=state), after=after, limit=PAGE)
+        page, after = snapshot.work.orders(OrderFilter(state=state), after=after, limit=PAGE)
         yield from page
         if after is None or page[-1].created_at < begun_at:
             return
@@ -275,4 +275,4 @@ def _going_on(kept: KeptRehearsal, *, renewed: float) -> OpenRehearsal:
 
 def declared_project(snapshot: ScopedSnapshot, name: ProjectName) -> Project | None:
     """Find a project."""
-    return next((project for project in snapshot.projects() if project.name == name), None)
+    return next((project for project in snapshot.fleet.projects() if project.name == name), None)

@@ -98,14 +98,14 @@ class Rehearsals(ScopedUseCase):
             with self._saving(tx) as draft:
                 opened = known
                 if opened is None:
-                    machines = {tx.machine(name, project=project).id: name for name in wanted.machines}
+                    machines = {tx.fleet.machine(name, project=project).id: name for name in wanted.machines}
                     opened = OpenRehearsal(rehearsal=wanted, by=by, begun_at=draft.now, machines=machines)
                     draft.record(Kind.REHEARSAL_BEGUN, declared, by=by, reason=wanted.scenario)
                 if wanted.faults != (() if known is None else known.rehearsal.faults):
                     reason = f"{wanted.scenario}: {_in_words(wanted.faults)}"
                     draft.record(Kind.REHEARSAL_FAULTS, declared, by=by, reason=reason)
             asked_for = replace(opened, rehearsal=wanted)
-            tx.save_rehearsal(asked_for.kept(project, renewed_at=self._real_now()))
+            tx.rehearsals.save(asked_for.kept(project, renewed_at=self._real_now()))
         if known is None:
             self._open.begin(project, asked_for)
         self._open.renew(project, wanted)

@@ -43,7 +43,7 @@ class RolloutEngine(FleetUseCase):
     def look(self, id_: str, now: datetime) -> None:
         """Carry a rollout as far as it can go now."""
         with self._store.write() as tx:
-            known = tx.rollout(id_)
+            known = tx.rollouts.find(id_)
             if known is not None and known.open:
                 self.carry_on(tx, known, now)
 
@@ -77,14 +77,14 @@ class RolloutEngine(FleetUseCase):
 
     def orders_of(self, tx: Transaction, mine: Rollout) -> Orders:
         """Load the orders of the wave that began last; those of earlier ones are settled."""
-        return tx.orders_by_id(mine.begun[-1].orders) if mine.begun else {}
+        return tx.rollouts.orders_by_id(mine.begun[-1].orders) if mine.begun else {}
 
     def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders) -> Sequence[Step]:
         """Find the machines of the last wave that must poll again and have not."""
         if not mine.terms.require_poll:
             return ()
         worked_on = [step.machine for order in orders_.values() for step in order.steps]
-        seen = {**tx.last_seen(worked_on), **self._polls.fresh()(worked_on)}
+        seen = {**tx.fleet.last_seen(worked_on), **self._polls.fresh()(worked_on)}
         return machine_health.silent(mine, orders_.values(), seen)
 
     def pause(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> Rollout:
@@ -112,7 +112,7 @@ class RolloutEngine(FleetUseCase):
         loaded = self.orders_of(tx, mine).values()
         open_ones = [order.id for order in loaded if order.open and progress.has_begun(order) is begun]
         for some in _chunks(open_ones):
-            with self._saving(tx, tx.around(orders=some), now=now) as draft:
+            with self._saving(tx, tx.rules.around(orders=some), now=now) as draft:
                 for order in some:
                     change(draft, order)
 
@@ -162,7 +162,7 @@ class RolloutEngine(FleetUseCase):
         request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
         placed: dict[HostName, Order] = {}
         for some in _chunks(hosts):
-            around = tx.around(hosts=some, room=requests.may_move(Action.MAINTENANCE, mine.work))
+            around = tx.rules.around(hosts=some, room=requests.may_move(Action.MAINTENANCE, mine.work))
             with self._saving(tx, around, now=now) as draft:
                 placed |= {host: self._order(draft, host, mine, request) for host in some}
         return placed
@@ -173,7 +173,7 @@ class RolloutEngine(FleetUseCase):
 
 def surveyed(snapshot: Snapshot, hosts: Sequence[HostName], terms: RolloutTerms) -> HostSurvey:
     """Load what decides about hosts, as a rollout on such terms disturbs them."""
-    survey = snapshot.survey(hosts)
+    survey = snapshot.rollouts.survey(hosts)
     return survey.with_domains_at_once() if terms.together else survey
 
 
@@ -191,8 +191,8 @@ def with_notice(
 
 
 def _notice_summary(snapshot: Snapshot, wave: Wave) -> NoticeSummary:
-    events = snapshot.events_of_orders(wave.orders)
-    sent = snapshot.notices([event.id for event in events])
+    events = snapshot.rollouts.events_of_orders(wave.orders)
+    sent = snapshot.work.notices([event.id for event in events])
     return notice.summary((event, notice.by_machine(event, sent.get(event.id, {}))) for event in events)
 
 

@@ -66,7 +66,7 @@ class RolloutViews(FleetReading):
         with self._store.read() as snapshot:
             mine, survey = self.planned(snapshot, request, now)
             warnings = self.warnings(snapshot, mine, survey, fresh, now)
-            drivers = mine.driven_by(snapshot.host_drivers())
+            drivers = mine.driven_by(snapshot.rules.host_drivers())
         mine = replace(mine, id="", state=RolloutState.PLANNED)
         candidates = Candidates(mine, survey, self._policy)
         reasons = (candidates.why_not(host, now=now) for host in mine.hosts)
@@ -83,7 +83,7 @@ class RolloutViews(FleetReading):
         times: tuple[Expected, ...] = ()
         said: tuple[str, ...] = ()
         with self._store.read() as snapshot:
-            mine = with_notice(snapshot, naming.existing(snapshot.rollout(id_), "rollout", id_))
+            mine = with_notice(snapshot, naming.existing(snapshot.rollouts.find(id_), "rollout", id_))
             # When a paused one goes on is not known.
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
                 survey = surveyed(snapshot, mine.left, mine.terms)
@@ -96,16 +96,16 @@ class RolloutViews(FleetReading):
     ) -> tuple[Sequence[RolloutView], str | None]:
         """List rollouts, newest first: all, or those that are not over."""
         with self._store.read() as snapshot:
-            read = snapshot.page_of_open_rollouts if only_open else snapshot.rollouts
+            read = snapshot.rollouts.page_of_open if only_open else snapshot.rollouts.page
             found, more = read(after=after, limit=limit)
-            now, drivers = self._clock.now(), snapshot.host_drivers()
+            now, drivers = self._clock.now(), snapshot.rules.host_drivers()
         return [_view(mine, now, drivers) for mine in found], more
 
     def shown(
         self, snapshot: Snapshot, mine: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()
     ) -> RolloutView:
         """Show a rollout that was found."""
-        return replace(_view(mine, now, snapshot.host_drivers()), warnings=warnings)
+        return replace(_view(mine, now, snapshot.rules.host_drivers()), warnings=warnings)
 
     def planned(
         self, snapshot: Snapshot, request: RolloutRequest, now: datetime
@@ -142,13 +142,13 @@ class RolloutViews(FleetReading):
         self, snapshot: Snapshot, mine: Rollout, survey: HostSurvey, fresh: LastPolls, now: datetime
     ) -> tuple[str, ...]:
         """Return what should be known before such a rollout is begun."""
-        saved = snapshot.silent_machines(mine.hosts)
+        saved = snapshot.rollouts.silent_machines(mine.hosts)
         polled = fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in polled)
         never = (f"never polled: {naming.some(silent)}",) if silent else ()
         times = forecast.times(mine, survey, now=now, policy=self._policy)
         unexpected = plan_warnings.warnings(mine, survey, times, policy=self._policy)
-        return (*_also_in(mine, snapshot.open_rollouts()), *on_one_host(survey), *unexpected, *never)
+        return (*_also_in(mine, snapshot.rollouts.open()), *on_one_host(survey), *unexpected, *never)
 
 
 def _view(mine: Rollout, now: datetime, drivers: HostDrivers) -> RolloutView:
@@ -177,7 +177,7 @@ def _wanted_hosts(snapshot: Snapshot, request: RolloutRequest) -> tuple[HostName
         if not request.hosts:
             raise Invalid("hosts: expected at least one, or all")
         return tuple(dict.fromkeys(request.hosts))
-    every, _ = snapshot.hosts(after=None, limit=EVERY_HOST)
+    every, _ = snapshot.fleet.hosts(after=None, limit=EVERY_HOST)
     sound = tuple(host.name for host in every if host.state is not HostState.FAILED)
     if not sound:
         raise Invalid("hosts: there is none in the fleet that has not failed")

@@ -31,7 +31,7 @@ class Rollouts(RolloutViews, FleetUseCase):
         with self._store.write() as tx:
             mine, survey = self.planned(tx, request, now)
             if not request.overlap:
-                _check_apart(mine, tx.open_rollouts())
+                _check_apart(mine, tx.rollouts.open())
             warnings = self.warnings(tx, mine, survey, fresh, now)
             said = f"{request.work} of {counted(len(mine.hosts), 'host')}, {request.hosts_at_once} at once"
             said = f"{said}: {request.reason}" if request.reason else said
@@ -79,7 +79,7 @@ class Rollouts(RolloutViews, FleetUseCase):
             return self.shown(tx, mine, now)
 
     def _open(self, tx: Transaction, id_: str, version: int | None) -> Rollout:
-        mine = naming.existing(tx.rollout(id_), "rollout", id_)
+        mine = naming.existing(tx.rollouts.find(id_), "rollout", id_)
         steering.check_open(mine, version=version)
         return mine
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from forewarn.clock import Clock
 from forewarn.control.orders.guest_use_cases import GuestUseCases
+from forewarn.control.parts.feed import Delta
 from forewarn.control.ports.guests import LastPolls, SentSoFar
-from forewarn.control.ports.store import Delta
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.errors import NotFound
 from forewarn.core.model.slice import Sent

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from forewarn.clock import ScaledClock, monotonic
-from forewarn.control.answering_once import AnsweringOnce
+from forewarn.control.access.answering_once import AnsweringOnce
 from forewarn.control.engine.engine import Engine, Stuck
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.ports.store import Store

@@ -1,1 +1,1 @@
-"""The snapshot of control's ports: what is read in one transaction, a module for each kind of question."""
+"""Reading in one transaction: queries, and what parts of a snapshot share or are put together from."""

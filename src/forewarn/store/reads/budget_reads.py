@@ -24,7 +24,7 @@ _DOWN = among(select(_M.group_name, _M.id, _M.name), _M.group_name).where(
 class BudgetReads(Reader):
     """The budgets of groups."""
 
-    def _load_budgets(self, groups: Iterable[Group]) -> dict[GroupName, Budget]:
+    def load(self, groups: Iterable[Group]) -> dict[GroupName, Budget]:
         """Count for the groups that ask for healthy machines: only they cost a query."""
         needs = {group.name: group.policy.budget for group in groups if group.policy.budget > 0}
         if not needs:

@@ -63,7 +63,7 @@ _NAMES = union_all(
 class NameReads(Reader):
     """What words mean."""
 
-    def names_among(self, words: Collection[str], *, project: ProjectName) -> Names:
+    def among(self, words: Collection[str], *, project: ProjectName) -> Names:
         """Return which of some words are names, as a project would tell them apart."""
         found: dict[str, set[str]] = {}
         for chunk in chunks(sorted(words)):

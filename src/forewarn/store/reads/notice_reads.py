@@ -21,7 +21,7 @@ _DEFERRED = among(select(_R.event_id, _R.at), _R.event_id).where(_R.kind == Kind
 class NoticeReads(Reader):
     """When machines were first sent events."""
 
-    def notices(self, events: Sequence[EventId]) -> Sent:
+    def first_sent(self, events: Sequence[EventId]) -> Sent:
         """Return when machines were first sent these events, as far as that is saved."""
         found: dict[EventId, dict[MachineId, datetime]] = {}
         for event, machine, sent_at in self._among(_NOTICES, {event.upper() for event in events}):

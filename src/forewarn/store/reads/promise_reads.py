@@ -16,7 +16,7 @@ _PROMISES = select(*(column for column in _P))
 class PromiseReads(Reader):
     """Promises, counted."""
 
-    def promises(
+    def page(
         self, *, month: str | None = None, after: str | None, limit: int
     ) -> tuple[Sequence[MonthlyPromises], str | None]:
         """List what became of promises by project and month: of all months, or of one."""

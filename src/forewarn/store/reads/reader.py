@@ -1,4 +1,4 @@
-"""What every part of a snapshot builds on: one connection, inside one transaction."""
+"""What every part of a snapshot builds on: queries, and whose things they find."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -8,41 +8,34 @@ from typing import Any, TypeVar
 from sqlalchemy import (
     Column,
     ColumnElement,
-    Connection,
     Executable,
     Select,
     bindparam,
     case,
     func,
     select,
-    update,
 )
 
-from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.cursors import encode, following
+from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.rows.mapping import Row
-from forewarn.store.rows.meta import META, Meta
+from forewarn.store.rows.meta import Meta
 from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES
 from forewarn.store.rows.times import moment_or_none
 
 # SQLite takes 32,766 variables in a statement and PostgreSQL 65,535; shorter ones are as fast.
 _MOST_KEYS = 5_000
 
-_UPDATE_META = update(tables.meta)
-
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 Read = Callable[[Row], Value]
 
-# What `_take_found` reads.
+# What `OpenTransaction.read_machine` reads.
 MACHINES_WITH_HOSTS = select(*MACHINES.columns, *HOSTS.columns).outerjoin_from(
     tables.machines, tables.hosts, tables.hosts.c.name == tables.machines.c.host
 )
-SELECT_GROUPS = select(*GROUPS.columns, tables.groups.c.version)  # what `_group` reads
+SELECT_GROUPS = select(*GROUPS.columns, tables.groups.c.version)  # what `OpenTransaction.read_group` reads
 _E, _R = tables.events.c, tables.records.c
 # Whose an event is: while guests see it, their group's; afterwards theirs whom the announcement named.
 EVENT_PROJECT = case(
@@ -66,64 +59,17 @@ def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
         yield chunk
 
 
-class KnownMeta:
-    """What is known of the store as a whole: all that are part of one transaction share it."""
-
-    __slots__ = ("meta", "stored")
-
-    def __init__(self) -> None:
-        self.meta: Meta | None = None
-        self.stored: Meta | None = None  # what the database has of it
-
-    @property
-    def unwritten(self) -> bool:
-        """Whether it has changed, and the database has it not yet."""
-        return self.meta is not None and self.meta is not self.stored
-
-    def write(self, connection: Connection) -> None:
-        """Write what has changed: once for a transaction, however much it has saved."""
-        if self.meta is None or self.stored is None or not self.unwritten:
-            return
-        known, row = META.write(self.stored), META.write(self.meta)
-        if changed := {name: value for name, value in row.items() if value != known[name]}:
-            connection.execute(_UPDATE_META, changed)
-        self.stored = self.meta
-
-
 class Reader:
-    """A consistent view of the store; it remembers how each group was read."""
+    """What a part of a snapshot reads by: queries on the connection of an open transaction."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        *,
-        lock: bool = False,
-        project: ProjectName | None = None,
-        known: KnownMeta | None = None,
-    ) -> None:
-        """Read on a connection: as one project sees things, or all of them."""
-        self._connection = connection
-        self._project = project
-        self._versions: dict[GroupName, int] = {}
-        self._read_groups: dict[GroupName, Group] = {}
-        self._enabled: set[GroupName] = set()  # of those groups
-        # Machines that were found, with the hosts that carry them, until something is saved.
-        self._found: dict[MachineId, tuple[Machine, Host | None]] = {}
-        self._known = known or KnownMeta()
-        self._lock = lock
-        if lock:
-            self._meta  # noqa: B018 - locked from the start
+    def __init__(self, transaction: OpenTransaction) -> None:
+        self._transaction = transaction
+        self._connection = transaction.connection
+        self._project = transaction.project
 
     @property
     def _meta(self) -> Meta:
-        if self._known.meta is None:
-            self._known.meta = self._known.stored = self._load_meta()
-        return self._known.meta
-
-    def _load_meta(self) -> Meta:
-        # SQLite knows no row locks and needs none: its writers have begun with BEGIN IMMEDIATE.
-        query = META.select().with_for_update() if self._lock else META.select()
-        return META.read(self._connection.execute(query).one())
+        return self._transaction.meta
 
     def _mine(self, query: Select[Any], project: ColumnElement[Any]) -> Select[Any]:
         """Leave out other projects' rows if this is read for one; `project` is the column to tell by."""
@@ -182,19 +128,3 @@ class Reader:
         shown = rows[:limit]
         more = encode(shown[-1][-len(by) :]) if len(rows) > limit else None
         return [read(row) for row in shown], more
-
-    def _take_found(self, row: Row) -> Machine:
-        """Read a machine, and remember it with its host: what is found by name is often loaded next."""
-        beside = row[len(MACHINES.columns) :]
-        machine, host = MACHINES.read(row), None if beside[0] is None else HOSTS.read(beside)
-        self._found[machine.id] = (machine, host)
-        return machine
-
-    def _group(self, row: Row) -> Group:
-        """Read a group, and remember its version for compare-and-set, and whether it was enabled."""
-        group = GROUPS.read(row)
-        self._versions[group.name] = row[len(GROUPS.columns)]
-        self._read_groups[group.name] = group
-        if group.enabled:
-            self._enabled.add(group.name)
-        return group

@@ -47,7 +47,7 @@ _MEMBERS = (
 class RoomReads(Reader):
     """The room there is for machines that move."""
 
-    def _room_for(
+    def for_machines(
         self,
         machines: Collection[Machine],
         groups: Iterable[Group],

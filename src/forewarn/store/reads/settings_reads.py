@@ -28,10 +28,12 @@ class _Settings:
 class SettingsReads(Reader):
     """All projects, and all holds that are in force."""
 
-    def _all_projects(self) -> Mapping[ProjectName, Project]:
+    def projects(self) -> Mapping[ProjectName, Project]:
+        """Return all projects."""
         return self._settings().projects
 
-    def _all_holds(self) -> Mapping[str, Hold]:
+    def holds(self) -> Mapping[str, Hold]:
+        """Return all holds that are in force."""
         return self._settings().holds
 
     def _settings(self) -> _Settings:

@@ -16,7 +16,8 @@ from forewarn.core.words import GroupName, HostName, MachineId, OrderId, Project
 from forewarn.store import tables
 from forewarn.store.reads.budget_reads import BudgetReads
 from forewarn.store.reads.notice_reads import NoticeReads
-from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, among, chunks
+from forewarn.store.reads.open_transaction import OpenTransaction
+from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among, chunks
 from forewarn.store.reads.room_reads import RoomReads
 from forewarn.store.reads.settings_reads import SettingsReads
 from forewarn.store.rows.mapping import Row
@@ -58,11 +59,16 @@ _GROUPS = (
 )
 
 
-class SliceReads(NoticeReads, BudgetReads, RoomReads, SettingsReads):
+class SliceReads(Reader):
     """A part of the fleet.
 
     What is loaded comes in a fixed order, so that both databases lead to the same decisions.
     """
+
+    def __init__(self, transaction: OpenTransaction) -> None:
+        super().__init__(transaction)
+        self._notices, self._budgets = NoticeReads(transaction), BudgetReads(transaction)
+        self._rooms, self._settings = RoomReads(transaction), SettingsReads(transaction)
 
     def around(
         self,
@@ -84,7 +90,7 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads, SettingsReads):
         events = self._load_events(orders_by_id)
         group_names = {*groups, *(machine.group for machine in machines_by_id.values())}
         loaded_groups, listed = self._load_groups(group_names | {event.group for event in events})
-        budgets = self._load_budgets(loaded_groups.values())
+        budgets = self._budgets.load(loaded_groups.values())
         moving = room or any(may_be_placed(order) for order in named)
         return Slice(
             number=self._meta.number,
@@ -96,15 +102,15 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads, SettingsReads):
             orders=orders_by_id,
             events={event.id: event for event in events},
             listed=listed,
-            room=self._room_for(
+            room=self._rooms.for_machines(
                 machines_by_id.values(), loaded_groups.values(), budgets, hosts=len(known_hosts)
             )
             if moving
             else None,
-            sent=self.notices([event.id for event in events]),
+            sent=self._notices.first_sent([event.id for event in events]),
             budgets=budgets,
             grace=self._meta.grace,
-            holds=self._all_holds(),
+            holds=self._settings.holds(),
         )
 
     def _load_carried(
@@ -127,10 +133,10 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads, SettingsReads):
         self, ids: Collection[MachineId | str], hosts: dict[HostName, Host]
     ) -> Sequence[Machine]:
         """Load machines, and add the hosts that carry them to those known."""
-        unknown = [id_ for id_ in ids if id_ not in self._found]
+        unknown = [id_ for id_ in ids if id_ not in self._transaction.found]
         for row in self._among(_MACHINES, unknown):
-            self._take_found(row)
-        found = [self._found[MachineId(id_)] for id_ in ids if id_ in self._found]
+            self._transaction.read_machine(row)
+        found = [self._transaction.found[MachineId(id_)] for id_ in ids if id_ in self._transaction.found]
         hosts.update((host.name, host) for _, host in found if host is not None)
         return [machine for machine, _ in found]
 
@@ -166,7 +172,7 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads, SettingsReads):
         for row in self._among(_GROUPS, names):
             domain, count = row[-2:]
             if row[0] not in groups:
-                group = self._group(row)
+                group = self._transaction.read_group(row)
                 groups[group.name] = group
             if count:
                 listed.setdefault(row[0], {})[domain] = count
@@ -176,7 +182,7 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads, SettingsReads):
         self, groups: Iterable[Group], machines: Iterable[Machine]
     ) -> dict[ProjectName, Project]:
         names = {group.project for group in groups} | {machine.project for machine in machines}
-        return {name: each for name, each in self._all_projects().items() if name in names}
+        return {name: each for name, each in self._settings.projects().items() if name in names}
 
 
 _ID_BESIDE_HOST = len(HOSTS.columns) + [column.name for column in MACHINES.columns].index("id")

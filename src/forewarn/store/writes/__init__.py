@@ -1,1 +1,1 @@
-"""The transaction of control's ports: what can be saved, one module for each kind of thing."""
+"""Saving what was decided, one module for each kind of thing."""

@@ -12,11 +12,11 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName, HostName
 from forewarn.store import tables
-from forewarn.store.reads.reader import among, chunks
+from forewarn.store.reads.reader import Reader, among, chunks
 from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS, name_key
 from forewarn.store.rows.times import micros_or_none
-from forewarn.store.writes.writer import Writer
+from forewarn.store.writes.writer import delete_rows, put, put_rows
 
 _G = tables.groups.c
 _AS_LOADED = (_G.name == bindparam("loaded_name"), _G.version == bindparam("loaded_version"))
@@ -46,24 +46,25 @@ _COUNT_CARRIED = (
 )
 
 
-class FleetWrites(Writer):
+class FleetWrites(Reader):
     """Writes to projects, hosts, holds, groups and machines."""
 
-    def _save_fleet(self, changes: Changes, *, number: int) -> None:
+    def save(self, changes: Changes, *, number: int) -> None:
+        """Save what changed of the declared fleet, by a number of the feed."""
         # Removed first: what comes in may take the name or the address of what goes.
         gone = [machine.lower() for machine in changes.removed_machines]
-        self._delete(tables.machines.c.id, gone)
-        self._delete(tables.machine_activity.c.machine_id, gone)
-        self._save(PROJECTS, changes.projects)
-        self._save(HOSTS, changes.hosts, keep=("carried",))
-        self._save(HOLDS, changes.holds)
-        self._delete(tables.holds.c.id, changes.removed_holds)
+        delete_rows(self._connection, tables.machines.c.id, gone)
+        delete_rows(self._connection, tables.machine_activity.c.machine_id, gone)
+        put(self._connection, PROJECTS, changes.projects)
+        put(self._connection, HOSTS, changes.hosts, keep=("carried",))
+        put(self._connection, HOLDS, changes.holds)
+        delete_rows(self._connection, tables.holds.c.id, changes.removed_holds)
         self._save_groups(changes.groups, number=number)
         self._save_machines(changes, number=number)
         self._count_carried(changes.carried)
         self._remove_groups(changes.removed_groups)
-        self._delete(tables.hosts.c.name, changes.removed_hosts)
-        self._delete(tables.projects.c.name, changes.removed_projects)
+        delete_rows(self._connection, tables.hosts.c.name, changes.removed_hosts)
+        delete_rows(self._connection, tables.projects.c.name, changes.removed_projects)
 
     def _count_carried(self, counts: Mapping[HostName, int]) -> None:
         rows = [{"host_name": host, "more": more} for host, more in counts.items()]
@@ -75,7 +76,10 @@ class FleetWrites(Writer):
         told: list[Columns] = []
         others: list[Columns] = []
         for group in groups:
-            version, before = self._versions.get(group.name), self._read_groups.get(group.name)
+            version, before = (
+                self._transaction.versions.get(group.name),
+                self._transaction.groups.get(group.name),
+            )
             numbers = {"version": (version or 0) + 1, "changed": number}
             as_loaded = {"loaded_name": group.name, "loaded_version": version}
             if version is None:
@@ -89,36 +93,45 @@ class FleetWrites(Writer):
         for known in (told, others):
             if known and self._connection.execute(_UPDATE_GROUP, known).rowcount != len(known):
                 raise self._overtaken([row["loaded_name"] for row in known])
-        self._versions.update({group.name: self._versions.get(group.name, 0) + 1 for group in groups})
-        self._read_groups.update((group.name, group) for group in groups)
+        self._transaction.versions.update(
+            {group.name: self._transaction.versions.get(group.name, 0) + 1 for group in groups}
+        )
+        self._transaction.groups.update((group.name, group) for group in groups)
         self._follow_enabled(groups)
 
     def _follow_enabled(self, groups: Sequence[Group]) -> None:
         """Begin or end the activity of groups that are enabled or disabled with this."""
-        began = [group for group in groups if group.enabled and group.name not in self._enabled]
-        ended = {group.name for group in groups if not group.enabled} & self._enabled
-        self._put(
+        began = [group for group in groups if group.enabled and group.name not in self._transaction.enabled]
+        ended = {group.name for group in groups if not group.enabled} & self._transaction.enabled
+        put_rows(
+            self._connection,
             tables.group_activity,
             [{"group_name": group.name, "last_active": micros_or_none(group.enabled_at)} for group in began],
         )
-        self._delete(tables.group_activity.c.group_name, sorted(ended))
-        self._enabled.update(group.name for group in began)
-        self._enabled -= ended
+        delete_rows(self._connection, tables.group_activity.c.group_name, sorted(ended))
+        self._transaction.enabled.update(group.name for group in began)
+        self._transaction.enabled -= ended
 
     def _remove_groups(self, names: Sequence[GroupName]) -> None:
-        rows = [{"loaded_name": name, "loaded_version": self._versions.get(name)} for name in names]
+        rows = [
+            {"loaded_name": name, "loaded_version": self._transaction.versions.get(name)} for name in names
+        ]
         if rows and self._connection.execute(_DELETE_GROUP, rows).rowcount != len(rows):
             raise self._overtaken(names)
-        self._delete(tables.group_activity.c.group_name, sorted(self._enabled.intersection(names)))
-        self._enabled.difference_update(names)
+        delete_rows(
+            self._connection,
+            tables.group_activity.c.group_name,
+            sorted(self._transaction.enabled.intersection(names)),
+        )
+        self._transaction.enabled.difference_update(names)
         for name in names:
-            del self._versions[name]
-            self._read_groups.pop(name, None)
+            del self._transaction.versions[name]
+            self._transaction.groups.pop(name, None)
 
     def _overtaken(self, names: Sequence[GroupName]) -> Conflict:
         saved = {row[0]: row[1] for row in self._among(_VERSIONS, names)}
         # Those that were updated just now are one ahead of what was loaded.
-        loaded = {name: self._versions.get(name, 0) for name in names}
+        loaded = {name: self._transaction.versions.get(name, 0) for name in names}
         lost = [name for name in names if saved.get(name, 0) not in (loaded[name], loaded[name] + 1)]
         return Conflict(f'group "{min(lost or names)}" was changed by somebody else: try again')
 
@@ -138,7 +151,11 @@ class FleetWrites(Writer):
             before = changes.machines_before.get(machine.id)
             same = before is not None and _DECLARED(before) == _DECLARED(machine)
             (moved if same else others).append(machine)
-        self._put(tables.machines, [MACHINES.write(machine) | {"changed": number} for machine in others])
+        put_rows(
+            self._connection,
+            tables.machines,
+            [MACHINES.write(machine) | {"changed": number} for machine in others],
+        )
         if moved:
             self._connection.execute(_MOVE_MACHINE, [_moved(machine, number) for machine in moved])
 

@@ -7,7 +7,8 @@ from sqlalchemy import bindparam, delete, select
 from forewarn.core.model.changes import Changes
 from forewarn.store import tables
 from forewarn.store.reads.name_reads import REMOVED_HOSTS
-from forewarn.store.writes.writer import Writer
+from forewarn.store.reads.reader import Reader
+from forewarn.store.writes.writer import put_rows
 
 # What is told by the feed. Names of removed hosts are kept: reasons in old records have them.
 TOLD = ("machines", "groups")
@@ -26,10 +27,10 @@ _OLDEST = (
 _FORGET = delete(tables.tombstones).where(_T.kind == bindparam("of"), _T.key == bindparam("gone"))
 
 
-class Tombstones(Writer):
+class Tombstones(Reader):
     """Writes what was removed."""
 
-    def _bury(self, changes: Changes, *, number: int) -> int:
+    def bury(self, changes: Changes, *, number: int) -> int:
         """Keep what is removed, and forget what was long ago; return up to which number that may be so."""
         forgotten = self._meta.forgotten
         machines = [machine.lower() for machine in changes.removed_machines]
@@ -41,7 +42,11 @@ class Tombstones(Writer):
         return forgotten
 
     def _leave(self, kind: str, keys: Iterable[str], *, number: int) -> None:
-        self._put(tables.tombstones, [{"kind": kind, "key": key, "number": number} for key in keys])
+        put_rows(
+            self._connection,
+            tables.tombstones,
+            [{"kind": kind, "key": key, "number": number} for key in keys],
+        )
 
     def _forget(self, kind: str, *, up_to: int) -> int:
         """Forget the oldest removals of a kind; return the number of the newest of them."""

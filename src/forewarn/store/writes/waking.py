@@ -8,10 +8,9 @@ from sqlalchemy import BindParameter, Table, Update, bindparam, or_, select, upd
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.waiting import Waiting
 from forewarn.store import tables
-from forewarn.store.reads.reader import chunks
+from forewarn.store.reads.reader import Reader, chunks
 from forewarn.store.rows.stored import STORED
 from forewarn.store.rows.times import micros
-from forewarn.store.writes.writer import Writer
 
 _NOW = bindparam("now", type_=tables.TIME)
 _KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
@@ -32,10 +31,10 @@ _ROLLOUTS_BY_ID = _ROLLOUTS.where(_R.id.in_(_KEYS))
 _REASONS = select(_R.id, _R.waiting).where(tables.OPEN_ROLLOUT, _R.blocked)
 
 
-class Waking(Writer):
+class Waking(Reader):
     """Writes to when orders and rollouts are due."""
 
-    def _wake(self, changes: Changes) -> bool:
+    def wake(self, changes: Changes) -> bool:
         """Make due what may go on after these changes; return whether there is anything.
 
         Looking at a rollout costs as much as its hosts carry, so it is not done for nothing.

@@ -10,8 +10,9 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.words import StageState, StepState
 from forewarn.store import tables
+from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.stored import EVENTS, ORDERS, RECORDS, name_key
-from forewarn.store.writes.writer import Writer
+from forewarn.store.writes.writer import put, put_rows
 
 _PAIRS = (tables.order_machines, tables.order_waits)  # of a key and an order
 _INSERT_PAIRS = {table: insert(table) for table in _PAIRS}
@@ -26,11 +27,17 @@ _INSERT_RECORDS = insert(tables.records)
 Pairs = set[tuple[str, str]]  # a key and an order
 
 
-class WorkWrites(Writer):
+class WorkWrites(Reader):
     """Writes to orders, events and records."""
 
+    def save(self, changes: Changes) -> None:
+        """Save what changed of the work, and what is recorded."""
+        self._save_orders(changes)
+        self._save_events(changes.events)
+        self._save_records(changes.records)
+
     def _save_orders(self, changes: Changes) -> None:
-        self._save(ORDERS, changes.orders)
+        put(self._connection, ORDERS, changes.orders)
         for table, keys in ((tables.order_machines, _touched), (tables.order_waits, _waited_for)):
             before = {(key, each.id.upper()) for each in changes.orders_before.values() for key in keys(each)}
             after = {(key, each.id.upper()) for each in changes.orders for key in keys(each)}
@@ -47,7 +54,7 @@ class WorkWrites(Writer):
             self._connection.execute(_INSERT_PAIRS[table], rows)
 
     def _save_events(self, events: Sequence[Event]) -> None:
-        self._save(EVENTS, events)
+        put(self._connection, EVENTS, events)
         # Names only leave an event, so what it announced is all it ever names.
         named = [
             {"machine_key": name_key(resource.name), "event_id": event.id.upper()}
@@ -55,7 +62,7 @@ class WorkWrites(Writer):
             if event.number > self._meta.number
             for resource in event.resources
         ]
-        self._put(tables.event_machines, named)
+        put_rows(self._connection, tables.event_machines, named)
 
     def _save_records(self, records: Sequence[Record]) -> None:
         if records:

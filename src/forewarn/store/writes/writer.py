@@ -1,38 +1,43 @@
-"""What every part of a transaction builds on: rows that are inserted, or do something else instead."""
+"""Writing rows: they are inserted, or do something else where there is one already."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Table, delete
+from sqlalchemy import Column, Connection, Table, delete
 
-from forewarn.store.reads.reader import Reader, chunks
+from forewarn.store.reads.reader import chunks
 from forewarn.store.rows.mapping import Columns, Mapped
 
 Value = TypeVar("Value")
 
 
-class Writer(Reader):
-    """A view of the store that can be written to."""
+def put(
+    connection: Connection, mapped: Mapped[Value], values: Iterable[Value], *, keep: tuple[str, ...] = ()
+) -> None:
+    """Insert values or replace them; see `put_rows`."""
+    put_rows(connection, mapped.table, [mapped.write(value) for value in values], keep=keep)
 
-    def _save(self, mapped: Mapped[Value], values: Iterable[Value], *, keep: tuple[str, ...] = ()) -> None:
-        """Insert values or replace them; see `_put`."""
-        self._put(mapped.table, [mapped.write(value) for value in values], keep=keep)
 
-    def _put(self, table: Table, rows: Sequence[Columns], *, keep: tuple[str, ...] = ()) -> None:
-        """Insert rows by primary key or replace them, but keep what known ones have in some columns."""
-        if rows:
-            self._connection.execute(_upsert(self._connection.dialect.name, table, keep=keep), rows)
+def put_rows(
+    connection: Connection, table: Table, rows: Sequence[Columns], *, keep: tuple[str, ...] = ()
+) -> None:
+    """Insert rows by primary key or replace them, but keep what known ones have in some columns."""
+    if rows:
+        connection.execute(_upsert(connection.dialect.name, table, keep=keep), rows)
 
-    def _add(self, table: Table, rows: Sequence[Columns]) -> None:
-        """Insert rows by primary key, or add their numbers to what known ones have."""
-        if rows:
-            self._connection.execute(_adding(self._connection.dialect.name, table), rows)
 
-    def _delete(self, column: Column[Any], keys: Iterable[str | int]) -> None:
-        for chunk in chunks(keys):
-            self._connection.execute(delete(column.table).where(column.in_(chunk)))
+def add_rows(connection: Connection, table: Table, rows: Sequence[Columns]) -> None:
+    """Insert rows by primary key, or add their numbers to what known ones have."""
+    if rows:
+        connection.execute(_adding(connection.dialect.name, table), rows)
+
+
+def delete_rows(connection: Connection, column: Column[Any], keys: Iterable[str | int]) -> None:
+    """Delete the rows with some keys in a column; no keys, no statement."""
+    for chunk in chunks(keys):
+        connection.execute(delete(column.table).where(column.in_(chunk)))
 
 
 def insertion(dialect: str, table: Table) -> Any:

@@ -1,0 +1,85 @@
+"""Signing browsers in and out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from forewarn.control.use_case import Context, FleetReading, FleetUseCase
+from forewarn.core import browser_sessions as rules
+from forewarn.core.browser_sessions import BrowserSession, Identified, OpenSessions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A session that was begun; its secret is never to be had again."""
+
+    session: BrowserSession
+    secret: str
+    ended_others: bool  # whether others have ended with that
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedSessions:
+    """Sessions as they were loaded."""
+
+    sessions: OpenSessions
+    changes: int  # how often they had changed by then
+
+
+class SessionViews(FleetReading):
+    """What can be asked about sessions of browsers."""
+
+    def loaded(self, known: LoadedSessions | None = None) -> LoadedSessions:
+        """Return all sessions; they are loaded if those known are old."""
+        with self._store.read() as snapshot:
+            changes = snapshot.sessions.changes()
+            if known is not None and known.changes == changes:
+                return known
+            sessions = OpenSessions(sessions=tuple(snapshot.sessions.all()))
+            return LoadedSessions(sessions=sessions, changes=changes)
+
+
+class BrowserSessions(FleetUseCase, SessionViews):
+    """The use cases about sessions of browsers: each caller's own alone.
+
+    They leave no records: they change nothing in the fleet. The audit tells of them.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        new_secret: Callable[[], str],
+        real_now: Callable[[], datetime],
+        life: timedelta = rules.USUAL_LIFE,
+    ) -> None:
+        """Take a maker of texts that cannot be guessed, and a reader of real time."""
+        super().__init__(context)
+        self._new_secret = new_secret
+        self.real_now = real_now
+        self.life = life
+
+    def sign_in(self, by: Identified, *, instead_of: str | None = None) -> Begun:
+        """Begin a session of the token that a call was made with, perhaps instead of one with this digest.
+
+        Sessions that are over are removed meanwhile: so there are never many.
+        """
+        token, now = rules.token_to_begin_with(by), self.real_now()
+        secret = f"{rules.SESSION_PREFIX}{self._new_secret()}"
+        session = rules.begun(token, secret=secret, real_now=now, life=self.life)
+        with self._store.write() as tx:
+            tx.sessions.remove_ended(now)
+            mine = [each for each in tx.sessions.of_token(token.digest) if each.digest != instead_of]
+            gone = [each.digest for each in rules.surplus(mine)]
+            if instead_of is not None:
+                gone.append(instead_of)
+            tx.sessions.remove(gone)
+            tx.sessions.save(session)
+        return Begun(session=session, secret=secret, ended_others=bool(gone))
+
+    def sign_out(self, by: Identified) -> BrowserSession:
+        """End the session that a call was made with, whoever has a copy of its cookie."""
+        session = rules.session_to_end(by)
+        with self._store.write() as tx:
+            tx.sessions.remove([session.digest])
+        return session

@@ -1,0 +1,21 @@
+"""The fleet file that was last applied."""
+
+from dataclasses import replace
+
+from forewarn.store.reads.reader import Reader
+
+
+class FleetFileReads(Reader):
+    """What is known of the fleet file."""
+
+    def applied(self) -> str | None:
+        """Return the digest of the one last applied."""
+        return self._meta.applied_fleet
+
+
+class FleetFileWrites(FleetFileReads):
+    """The same, and what can be changed."""
+
+    def set_applied(self, digest: str) -> None:
+        """Save the digest of the one that is being applied."""
+        self._transaction.keep(replace(self._meta, applied_fleet=digest))

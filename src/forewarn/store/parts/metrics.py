@@ -1,0 +1,60 @@
+"""What metrics count of the whole fleet."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import case, func, select
+
+from forewarn.control.parts.metrics import HOLD_REACHES
+from forewarn.core.words import EventStatus, Kind
+from forewarn.store import tables
+from forewarn.store.reads.state_counts import StateCounts
+from forewarn.store.rows.times import moment_or_none
+
+_E, _H = tables.events.c, tables.hosts.c
+# What was never counted is shown as 0, or a metric would begin in the middle.
+_COUNTED = {kind.value: 0 for kind in (Kind.NOTICE_LATE, Kind.NOTICE_NEVER, Kind.PROMISE_BROKEN)}
+_HOLD_REACH = case(
+    (tables.holds.c.host.is_not(None), "host"),
+    (tables.holds.c.project.is_not(None), "project"),
+    else_="fleet",
+)
+
+
+class MetricReads(StateCounts):
+    """How much there is, and in which state."""
+
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """Count machines, hosts, open orders and listed events by state."""
+        return {
+            "machines": self._machine_states(),
+            "hosts": self._host_states(),
+            "orders": self._order_states(),
+            "events": self._event_statuses(),
+            "rollouts": self._rollout_states(),
+        }
+
+    def holds_by_reach(self) -> Mapping[str, int]:
+        """Count holds by what they reach."""
+        return self._count_by(_HOLD_REACH, HOLD_REACHES)
+
+    def oldest_awaited(self) -> datetime | None:
+        """Return the first NotBefore of all events that have not started."""
+        awaited = tables.COUNTED_EVENT, _E.status == EventStatus.SCHEDULED.value
+        # In the order of its index, of which this reads one row.
+        first = select(_E.not_before).where(*awaited).order_by(_E.not_before).limit(1)
+        return moment_or_none(self._connection.scalar(first))
+
+    def hosts_by_driver(self) -> Mapping[str, int]:
+        """Count hosts by who does the work on them."""
+        own = select(_H.driver, func.count()).where(tables.OWN_DRIVER).group_by(_H.driver)
+        declared: dict[str, int] = dict(map(tuple, self._all(own)))
+        counted: dict[str, int] = {self._meta.defaults.driver_of(None): 0} | declared
+        hosts = self._all(select(func.count()).select_from(tables.hosts))[0][0]
+        counted[self._meta.defaults.driver_of(None)] += hosts - sum(declared.values())
+        return counted
+
+    def tallies(self) -> Mapping[str, int]:
+        """Return how many machines the records of a kind have named, for the kinds that are counted."""
+        query = select(tables.tallies.c.kind, tables.tallies.c.machines)
+        return _COUNTED | {row[0]: row[1] for row in self._all(query)}

@@ -1,0 +1,122 @@
+"""Reading rollouts, and what of the fleet they are decided by."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import exists, func, select
+
+from forewarn.core.model.event import Event
+from forewarn.core.model.footprint import Footprint
+from forewarn.core.model.order import Order
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.survey import HostSurvey
+from forewarn.core.words import (
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    MachineState,
+    OrderId,
+    ProjectName,
+)
+from forewarn.store import tables
+from forewarn.store.reads.budget_reads import BudgetReads
+from forewarn.store.reads.open_transaction import OpenTransaction
+from forewarn.store.reads.reader import SELECT_GROUPS, Reader, among
+from forewarn.store.reads.settings_reads import SettingsReads
+from forewarn.store.rows.stored import EVENTS, HOSTS, ORDERS, ROLLOUTS
+from forewarn.store.rows.times import micros
+
+_R, _M, _E, _O = tables.rollouts.c, tables.machines.c, tables.events.c, tables.orders.c
+_NOT_STOPPED = _M.state != MachineState.STOPPED.value
+
+_ROLLOUTS = ROLLOUTS.select()
+_OPEN = _ROLLOUTS.where(tables.OPEN_ROLLOUT)
+_BY_CREATION = (_R.number, _R.id)
+_ORDERS_ON = among(ORDERS.select(), _O.host).where(tables.OPEN_ORDER, _O.work.is_not(None))
+_ORDERS = among(ORDERS.select(), _O.id)
+_EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id)
+_HOSTS = among(HOSTS.select(), tables.hosts.c.name)
+_FOOTPRINTS = (
+    among(select(_M.host, _M.group_name, _M.update_domain, _M.project, func.count()), _M.host)
+    .where(_NOT_STOPPED)
+    .group_by(_M.host, _M.group_name, _M.update_domain, _M.project)
+)
+_SIZES = select(_M.group_name, func.count()).group_by(_M.group_name)
+_LISTED = select(_E.group_name, _E.domain).where(tables.COUNTED_EVENT).distinct()
+_SEEN = exists().where(tables.machine_activity.c.machine_id == _M.id)
+_NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, ~_SEEN)
+
+
+class RolloutReads(Reader):
+    """Rollouts, and the part of the fleet they are planned on."""
+
+    def __init__(self, transaction: OpenTransaction) -> None:
+        super().__init__(transaction)
+        self._budgets, self._settings = BudgetReads(transaction), SettingsReads(transaction)
+
+    def find(self, rollout: str) -> Rollout | None:
+        """Find a rollout, open or over; ids in any case."""
+        return self._find(ROLLOUTS.read, _ROLLOUTS.where(_R.id == rollout.upper()))
+
+    def page(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
+        """List rollouts, newest first."""
+        return self._page(ROLLOUTS.read, _ROLLOUTS, _BY_CREATION, after=after, limit=limit, newest=True)
+
+    def page_of_open(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
+        """List rollouts that are not over, newest first, and give the cursor of the next page."""
+        return self._page(ROLLOUTS.read, _OPEN, _BY_CREATION, after=after, limit=limit, newest=True)
+
+    def open(self) -> Sequence[Rollout]:
+        """List rollouts that are not over, the oldest first."""
+        return self._list(ROLLOUTS.read, _OPEN.order_by(*_BY_CREATION))
+
+    def due(self, now: datetime, *, limit: int) -> Sequence[str]:
+        """List open rollouts that want to be looked at by now, the longest due first."""
+        query = select(_R.id).where(tables.OPEN_ROLLOUT, _R.due_at <= micros(now))
+        return self._connection.scalars(query.order_by(_R.due_at, _R.number).limit(limit)).all()
+
+    def orders_by_id(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
+        """Find orders, open or over."""
+        return {order.id: order for order in self._load(ORDERS.read, _ORDERS, orders)}
+
+    def events_of_orders(self, orders: Sequence[OrderId]) -> Sequence[Event]:
+        """List all events of some orders, over ones too, by creation."""
+        found = self._load(EVENTS.read, _EVENTS_OF_ORDERS, {order.upper() for order in orders})
+        return sorted(found, key=lambda event: (event.number, event.id))
+
+    def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
+        """Find the machines on these hosts that were never seen, as far as that is saved."""
+        return {row[0]: row[1] for row in self._among(_NEVER_SEEN, hosts)}
+
+    def survey(self, hosts: Sequence[HostName]) -> HostSurvey:
+        """Load what a decision about work on these hosts needs, counted by the database."""
+        groups = self._list(self._transaction.read_group, SELECT_GROUPS.where(tables.LISTED_GROUP))
+        listed: dict[GroupName, set[int]] = defaultdict(set)
+        for group, domain in self._all(_LISTED):
+            listed[group].add(domain)
+        sizes = {row[0]: row[1] for row in self._all(_SIZES)}
+        orders = self._load(ORDERS.read, _ORDERS_ON, hosts)
+        return HostSurvey(
+            hosts={host.name: host for host in self._load(HOSTS.read, _HOSTS, hosts)},
+            footprints=self._footprints(hosts),
+            orders={order.host: order for order in orders if order.host},
+            listed={group: frozenset(domains) for group, domains in listed.items()},
+            budgets=self._budgets.load(groups),
+            notices={group.name: group.policy.notice for group in groups if group.policy.notice is not None},
+            sizes={group.name: sizes.get(group.name, 0) for group in groups},
+            holds=tuple(self._settings.holds().values()),
+            projects=self._settings.projects(),
+        )
+
+    def _footprints(self, hosts: Sequence[HostName]) -> dict[HostName, Footprint]:
+        domains: dict[HostName, dict[GroupName, dict[int, int]]] = defaultdict(dict)
+        projects: dict[HostName, set[ProjectName]] = defaultdict(set)
+        for host, group, domain, project, count in self._among(_FOOTPRINTS, hosts):
+            domains[host].setdefault(group, {})[domain] = count
+            projects[host].add(project)
+        return {
+            host: Footprint(counts=dict(sorted(groups.items())), projects=frozenset(projects[host]))
+            for host, groups in domains.items()
+        }

@@ -1,0 +1,104 @@
+"""One open transaction, as all parts of a snapshot share it."""
+
+from datetime import datetime
+
+from sqlalchemy import Connection, update
+
+from forewarn.control.ports.saved import SavedChanges
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import GroupName, MachineId, ProjectName
+from forewarn.store import tables
+from forewarn.store.rows.mapping import Row
+from forewarn.store.rows.meta import META, Meta
+from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES
+
+_UPDATE_META = update(tables.meta)
+
+
+class KnownMeta:
+    """What is known of the store as a whole: all that are part of one transaction share it."""
+
+    __slots__ = ("meta", "stored")
+
+    def __init__(self) -> None:
+        self.meta: Meta | None = None
+        self.stored: Meta | None = None  # what the database has of it
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether it has changed, and the database has it not yet."""
+        return self.meta is not None and self.meta is not self.stored
+
+    def write(self, connection: Connection) -> None:
+        """Write what has changed: once for a transaction, however much it has saved."""
+        if self.meta is None or self.stored is None or not self.unwritten:
+            return
+        known, row = META.write(self.stored), META.write(self.meta)
+        if changed := {name: value for name, value in row.items() if value != known[name]}:
+            connection.execute(_UPDATE_META, changed)
+        self.stored = self.meta
+
+
+class OpenTransaction:
+    """A connection with whose things are seen on it, and what was read that a save must know."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        lock: bool = False,
+        project: ProjectName | None = None,
+        known: KnownMeta | None = None,
+        saved: list[SavedChanges] | None = None,
+    ) -> None:
+        """Read on a connection as one project sees things, or all; what is saved is added to a list."""
+        self.connection = connection
+        self.project = project
+        self.versions: dict[GroupName, int] = {}
+        self.groups: dict[GroupName, Group] = {}  # as they were read
+        self.enabled: set[GroupName] = set()  # of those groups
+        # Machines that were found, with the hosts that carry them, until something is saved.
+        self.found: dict[MachineId, tuple[Machine, Host | None]] = {}
+        self.saved = [] if saved is None else saved
+        self._known = known or KnownMeta()
+        self._lock = lock
+        if lock:
+            self.meta  # noqa: B018 - locked from the start
+
+    @property
+    def meta(self) -> Meta:
+        """What is kept of the store as a whole; read when it is first asked for."""
+        if self._known.meta is None:
+            self._known.meta = self._known.stored = self._load_meta()
+        return self._known.meta
+
+    def keep(self, meta: Meta) -> None:
+        """Keep something else of the store as a whole: written when all of the transaction is saved."""
+        self._known.meta = meta
+
+    def reached_by(self, now: datetime) -> datetime:
+        """Return the service time reached at a moment: it never goes back."""
+        return now if self.meta.reached is None else max(now, self.meta.reached)
+
+    def _load_meta(self) -> Meta:
+        # SQLite knows no row locks and needs none: its writers have begun with BEGIN IMMEDIATE.
+        query = META.select().with_for_update() if self._lock else META.select()
+        return META.read(self.connection.execute(query).one())
+
+    def read_machine(self, row: Row) -> Machine:
+        """Read a machine, and remember it with its host: what is found by name is often loaded next."""
+        beside = row[len(MACHINES.columns) :]
+        machine, host = MACHINES.read(row), None if beside[0] is None else HOSTS.read(beside)
+        self.found[machine.id] = (machine, host)
+        return machine
+
+    def read_group(self, row: Row) -> Group:
+        """Read a group, and remember its version for compare-and-set, and whether it was enabled."""
+        group = GROUPS.read(row)
+        self.versions[group.name] = row[len(GROUPS.columns)]
+        self.groups[group.name] = group
+        if group.enabled:
+            self.enabled.add(group.name)
+        return group
