@@ -196,3 +196,17 @@ def test_a_connection_that_is_lost_with_the_first_part_is_not_missed_by_the_next
         with whole.part():
             keep(store, answer(1))
     assert kept(store, 1) == [True]
+
+
+def test_what_follows_happens_whatever_those_make_of_it_who_are_told(store: SqlStore) -> None:
+    happened: list[str] = []
+    store.saved = fail
+
+    def save_and_follow() -> None:
+        with store.write():
+            save(store, machines=(machine("web-0"),))
+            store.after_saving(lambda: happened.append("followed"))
+
+    with pytest.raises(LookupError):
+        save_and_follow()
+    assert happened == ["followed"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from forewarn.control.engine.engine import Stuck
 from forewarn.server.threads.bridge import WorkerCommands
 from forewarn.server.threads.follow_up import FollowUp
 from forewarn.server.threads.jobs import Job, Jobs
@@ -157,3 +158,19 @@ def test_a_job_that_fails_is_answered_with_its_error() -> None:
     worker.start()
     worker.stop()
     assert answer.exception(timeout=0) is fault
+
+
+def test_guests_are_shown_what_a_tick_has_saved_though_some_orders_cannot_go_on() -> None:
+    seen: list[str] = []
+
+    class Stumbling(Around):
+        def tick(self, now: datetime, *, give_way: object, few: bool) -> bool:
+            seen.append("saved")
+            raise Stuck("order ORDER cannot go on")
+
+    around: Any = Stumbling(Future(), seen)
+    jobs: Any = OneJob(Job(lambda: seen.append("a job"), Future()))
+    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    worker.start()
+    worker.stop()
+    assert seen[:3] == ["saved", "shown", "a job"]

@@ -72,9 +72,11 @@ class SqlStore:
                 self.saved(None)
             raise
         self._leave(joint)
-        if joint.changes:
-            self.saved(joint.changes)
-        joint.followed()
+        try:
+            if joint.changes:
+                self.saved(joint.changes)
+        finally:
+            joint.followed()  # it is saved, whatever those make of it who are told
 
     def _leave(self, joint: Joint) -> None:
         self._of_thread.joint = None

@@ -225,6 +225,8 @@ class Worker:
         except Exception:
             log.exception("a tick failed")
             self._stumbled("a tick failed")
+        finally:
+            self._catch_up()  # also with what it had saved when it failed
 
     def _is_awaited(self, began: float) -> bool:
         """Return whether a tick that began then should give way to jobs."""
