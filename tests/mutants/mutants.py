@@ -343,7 +343,7 @@ def what_was_announced_is_done_unannounced_if_nobody_listens(
     return real(draft, replace(order, announced_at=None), affected)
 
 
-@mutant("core.guests.listening:silent_since", OUTAGES, rule="12")
+@mutant("core.guests.listening:silent_since", "unit/test_listening.py", rule="12")
 def an_absence_counts_as_silence(real: Real, now: datetime, _: object, *, policy: Policy) -> datetime:
     return real(now, (), policy=policy)
 

@@ -74,7 +74,8 @@ def failed(number: int, **more: Any) -> Order:
 
 def done(number: int, **more: Any) -> Order:
     """An order that is done since now."""
-    stage = Stage(state=StageState.DONE, steps=(step(f"web-{number}", ended_at=NOW),), started_at=NOW)
+    steps = (step(f"web-{number}", begun_at=NOW, ended_at=NOW),)
+    stage = Stage(state=StageState.DONE, steps=steps, started_at=NOW)
     return order(number, OrderState.DONE, stage, **more)
 
 

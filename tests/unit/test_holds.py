@@ -25,8 +25,6 @@ def fleet() -> Fleet:
         (EVERYWHERE, "the whole fleet", (None, None)),
         (ON_PROJECT, "project default", ("default", None)),
         (ON_HOST, "host host-1", (None, "host-1")),
-        # A host may have left the fleet by the time its hold is lifted.
-        (replace(ON_HOST, host=HostName("gone")), "host gone", (None, "gone")),
     ],
 )
 def test_a_hold_is_found_among_the_records_of_what_it_holds(

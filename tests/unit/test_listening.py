@@ -60,6 +60,13 @@ def test_an_absence_does_not_count(absences: list[Absence], later: timedelta) ->
     assert listening.silent_at(NOON, absences, policy=POLICY) == NOON + DAY + later
 
 
+def test_who_is_silent_after_an_absence_was_last_active_so_much_earlier() -> None:
+    absences = [away(HOUR, 3 * HOUR), away(5 * HOUR, 29 * HOUR)]
+    assert listening.silent_since(NOON + DAY + 26 * HOUR, absences, policy=POLICY) == NOON
+    long_ago = [away(-2 * HOUR, -HOUR)]
+    assert listening.silent_since(NOON + DAY, long_ago, policy=POLICY) == NOON
+
+
 spans = st.integers(1, 40 * 3600).map(lambda seconds: timedelta(seconds=seconds))
 
 

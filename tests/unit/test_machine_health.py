@@ -11,7 +11,7 @@ from forewarn.core.words import MachineId, StepState
 from tests.unit.rollouts import begun, done, started, step
 from tests.unit.test_rollout import NOW
 
-MINUTE = timedelta(minutes=1)
+MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
 POLICY = Policy()  # work is expected to take five minutes
 WEB_1 = MachineId("web-1")
 
@@ -38,14 +38,15 @@ def test_silence_matters_only_where_polls_are_required_and_to_nobody_who_gave_up
 
 
 def test_a_machine_is_unwell_when_its_work_should_have_been_over_for_longer_than_it_may_take() -> None:
-    def unwell(after: timedelta) -> list[str]:
-        now = NOW + after
-        return list(
-            map(str, machine_health.unwell(rollout(), [started(1)], (), now=now, policy=POLICY).values())
-        )
+    def unwell(after: timedelta, **terms: Any) -> list[str]:
+        orders = [started(1), done(2)]
+        found = machine_health.unwell(rollout(**terms), orders, (), now=NOW + after, policy=POLICY)
+        return list(map(str, found.values()))
 
-    assert unwell(15 * MINUTE - timedelta(seconds=1)) == []
-    assert unwell(15 * MINUTE) == ["web-1: is not healthy 10 m after its work should have been over"]
+    late = ["web-1: is not healthy 10 m after its work should have been over"]
+    assert [unwell(after) for after in (15 * MINUTE - SECOND, 15 * MINUTE)] == [[], late]
+    longer = 20 * MINUTE
+    assert [unwell(after, expected=longer) for after in (15 * MINUTE, 30 * MINUTE)] == [[], late]
 
 
 def test_a_machine_is_unwell_when_it_has_not_polled_for_as_long_after_its_work() -> None:
@@ -55,7 +56,7 @@ def test_a_machine_is_unwell_when_it_has_not_polled_for_as_long_after_its_work()
         now = NOW + after
         return list(map(str, machine_health.unwell(rollout(), [], quiet, now=now, policy=POLICY).values()))
 
-    assert unwell(10 * MINUTE - timedelta(seconds=1)) == []
+    assert unwell(10 * MINUTE - SECOND) == []
     assert unwell(10 * MINUTE) == ["web-1: has not polled again 10 m after its work"]
 
 

@@ -56,12 +56,22 @@ def test_a_wave_whose_machines_must_poll_again_is_over_when_they_have() -> None:
     assert (over_.ended_at, over_.waves[0].ended_at) == (NOW + MINUTE, NOW + MINUTE)
 
 
+def checking(**more: Any) -> Rollout:
+    """The work on a host is done, and its machines have not been seen to poll again."""
+    rollout = begun(done(1), **more)
+    return replace(rollout, waves=(replace(rollout.waves[0], state=WaveState.CHECKING),))
+
+
 def test_no_poll_ends_a_wave_while_its_rollout_is_paused() -> None:
-    rollout = begun(done(1), state=PAUSED, why="lunch")
-    checking = replace(rollout, waves=(replace(rollout.waves[0], state=WaveState.CHECKING),))
-    same = settled(checking, done(1))
+    same = settled(checking(state=PAUSED, why="lunch"), done(1))
     assert (same.state, same.waves[0].state) == (PAUSED, WaveState.CHECKING)
     assert said(same.waiting) == ["rollout R: paused: lunch"]
+
+
+def test_what_is_done_while_a_rollout_is_paused_and_what_is_aborted_wait_for_no_poll() -> None:
+    work_over = settled(begun(done(1), planned=1, state=PAUSED), done(1))
+    assert (work_over.state, work_over.waves[0].state) == (PAUSED, WaveState.DONE)
+    assert settled(checking(state=PAUSED, aborting=True), done(1)).state is RolloutState.ABORTED
 
 
 # Trouble
@@ -116,7 +126,9 @@ def test_what_has_started_is_finished_before_a_rollout_is_aborted() -> None:
 
 
 def test_a_rollout_is_done_when_nothing_is_left_and_nothing_went_wrong() -> None:
-    assert settled(begun(done(1)), done(1)).state is RolloutState.DONE
+    over_ = settled(begun(done(1)), done(1))
+    assert (over_.state, over_.ended_at) == (RolloutState.DONE, NOW)
+    assert settled(over_, done(1), after=MINUTE) == over_
     assert settled(begun(done(1), planned=1), done(1)).open
     assert settled(begun(cancelled(1)), cancelled(1)).open
 
@@ -135,9 +147,7 @@ def test_while_a_wave_is_at_work_it_is_looked_at_when_its_machines_should_be_wel
 
 
 def test_while_polls_are_awaited_it_is_looked_at_every_five_seconds() -> None:
-    rollout = begun(done(1))
-    checking = replace(rollout, waves=(replace(rollout.waves[0], state=WaveState.CHECKING),))
-    assert due(checking, done(1), after=MINUTE) == MINUTE + 5 * SECOND
+    assert due(checking(), done(1), after=MINUTE) == MINUTE + 5 * SECOND
 
 
 @pytest.mark.parametrize("how", [{"state": PAUSED}, {"aborting": True}])

@@ -89,6 +89,12 @@ def test_a_wave_that_has_begun_everywhere_stays_as_it_is_and_so_does_one_that_is
     assert paused(settled).waves == settled.waves
 
 
+def test_a_wave_whose_polls_are_awaited_still_is_when_its_rollout_is_paused() -> None:
+    rollout = begun(done(1))
+    checking = replace(rollout, waves=(replace(rollout.waves[0], state=WaveState.CHECKING),))
+    assert [wave.state for wave in paused(checking, done(1)).waves] == [WaveState.CHECKING]
+
+
 # Resuming
 
 

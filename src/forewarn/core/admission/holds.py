@@ -19,9 +19,7 @@ def put(draft: Draft, hold: Hold, *, late: bool = False) -> Hold:
     check_free(hold, draft.holds.values())
     draft.holds[hold.id] = hold
     since = f" (since {format_time(hold.at)})" if late else ""
-    draft.record(
-        Kind.HOLD_SET, _about(draft, hold), by=hold.by, reason=f"{reach(hold)}: {hold.reason}{since}"
-    )
+    draft.record(Kind.HOLD_SET, _about(hold), by=hold.by, reason=f"{reach(hold)}: {hold.reason}{since}")
     draft.wake_all()
     return hold
 
@@ -38,15 +36,15 @@ def release(draft: Draft, hold: str, *, by: str) -> Hold:
     known = draft.holds.pop(hold.upper(), None)
     if known is None:
         raise NotFound(f"hold {hold} does not exist")
-    draft.record(Kind.HOLD_RELEASED, _about(draft, known), by=by, reason=f"{reach(known)}: {known.reason}")
+    draft.record(Kind.HOLD_RELEASED, _about(known), by=by, reason=f"{reach(known)}: {known.reason}")
     draft.wake_all()
     return known
 
 
-def _about(draft: Draft, hold: Hold) -> Host | Project | None:
+def _about(hold: Hold) -> Host | Project | None:
     """Return what a hold is about, so that it is found among the records of its host or project."""
     if hold.host is not None:
-        return draft.hosts.get(hold.host) or Host(name=hold.host)
+        return Host(name=hold.host)
     return None if hold.project is None else Project(name=hold.project)
 
 
