@@ -119,7 +119,7 @@ def status_of(error: Exception) -> int:
 def _refusal(kind: ErrorKind) -> Any:
     async def handler(request: Request, error: ForewarnError) -> JSONResponse:
         if kind.status == HTTPStatus.SERVICE_UNAVAILABLE:
-            log.warning("%s %s could not be saved: %s", request.method, request.url.path, error)
+            log.warning("%s %s could not be answered: %s", request.method, request.url.path, error)
         return answer(kind.status, kind.code, str(error), kind.headers)
 
     return handler

@@ -1,6 +1,5 @@
 """The driver of docs/how-to/write-a-driver.md: installed as its package would be, and kept to its word."""
 
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,20 +13,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.words import HostName
 from forewarn.drivers.registry import Drivers
 from tests.driver_calls import task
-
-PAGE = Path("docs/how-to/write-a-driver.md")
-
-
-def installed(site: Path, name: str = "forewarn-spool", version: str = "1.0") -> None:
-    """Put a package where Python finds it, as an installer would."""
-    page = PAGE.read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (declared,) = re.findall(r"^spool = \"(.*)\"$", page, re.MULTILINE)
-    (site / "forewarn_spool.py").write_text(code, encoding="utf-8")
-    about = site / f"{name.replace('-', '_')}-{version}.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    (about / "entry_points.txt").write_text(f"[forewarn.drivers]\nspool = {declared}\n")
+from tests.spool_driver import installed
 
 
 def drivers() -> Drivers:

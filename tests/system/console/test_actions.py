@@ -1,7 +1,10 @@
 """Every verb, done on the page against a real service: its question, its fields, its command, its outcome."""
 
 import re
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import expect
@@ -286,6 +289,26 @@ def test_the_red_button_holds_with_a_reason_and_the_bar_releases(server: Program
         answer(page.get_by_role("dialog"), "Release")
         expect(bar).to_be_empty()
     assert server.get("/v1/holds")["holds"] == []
+
+
+def test_what_is_held_while_nothing_can_be_saved_says_so_until_it_is(
+    server: Program, visit: Visit, tmp_path: Path
+) -> None:
+    page = visit(server).open("/console/hosts/host-1")
+    page.get_by_role("banner").get_by_role("button", name="Hold …").click()
+    fill(page.get_by_role("dialog"), {"Reason": "a full disk"})
+    bars = [page.locator("fw-hold-bar")]
+    with closing(sqlite3.connect(tmp_path / "server-0" / "forewarn.db", isolation_level=None)) as another:
+        another.execute("BEGIN IMMEDIATE")  # nobody else may write
+        answer(page.get_by_role("dialog"), "Hold")
+        bars.append(visit(server).open("/console/fleet").locator("fw-hold-bar"))
+        for bar in bars:
+            expect(bar).to_contain_text("a full disk (operator, now) in memory only, not saved yet")
+        expect(page.get_by_role("main").locator(".notice")).to_contain_text(["in memory only", "simulated"])
+        another.rollback()
+    for bar in bars:
+        expect(bar).not_to_contain_text("in memory only")
+        expect(bar).to_contain_text("a full disk")
 
 
 def test_a_manual_clock_is_turned_by_steps_and_a_fast_one_says_its_speed(serve: Serve, visit: Visit) -> None:

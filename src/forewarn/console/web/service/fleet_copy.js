@@ -19,6 +19,7 @@ import { PacedReading } from "./paced_reading.js";
 const COUNT_REST_FACTOR = 30;
 // A server may take a moment to look at what has come due.
 const ENDED_REASONS_EVERY = 2000;
+const UNSAVED_HOLDS_EVERY = 5000;
 // What views show of the newest records.
 const RECENT = 200;
 // After more records than that everything is read anew.
@@ -83,6 +84,7 @@ export class FleetCopy extends EventTarget {
   #isReading = false;
   #reading = new PacedReading(() => this.#read());
   #readReasonsAt = 0;
+  #soughtHoldsAt = -Infinity;
   #countedAt = 0;
   #countTook = 0;
   #countLastTook = 0;
@@ -106,9 +108,15 @@ export class FleetCopy extends EventTarget {
       this.dispatchEvent(new CustomEvent("machines", { detail: /** @type {CustomEvent} */ (event).detail })),
     );
     stream.addEventListener("gap", () => this.#outdated());
-    stream.addEventListener("link", () => this.#changed("link"));
+    stream.addEventListener("link", () => {
+      this.#changed("link");
+      this.#lookForUnsavedHolds();
+    });
     stream.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail));
-    clock.addEventListener("tick", () => this.#lookForEndedReasons());
+    clock.addEventListener("tick", () => {
+      this.#lookForEndedReasons();
+      this.#lookForUnsavedHolds();
+    });
   }
 
   /** How the server is followed at present. */
@@ -338,6 +346,15 @@ export class FleetCopy extends EventTarget {
   async #readHolds() {
     this.holds = (await this.#api.get("/v1/holds")).holds;
     this.#changed("holds");
+  }
+
+  /** A server whose database is away has no records to tell, but it knows and obeys what is held. */
+  #lookForUnsavedHolds() {
+    if (this.link !== "lost" || !this.may("survey")) return;
+    if (performance.now() - this.#soughtHoldsAt < UNSAVED_HOLDS_EVERY) return;
+    this.#soughtHoldsAt = performance.now();
+    // Whether anything answers at all is the stream's to find out.
+    this.#readHolds().catch(() => {});
   }
 
   /** Nothing need be recorded when a reason ends by itself, as a gap or a window does. */

@@ -155,6 +155,7 @@ function holds(host) {
         ", ",
         countdown(hold.at),
         ")",
+        hold.saved ? null : h("em", { title: hold.note }, " in memory only, not saved yet"),
       ),
     ),
   );

@@ -1,0 +1,18 @@
+"""The driver of docs/how-to/write-a-driver.md, which leaves each step as a file in a directory."""
+
+import re
+from pathlib import Path
+
+PAGE = Path("docs/how-to/write-a-driver.md")
+
+
+def installed(site: Path, name: str = "forewarn-spool", version: str = "1.0") -> None:
+    """Put its package where Python finds it, as an installer would."""
+    page = PAGE.read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (declared,) = re.findall(r"^spool = \"(.*)\"$", page, re.MULTILINE)
+    (site / "forewarn_spool.py").write_text(code, encoding="utf-8")
+    about = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (about / "entry_points.txt").write_text(f"[forewarn.drivers]\nspool = {declared}\n")

@@ -1,0 +1,50 @@
+"""Work that a driver of somebody else's does: what it cannot tell, and how it is called off."""
+
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.console_fixtures import Serve, Visit
+from tests.spool_driver import installed
+from tests.system.console.acting import answer, go, press
+
+
+def test_a_step_that_is_unknown_says_why_and_abandoning_calls_off_what_its_driver_can(
+    tmp_path: Path, serve: Serve, visit: Visit
+) -> None:
+    installed(tmp_path)
+    spool = tmp_path / "spool"
+    server = serve(fleet=fleet(spool), environment={"PYTHONPATH": str(tmp_path)})
+    page = visit(server).open("/console/hosts/host-1")
+    expect(page.locator(".page-title")).to_contain_text(f"driver spool at {spool.as_uri()}, 2 calls at once")
+    go(page, f"/orders/{server.post('/v1/machines/lost/restart')['order']['id']}")
+    expect(page.get_by_role("row", name="lost")).to_contain_text("running, unknown how far")
+    expect(page.locator(".notice", has_text="Waits")).to_contain_text("No such file or directory")
+    answer(press(page, "Abandon"), "Abandon")
+    expect(page.locator(".page-title")).to_contain_text("being abandoned")
+    expect(page.get_by_role("button", name="Abandon …")).to_have_count(0)
+    expect(page.get_by_role("button", name="Cancel …")).to_have_count(0)
+    spool.mkdir()
+    go(page, f"/orders/{server.post('/v1/machines/left/restart')['order']['id']}")
+    expect(page.get_by_role("row", name="left")).to_contain_text("running")
+    answer(press(page, "Abandon"), "Abandon")
+    expect(page.get_by_role("main")).to_contain_text("Over since")
+    assert any(spool.glob("*.cancelled"))
+
+
+def fleet(spool: Path) -> str:
+    """Declare two machines on a host that the driver of the documentation works on."""
+    return f"""
+        [hosts.host-1]
+        driver = "spool"
+        uri = "{spool.as_uri()}"
+        at-once = 2
+        [[machines]]
+        name = "lost"
+        host = "host-1"
+        address = "127.0.1.10"
+        [[machines]]
+        name = "left"
+        host = "host-1"
+        address = "127.0.1.11"
+    """
