@@ -38,7 +38,10 @@ LIST = terminal.ItemTable[HoldAnswer](
 
 @with_session
 def hold(session: Session, reason: Reason, host: Host = None) -> None:
-    """Announce and start nothing new: anywhere, in a project (--project) or on a host."""
+    """Announce and start nothing new: anywhere, in a project (--project) or on a host.
+
+    While nothing can be saved it is kept in memory and obeyed, and the answer says so.
+    """
     body = {"reason": reason, "project": session.project, "host": host}
     session.print_reply(
         session.client.post("/v1/holds", HoldAnswer, body), lambda hold: _show_set(session, hold)

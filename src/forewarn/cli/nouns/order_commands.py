@@ -268,9 +268,13 @@ def _state(order: OrderAnswer) -> str:
 
 
 def _driver(order: OrderAnswer) -> list[tuple[str, str]]:
+    if order.driver is None or order.work is None or not order.work.touches_machines:
+        return []
     if formatting.is_simulated(order):
         return [("done by", f"nobody ({formatting.SIMULATED_MARK})")]
-    return [("done by", "somebody outside, who reports")] if formatting.is_done_outside(order) else []
+    if formatting.is_done_outside(order):
+        return [("done by", "somebody outside, who reports")]
+    return [("done by", f"driver {order.driver}")]
 
 
 def _action(order: OrderAnswer) -> str:
