@@ -27,25 +27,29 @@ class StepsUnderWay:
 
     running: dict[AttemptId, StepUnderWay] = field(default_factory=dict)  # begun, or changed since
     ended: set[AttemptId] = field(default_factory=set)
+    hosts: dict[HostName, Host] = field(default_factory=dict)  # that are reached in another way now
     # Whether something may run that is not here: what was saved before the start, or may have been saved.
     incomplete: bool = True
 
     def __bool__(self) -> bool:
-        return bool(self.running or self.ended or self.incomplete)
+        return bool(self.running or self.ended or self.hosts or self.incomplete)
 
-    def note(self, running: Iterable[StepUnderWay], ended: Iterable[AttemptId]) -> None:
+    def note(
+        self, running: Iterable[StepUnderWay], ended: Iterable[AttemptId], hosts: Iterable[Host] = ()
+    ) -> None:
         """Take over what was saved."""
         self.running.update((step.task.id, step) for step in running)
         self.ended.update(ended)
+        self.hosts.update((host.name, host) for host in hosts)
 
     def lose(self) -> None:
         """Take note that it cannot be told whether something was saved."""
         self.incomplete = True
 
-    def take(self) -> tuple[dict[AttemptId, StepUnderWay], set[AttemptId]]:
+    def take(self) -> tuple[dict[AttemptId, StepUnderWay], set[AttemptId], dict[HostName, Host]]:
         """Hand everything over."""
-        taken = self.running, self.ended
-        self.running, self.ended = {}, set()
+        taken = self.running, self.ended, self.hosts
+        self.running, self.ended, self.hosts = {}, set(), {}
         return taken
 
 
@@ -64,6 +68,16 @@ def changed(draft: Draft) -> tuple[list[StepUnderWay], list[AttemptId]]:
         ]
         ended += before.keys() - now.keys()
     return running, ended
+
+
+def reached_anew(draft: Draft) -> list[Host]:
+    """Return the hosts that a draft has drivers reach in another way than before."""
+    known = draft.base.hosts
+    return [
+        host
+        for name, host in draft.hosts.items()
+        if name in known and (known[name].uri, known[name].at_once) != (host.uri, host.at_once)
+    ]
 
 
 def under_way(draft: Draft, order: Order, step: Step) -> StepUnderWay:

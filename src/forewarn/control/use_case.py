@@ -9,7 +9,7 @@ from forewarn.control.disclosing import V, disclosed
 from forewarn.control.ports.clock import ServiceClock
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ReadStore, ScopedSnapshot, ScopedStore, ScopedTransaction, Store
-from forewarn.control.steps_under_way import StepsUnderWay, changed
+from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew
 from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice
@@ -100,9 +100,10 @@ class UseCase(Reading):
             tx.changes.save(changes if rollout is None else replace(changes, rollouts=(rollout,)))
         )
         running, ended = changed(draft)
-        if running or ended:
+        hosts = reached_anew(draft) if changes.hosts else []
+        if running or ended or hosts:
             noted = self._under_way
-            self._saved_in.after_saving(lambda: noted.note(running, ended), undone=noted.lose)
+            self._saved_in.after_saving(lambda: noted.note(running, ended, hosts), undone=noted.lose)
 
 
 class ScopedUseCase(UseCase, ScopedReading):

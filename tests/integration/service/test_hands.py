@@ -12,7 +12,7 @@ from forewarn.control.engine.driver_calls import DriverAnswer, Verb
 from forewarn.control.engine.engine import Stuck
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.draft import Draft
-from forewarn.core.model.declaration import FleetDefaults
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec
 from forewarn.core.model.order import Order
 from forewarn.core.orders import lifecycle
 from forewarn.core.policy import Policy
@@ -33,13 +33,17 @@ def service(tmp_path: Path, driver: ScriptedDriver) -> Iterator[Service]:
     service = Service(f"sqlite:///{tmp_path}/hands.db")
     service.more_drivers[SCRIPTED] = driver
     service.wire(service.store)
-    spec = fleet(machine("web-0", "host-1"), machine("db-0", "host-1"))
-    service.apply(replace(spec, defaults=FleetDefaults(driver=SCRIPTED)))
+    service.apply(declared())
     for name in ("web-0", "db-0"):
         service.poll(name)
     service.advance(minutes=5)
     yield service
     service.close()
+
+
+def declared() -> FleetSpec:
+    spec = fleet(machine("web-0", "host-1"), machine("db-0", "host-1"))
+    return replace(spec, defaults=FleetDefaults(driver=SCRIPTED))
 
 
 def started(service: Service, name: str = "web-0", action: Action = Action.RESTART) -> Placed:
@@ -363,3 +367,19 @@ def test_what_may_have_ended_is_looked_for_and_not_asked_about_again(
     service.engine.take_answers([answer])
     assert step_of(service, placed)[0] is StepState.DONE
     assert waiting(service) == []
+
+
+def test_a_driver_reaches_a_host_as_it_is_declared_now_also_for_a_step_that_runs(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.checks = [Unknown("no route to host-1"), Unknown("no route to host-1"), Done()]
+    placed = started(service)
+    make_calls(service, driver)
+    make_calls(service, driver, seconds=60)
+    spec = declared()
+    moved = replace(spec.hosts[0], uri="qemu+tls://host-1/")
+    service.apply(replace(spec, hosts=(moved, *spec.hosts[1:])))
+    make_calls(service, driver, seconds=60)
+    make_calls(service, driver, seconds=60)
+    assert [task.source and task.source.uri for task in driver.tasks][-1] == "qemu+tls://host-1/"
+    assert step_of(service, placed)[0] is StepState.DONE

@@ -8,6 +8,7 @@ at once is called here; the calls of all others are handed over, and their answe
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from forewarn.control.driver import (
     Cancelled,
@@ -74,6 +75,7 @@ class Hands:
         self._real_now = real_now
         self._find_host = find_host
         self._attempts: dict[OrderId, dict[AttemptId, _Attempt]] = {}
+        self._reached_anew: dict[HostName, Host] = {}  # otherwise than tasks say that are older
 
     # What runs
 
@@ -95,9 +97,13 @@ class Hands:
         return self._attempts.get(attempt.order, {}).get(attempt)
 
     def take_over(
-        self, running: Mapping[AttemptId, StepUnderWay], ended: Iterable[AttemptId]
+        self,
+        running: Mapping[AttemptId, StepUnderWay],
+        ended: Iterable[AttemptId] = (),
+        hosts: Mapping[HostName, Host] = MappingProxyType({}),
     ) -> list[AttemptId]:
         """Take over what was saved of steps; return the attempts whose drivers are to be asked now."""
+        self._reached_anew |= hosts
         wanted = []
         for id_, step in running.items():
             known = self._attempts.setdefault(id_.order, {}).setdefault(id_, _Attempt())
@@ -182,12 +188,18 @@ class Hands:
         if named is not None and (attempt.target is None or attempt.target.name != named.name):
             attempt.target = self._find_host(named.name) or named  # it may only be named yet
         _note_asked(attempt, verb)
-        where = None if named is None else attempt.target
-        call = DriverCall(verb=verb, task=replace(task, target=where), at=at)
+        target = None if named is None else self._as_reached(attempt.target)
+        asked = replace(task, source=self._as_reached(task.source), target=target)
+        call = DriverCall(verb=verb, task=asked, at=at)
         if verb is not Verb.CANCEL:
             attempt.begin_open = attempt.begin_open or verb is Verb.BEGIN
             attempt.check = None if attempt.begin_open else call
         self._calls.submit(call)
+
+    def _as_reached(self, host: Host | None) -> Host | None:
+        """Return a host as its driver reaches it now: it may have been declared anew since the step began."""
+        anew = None if host is None else self._reached_anew.get(host.name)
+        return host if host is None or anew is None else replace(host, uri=anew.uri, at_once=anew.at_once)
 
     # Answers
 

@@ -60,7 +60,7 @@ class OrderWork(FleetUseCase):
         """
         faults = self.tell_drivers(now)
         for some in _chunks(orders, FEW if few else TOGETHER):
-            self._hands.take_over(self._load(self._hands.unloaded(some), now), ())
+            self._hands.take_over(self._load(self._hands.unloaded(some), now))
             answers = self._believed(self._hands.ask(self._hands.due(some, now), now))
             faults += self._decide_each(some, answers, now)
             faults += self.tell_drivers(now)
@@ -152,7 +152,7 @@ class OrderWork(FleetUseCase):
             if not self._hands.knows(id_) or (is_unasked and not self._hands.is_loaded(id_))
         ]
         for some in _chunks(dict.fromkeys(id_.order for id_ in missing)):
-            self._hands.take_over(self._load(some, now), ())
+            self._hands.take_over(self._load(some, now))
         self._under_way.incomplete = False
         return [id_ for id_ in missing if self._hands.is_loaded(id_)]
 
