@@ -264,3 +264,10 @@ def test_past_events_are_listed_on_demand_within_their_project_and_by_the_beginn
     assert found(api, f"events?begins={latest.lower()}", "id") == [latest]
     refused = api("GET", "/v1/events?begins=%25", headers=bearer(OPERATOR))
     assert refused.status_code == 400
+
+
+def test_a_hold_that_is_being_saved_is_listed_once(service: Service, api: Api) -> None:
+    unsaved = service.shared.unsaved_holds
+    held = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=None)
+    service.fleet.hosts.keep(held)  # and memory has not forgotten it yet
+    assert found(api, "holds", "id") == [held.id]

@@ -61,12 +61,14 @@ def list_holds(reads: CallerReading) -> Page[HoldAnswer]:
     While the database does not answer, those that are saved are listed as they were known last.
     """
     unsaved = reads.fleet.unsaved_holds
+    in_memory = unsaved.in_force  # first: what is saved meanwhile is in one of the two
     try:
         found = reads.fleet.views.holds()
     except Unavailable:
         found = unsaved.known
-    in_memory = [HoldAnswer.of(hold, saved=False) for hold in unsaved.in_force]
-    return Page(kind=HoldAnswer, items=[*(HoldAnswer.of(hold) for hold in found), *in_memory])
+    saved = {hold.id for hold in found}
+    only_there = [HoldAnswer.of(hold, saved=False) for hold in in_memory if hold.id not in saved]
+    return Page(kind=HoldAnswer, items=[*(HoldAnswer.of(hold) for hold in found), *only_there])
 
 
 @router.call(
