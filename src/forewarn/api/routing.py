@@ -20,6 +20,7 @@ from forewarn.clock import monotonic
 from forewarn.control.access.answering_once import Answered, KeyedCall
 from forewarn.control.alone import Alone
 from forewarn.control.durations import Durations
+from forewarn.control.ports.foreseen import Foreseen, ForeseenUseCase
 from forewarn.core.access import Right, check
 from forewarn.core.errors import Unavailable
 from forewarn.wire.answers.answer import ApiAnswer, Page
@@ -63,6 +64,8 @@ class Promise:
     # How an answer is sent that is more than its body; and what is sent, if not what the handler returns.
     sends: Callable[[Request, Answered], Response] | None = None
     sent: Any = None
+    # Which argument names the machine that it is about: calls that wait together are loaded for together.
+    machine: str | None = None
 
 
 class ApiRoute(Route):
@@ -189,6 +192,9 @@ class ApiRoute(Route):
         def job() -> Answered:
             return self._work(services, call, arguments)
 
+        if self.promise.machine is not None:
+            answer = None if call is None else call.saved_as
+            return ForeseenUseCase(job, Foreseen(machine=arguments[self.promise.machine], answer=answer))
         return job if self.promise.finish is None else Alone(job)
 
     def _work(self, services: Services, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered:

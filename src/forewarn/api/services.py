@@ -22,6 +22,7 @@ from forewarn.control.callers import (
 )
 from forewarn.control.durations import Distribution, ReadCounts
 from forewarn.control.engine.driver_counts import DriverCallCounts
+from forewarn.control.ports.foreseen import ForeseenUseCase
 from forewarn.control.ports.scope import Scope
 from forewarn.core import access
 from forewarn.core.browser_sessions import Identified
@@ -175,7 +176,13 @@ class Services(CallerUseCases):
         def worded() -> T:
             return self.in_its_words(job)
 
-        return await self._run(Alone(worded) if isinstance(job, Alone) else worded)
+        match job:
+            case Alone():
+                return await self._run(Alone(worded))
+            case ForeseenUseCase():
+                return await self._run(ForeseenUseCase(worded, job.foreseen))
+            case _:
+                return await self._run(worded)
 
     async def read(self, job: Callable[[CallerReads], T], /) -> T:
         """Return the answer of what only reads, beside whatever is being changed.

@@ -1,26 +1,34 @@
 """What a thread saves together: one transaction, begun when it is first needed, and the parts it is made of.
 
 A part that raises is undone alone. A savepoint is set only where something was written before that must stay:
-undoing a part before which nothing was written is undoing all of the level it is in.
+undoing a part before which nothing was written is undoing all of the level it is in. Nor is one set before
+the database is asked something in its part: what is only postponed is forgotten.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Transaction, event
 
+from forewarn.control.ports.foreseen import Foreseen
 from forewarn.control.ports.saved import SavedChanges
 from forewarn.control.ports.store import Act
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
+from forewarn.store.postponed import OPEN, Postponed
+from forewarn.store.reads.loaded import Loaded
+from forewarn.store.reads.loading import load
 from forewarn.store.reads.open_transaction import KnownMeta
+from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.meta import Meta
 
 log = logging.getLogger(__name__)
 
-_OPEN = "forewarn.joint"  # in the `info` of a connection: what it is used for
+T = TypeVar("T")
+
 _LOST = "the connection to the database was lost while this was saved together with something else: try again"
 
 
@@ -31,6 +39,7 @@ class _Level:
     transaction: Transaction | None = None
     meta: Meta | None = None  # as it was before
     written: bool = False
+    postponed: Postponed = field(default_factory=Postponed)
     parts: int = 0  # that are open in it, one within the other
 
 
@@ -59,10 +68,12 @@ class Joint:
     connection: Connection | None = None
     known: KnownMeta = field(default_factory=KnownMeta)  # as it is within the transaction
     changes: list[SavedChanges] = field(default_factory=list)
+    postpones: bool = False  # whether writes whose result nobody needs are postponed
     _follows: list[_Follows] = field(default_factory=list)
     _levels: list[_Level] = field(default_factory=lambda: [_Level()])
     _closing: AbstractContextManager[Connection] | None = None
     _broken: ForewarnError | None = None
+    _reaching: bool = False  # whether levels are being begun, or what was postponed is being written
 
     @property
     def begun(self) -> bool:
@@ -75,26 +86,50 @@ class Joint:
         return self.connection is not None and self.connection.invalidated
 
     def begin(self) -> Connection:
-        """Return the connection, with all levels begun."""
+        """Return the connection, in a transaction."""
         if self._broken is not None:
             raise Unavailable(str(self._broken))
         if self.connection is None:
             self._closing = self.connect()
             self.connection = self._closing.__enter__()
-            self.connection.info[_OPEN] = self
-        for level in self._levels:
-            if level.transaction is None:
-                root = level is self._levels[0]
-                level.transaction = self.connection.begin() if root else self.connection.begin_nested()
+            self.connection.info[OPEN] = self
+        if self._levels[0].transaction is None:
+            self._levels[0].transaction = self._alone(self.connection.begin)
         return self.connection
 
-    def note_write(self) -> None:
-        """Take note that something is about to be written."""
-        self._levels[-1].written = True
+    def postpone(self, statement: Any, rows: Sequence[Columns], *, changing: bool) -> None:
+        """Have rows written before the database is asked anything else, or when all is saved."""
+        self._levels[-1].postponed.add(statement, rows, changing=changing)
+
+    def reach(self, *, writing: bool = False) -> None:
+        """Begin all levels, and write what was postponed: the database is about to be asked something."""
+        if self._reaching or self.connection is None:
+            return
+        for level in self._levels:
+            self._alone(partial(self._reach, level, self.connection))
+        self._levels[-1].written = self._levels[-1].written or writing
+
+    def _reach(self, level: _Level, connection: Connection) -> None:
+        if level.transaction is None:
+            level.transaction = connection.begin_nested()
+        if not level.postponed:
+            return
+        level.written = True
+        try:
+            level.postponed.write(connection)
+        except ForewarnError as error:
+            if level is not self._levels[-1]:
+                self._broken = error  # it is of parts that were over already
+            raise
 
     def follow(self, saved: Act, undone: Act) -> None:
         """Have something done once the whole is saved, or this part of it undone."""
         self._follows.append(_Follows(saved, undone))
+
+    def foresee(self, calls: Sequence[Foreseen]) -> None:
+        """Load at once what calls that come next will ask for, and postpone what they write."""
+        self.known.loaded = load(self.begin(), calls, self.known)
+        self.postpones = True
 
     @contextmanager
     def part(self) -> Iterator[None]:
@@ -119,7 +154,11 @@ class Joint:
 
     def _has_changed(self, level: _Level) -> bool:
         """Return whether something that must stay was done in a level, written already or not."""
-        return level.written or (self.known.unwritten and self.known.meta is not level.meta)
+        return (
+            level.written
+            or bool(level.postponed)
+            or (self.known.unwritten and self.known.meta is not level.meta)
+        )
 
     def commit(self) -> None:
         """Save all of it; Uncertain if it cannot be told whether it was."""
@@ -128,6 +167,7 @@ class Joint:
         whole, connection = self._levels[0].transaction, self.connection
         if whole is None or connection is None:
             return
+        self.reach()
         self.known.write(connection)
         try:
             whole.commit()
@@ -154,11 +194,21 @@ class Joint:
 
     def _release(self, level: _Level) -> None:
         if level.transaction is not None:
-            level.transaction.commit()
+            self._alone(level.transaction.commit)
+        self._levels[-2].postponed.add_all(level.postponed)
         self._levels[-2].written = self._levels[-2].written or level.written
+
+    def _alone(self, act: Callable[[], T]) -> T:
+        """Ask the database something that begins no level, and that nothing postponed is written for."""
+        self._reaching = True
+        try:
+            return act()
+        finally:
+            self._reaching = False
 
     def _undo(self, level: _Level, before: _Before) -> None:
         self.known.meta = before.meta
+        self.known.loaded = Loaded()
         try:
             self._roll_back(level)
         except ForewarnError as error:
@@ -174,6 +224,7 @@ class Joint:
 
     def _roll_back(self, level: _Level) -> None:
         transaction, level.transaction, level.written = level.transaction, None, False
+        level.postponed = Postponed()
         root = level is self._levels[0]
         if root and level.parts == 1:
             self._disconnect()  # what comes next begins anew, if anything does
@@ -183,17 +234,18 @@ class Joint:
             return
         if root:
             self.known.meta = None  # others may save something before it is locked again
-        transaction.rollback()
+        self._alone(transaction.rollback)
         if level.parts > 1 and not self.connection_lost:
             self.begin()  # the part around it goes on with the connection
 
     def _disconnect(self) -> None:
         closing, connection = self._closing, self.connection
         self._closing = self.connection = self.known.meta = None
+        self.known.loaded = Loaded()
         if closing is None or connection is None:
             return
         if not connection.invalidated:
-            connection.info.pop(_OPEN, None)
+            connection.info.pop(OPEN, None)
         closing.__exit__(None, None, None)  # undoes what was not committed
 
 
@@ -205,11 +257,11 @@ def _perform(act: Act) -> None:
 
 
 def watch_writes(engine: Engine) -> None:
-    """Have joint transactions know when something is written in them."""
+    """Have joint transactions know when the database is asked something in them, or written to."""
 
     @event.listens_for(engine, "before_cursor_execute")
     def note(connection: Connection, *about: Any) -> None:
-        context = about[3]
-        changing = context is not None and (context.isinsert or context.isupdate or context.isdelete)
-        if changing and (joint := connection.info.get(_OPEN)) is not None:
-            joint.note_write()
+        if (joint := connection.info.get(OPEN)) is not None:
+            context = about[3]
+            changing = context is not None and (context.isinsert or context.isupdate or context.isdelete)
+            joint.reach(writing=changing)

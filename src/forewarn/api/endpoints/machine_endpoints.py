@@ -151,6 +151,7 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
         status=202,
         errors=(404, 409, 413, 429),
         operation_id=f"{action}_machine",
+        machine="name",
     )
     def order_machine(
         name: MachineInPath,

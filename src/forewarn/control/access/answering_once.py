@@ -36,6 +36,11 @@ class KeyedCall:
     body: bytes
 
     @property
+    def saved_as(self) -> tuple[str, str]:
+        """Whose answer it has, and a digest of its key."""
+        return self.caller, _digest(self.key.encode())
+
+    @property
     def request(self) -> str:
         """A digest of what is asked for."""
         return _digest(self.method.encode(), self.path.encode(), self.body)
@@ -68,7 +73,7 @@ class AnsweringOnce(FleetUseCase):
         """
         now = self._real_now()
         with self._store.write() as tx:
-            saved = tx.answers.find(call.caller, _digest(call.key.encode()))
+            saved = tx.answers.find(*call.saved_as)
             if saved is not None and saved.saved_at > now - KEPT_FOR:
                 return _repeated(call, saved)
             answered = work()
@@ -79,7 +84,7 @@ class AnsweringOnce(FleetUseCase):
     def find(self, call: KeyedCall) -> Answered | None:
         """Find what a call was answered; Conflict if the key was used for something else."""
         with self._store.read() as snapshot:
-            saved = snapshot.answers.find(call.caller, _digest(call.key.encode()))
+            saved = snapshot.answers.find(*call.saved_as)
         if saved is None or saved.saved_at <= self._real_now() - KEPT_FOR:
             return None
         return _repeated(call, saved)

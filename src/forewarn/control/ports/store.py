@@ -6,7 +6,7 @@ runs all use cases that may write, one at a time; those that only read have a `R
 own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol, TypeAlias
@@ -26,6 +26,7 @@ from forewarn.control.parts.sessions import SessionChanges, SessionQueries
 from forewarn.control.parts.tokens import TokenChanges, TokenQueries
 from forewarn.control.parts.webhooks import WebhookChanges, WebhookQueries
 from forewarn.control.parts.work import WorkQueries
+from forewarn.control.ports.foreseen import Foreseen
 from forewarn.control.ports.scope import Scope
 from forewarn.core.words import GroupName, MachineId
 
@@ -180,6 +181,10 @@ class Transaction(ScopedTransaction, Snapshot, Protocol):
 
 class Together(Protocol):
     """What is saved together."""
+
+    def foresee(self, calls: Sequence[Foreseen]) -> None:
+        """Load at once what calls that come next will ask for; what they ask for besides is loaded then."""
+        ...
 
     def part(self) -> AbstractContextManager[None]:
         """Undo alone what is done within the block if it raises."""

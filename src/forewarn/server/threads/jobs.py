@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from forewarn.control.alone import Alone
+from forewarn.control.ports.foreseen import Foreseen, ForeseenUseCase
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 from forewarn.server.threads.follow_up import FollowUp
 
@@ -33,6 +34,11 @@ class Job:
     def alone(self) -> bool:
         """Whether it may not be saved together with others."""
         return isinstance(self.work, Alone)
+
+    @property
+    def foreseen(self) -> Foreseen | None:
+        """What is known of what it will ask for."""
+        return self.work.foreseen if isinstance(self.work, ForeseenUseCase) else None
 
 
 class RunJob(Protocol):

@@ -178,6 +178,9 @@ class Worker:
     def _do_together(self, jobs: Sequence[Job], outcomes: list[Outcome]) -> None:
         until = monotonic() + LONGEST_BATCH
         with self._store.together() as whole:
+            foreseen = [job.foreseen for job in jobs if job.foreseen is not None]
+            if foreseen:
+                whole.foresee(foreseen)
             for job in jobs:
                 outcomes.append(_tried(job, whole.part))
                 if monotonic() > until:

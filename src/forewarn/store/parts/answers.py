@@ -9,6 +9,7 @@ from sqlalchemy import Select, bindparam, delete, select
 
 from forewarn.control.parts.answers import SavedAnswer
 from forewarn.store import tables
+from forewarn.store.reads.loading import SELECT_ANSWERS
 from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.mapping import Row
 from forewarn.store.rows.times import micros, moment
@@ -24,7 +25,10 @@ class AnswerReads(Reader):
 
     def find(self, caller: str, key: str) -> SavedAnswer | None:
         """Find what a call was answered."""
-        return self._find(_answer, select(tables.answers).where(_A.caller == caller, _A.key == key))
+        loaded = self._transaction.loaded.answers
+        if (caller, key) in loaded:
+            return next(map(_answer, loaded[caller, key]), None)
+        return self._find(_answer, SELECT_ANSWERS.where(_A.caller == caller, _A.key == key))
 
     def old(self, before: datetime, *, limit: int) -> Sequence[tuple[str, str]]:
         """List callers and keys of answers saved before a moment, the oldest first."""
@@ -45,6 +49,7 @@ class AnswerWrites(AnswerReads):
     def save(self, answer: SavedAnswer) -> None:
         """Save what a call was answered; an older answer to the same key is replaced."""
         row = asdict(answer) | {"saved_at": micros(answer.saved_at)}
+        self._transaction.loaded.answers.pop((answer.caller, answer.key), None)
         put_rows(self._connection, tables.answers, [row])
 
     def remove(self, answers: Sequence[tuple[str, str]]) -> None:

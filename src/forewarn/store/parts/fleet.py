@@ -18,6 +18,7 @@ from forewarn.store import tables
 from forewarn.store.reads.name_reads import NameReads
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among
 from forewarn.store.reads.summary_reads import SummaryReads
+from forewarn.store.rows.mapping import Row
 from forewarn.store.rows.stored import HOSTS, MACHINES, PROJECTS, name_key
 from forewarn.store.rows.times import moment
 
@@ -35,15 +36,20 @@ class FleetReads(Reader):
 
     def machine(self, name: str, *, project: ProjectName | None = None) -> Machine:
         """Find a machine by its name, any case; NotFound, or Conflict if several projects have it."""
-        query = _MACHINE if project is None else _MACHINE.where(_M.project == project)
-        rows = self._all(self._mine(query, _M.project), {"name_key": name_key(name)})
-        found = [self._transaction.read_machine(row) for row in rows]
+        found = [self._transaction.read_machine(row) for row in self._called(name_key(name), project)]
         if not found:
             raise NotFound(f'machine "{name}" does not exist')
         if len(found) > 1:
             projects = ", ".join(machine.project for machine in found)
             raise Conflict(f'machine "{name}" is in several projects ({projects}): say which')
         return found[0]
+
+    def _called(self, key: str, project: ProjectName | None) -> Sequence[Row]:
+        loaded = self._transaction.loaded.machines
+        if key in loaded and project is None and self._project is None:
+            return loaded[key]
+        query = _MACHINE if project is None else _MACHINE.where(_M.project == project)
+        return self._all(self._mine(query, _M.project), {"name_key": key})
 
     def machines(
         self, wanted: MachineFilter = ANY_MACHINE, *, after: str | None, limit: int

@@ -22,12 +22,11 @@ from forewarn.core.words import (
     HostName,
     MachineName,
     OrderId,
-    OrderState,
     ProjectName,
-    Source,
     Work,
 )
 from forewarn.store import tables
+from forewarn.store.reads.loading import IS_SCHEDULED
 from forewarn.store.reads.notice_reads import NoticeReads
 from forewarn.store.reads.promise_reads import PromiseReads
 from forewarn.store.reads.reader import EVENT_PROJECT, Reader, among
@@ -41,14 +40,8 @@ _OWNERS = among(select(_E.id, EVENT_PROJECT), _E.id)
 _SIMULATED = among(select(_E.id).join(tables.orders, _O.id == _E.order_id), _E.id).where(
     _O.driver == SIMULATED, _O.work.in_([work.value for work in Work if work.touches_machines])
 )
-_NOT_STARTED = (OrderState.QUEUED, OrderState.ANNOUNCED)
 # Asked with most orders, and so put together once.
-_SCHEDULED = select(func.count()).where(
-    tables.OPEN_ORDER,
-    _O.state.in_([state.value for state in _NOT_STARTED]),
-    _O.source == Source.USER.value,
-    _O.project == bindparam("of"),
-)
+_SCHEDULED = select(func.count()).where(*IS_SCHEDULED, _O.project == bindparam("of"))
 
 
 class WorkReads(Reader):
@@ -110,6 +103,9 @@ class WorkReads(Reader):
 
     def scheduled_user_orders(self, project: ProjectName) -> int:
         """Count a project's user-initiated orders that are not started yet."""
+        loaded = self._transaction.loaded.scheduled
+        if project in loaded:
+            return loaded[project]
         return int(self._connection.execute(_SCHEDULED, {"of": project}).scalar_one())
 
     def notices(self, events: Sequence[EventId]) -> Sent:

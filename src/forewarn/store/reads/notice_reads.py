@@ -12,7 +12,7 @@ from forewarn.store.reads.reader import Reader, among
 from forewarn.store.rows.times import moment
 
 _N = tables.notices.c
-_NOTICES = among(select(_N.event_id, _N.machine_id, _N.sent_at), _N.event_id)
+NOTICES = among(select(_N.event_id, _N.machine_id, _N.sent_at), _N.event_id)
 _R = tables.records.c
 # The history's word, for an event is also deferred together with another one that a guest asked for.
 _DEFERRED = among(select(_R.event_id, _R.at), _R.event_id).where(_R.kind == Kind.EVENT_DEFERRED.value)
@@ -24,7 +24,8 @@ class NoticeReads(Reader):
     def first_sent(self, events: Sequence[EventId]) -> Sent:
         """Return when machines were first sent these events, as far as that is saved."""
         found: dict[EventId, dict[MachineId, datetime]] = {}
-        for event, machine, sent_at in self._among(_NOTICES, {event.upper() for event in events}):
+        known = self._transaction.loaded.notices
+        for event, machine, sent_at in self._known_or(known, NOTICES, {event.upper() for event in events}):
             found.setdefault(event, {})[machine] = moment(sent_at)
         return found
 

@@ -10,6 +10,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
+from forewarn.store.reads.loaded import Loaded
 from forewarn.store.rows.mapping import Row
 from forewarn.store.rows.meta import META, Meta
 from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES
@@ -20,11 +21,12 @@ _UPDATE_META = update(tables.meta)
 class KnownMeta:
     """What is known of the store as a whole: all that are part of one transaction share it."""
 
-    __slots__ = ("meta", "stored")
+    __slots__ = ("loaded", "meta", "stored")
 
     def __init__(self) -> None:
         self.meta: Meta | None = None
         self.stored: Meta | None = None  # what the database has of it
+        self.loaded = Loaded()  # for all of them
 
     @property
     def unwritten(self) -> bool:
@@ -73,6 +75,11 @@ class OpenTransaction:
         if self._known.meta is None:
             self._known.meta = self._known.stored = self._load_meta()
         return self._known.meta
+
+    @property
+    def loaded(self) -> Loaded:
+        """What was loaded for several transactions at once."""
+        return self._known.loaded
 
     def keep(self, meta: Meta) -> None:
         """Keep something else of the store as a whole: written when all of the transaction is saved."""

@@ -95,6 +95,15 @@ class Reader:
         for chunk in chunks(keys):
             yield from self._all(query, {"keys": chunk})  # at once: one by one takes longer
 
+    def _known_or(
+        self, known: Mapping[str, Sequence[Row]], query: Select[Any], keys: Iterable[str]
+    ) -> Iterator[Row]:
+        """Run an `among` query for those keys whose rows are not known."""
+        wanted = list(keys)
+        yield from self._among(query, [key for key in wanted if key not in known])
+        for key in wanted:
+            yield from known.get(key, ())
+
     def _load(self, read: Read[Value], query: Select[Any], keys: Iterable[str]) -> list[Value]:
         """Read what an `among` query finds."""
         return [read(row) for row in self._among(query, keys)]

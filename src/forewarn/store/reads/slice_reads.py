@@ -1,6 +1,7 @@
 """Loading the part of the fleet that a decision needs."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
 from sqlalchemy import and_, bindparam, func, select, union_all
 
@@ -45,14 +46,14 @@ _ORDERS_AROUND = ORDERS.select().where(
         )
     ),
 )
-_EVENTS = among(EVENTS.select(), _E.order_id).where(tables.LISTED_EVENT)
+EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id).where(tables.LISTED_EVENT)
 LISTED_COUNTS = (
     select(_E.group_name, _E.domain, func.count())
     .where(tables.COUNTED_EVENT)
     .group_by(_E.group_name, _E.domain)
 )
 # Groups with how many events are listed of each of their update domains: a row for each of these.
-_GROUPS = (
+GROUPS_WITH_LISTED = (
     among(SELECT_GROUPS.add_columns(_E.domain, func.count(_E.id)), _G.name)
     .outerjoin_from(tables.groups, tables.events, and_(_E.group_name == _G.name, tables.COUNTED_EVENT))
     .group_by(_G.name, _E.domain)
@@ -141,7 +142,8 @@ class SliceReads(Reader):
         return [machine for machine, _ in found]
 
     def _load_events(self, orders: Iterable[OrderId]) -> Sequence[Event]:
-        found = self._load(EVENTS.read, _EVENTS, orders)
+        rows = self._known_or(self._transaction.loaded.events, EVENTS_OF_ORDERS, orders)
+        found = [EVENTS.read(row) for row in rows]
         return sorted(found, key=lambda event: (event.number, event.id))
 
     def _orders_around(
@@ -149,7 +151,10 @@ class SliceReads(Reader):
     ) -> dict[OrderId, Order]:
         found = {order.id: order for order in named}
         keys = [("hosts", host) for host in hosts] + [("machines", machine) for machine in machines]
-        for some in chunks(keys):
+        known = self._transaction.loaded.orders
+        for row in chain.from_iterable(known.get(key, ()) for key in keys):
+            found.setdefault(row[0], ORDERS.read(row))
+        for some in chunks(key for key in keys if key not in known):
             values = {of: [key for name, key in some if name == of] for of in ("hosts", "machines")}
             for row in self._all(_ORDERS_AROUND, values):
                 if row[0] not in found:
@@ -169,7 +174,7 @@ class SliceReads(Reader):
         """Load groups, and count the listed events of their update domains."""
         groups: dict[GroupName, Group] = {}
         listed: dict[GroupName, dict[int, int]] = {}
-        for row in self._among(_GROUPS, names):
+        for row in self._known_or(self._transaction.loaded.groups, GROUPS_WITH_LISTED, names):
             domain, count = row[-2:]
             if row[0] not in groups:
                 group = self._transaction.read_group(row)

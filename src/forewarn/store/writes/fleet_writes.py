@@ -12,6 +12,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName, HostName
 from forewarn.store import tables
+from forewarn.store.postponed import postponed
 from forewarn.store.reads.reader import Reader, among, chunks
 from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS, name_key
@@ -91,13 +92,18 @@ class FleetWrites(Reader):
         if new:
             self._connection.execute(insert(tables.groups), new)
         for known in (told, others):
-            if known and self._connection.execute(_UPDATE_GROUP, known).rowcount != len(known):
-                raise self._overtaken([row["loaded_name"] for row in known])
+            self._update_groups(known)
         self._transaction.versions.update(
             {group.name: self._transaction.versions.get(group.name, 0) + 1 for group in groups}
         )
         self._transaction.groups.update((group.name, group) for group in groups)
         self._follow_enabled(groups)
+
+    def _update_groups(self, rows: Sequence[Columns]) -> None:
+        if not rows or postponed(self._connection, _UPDATE_GROUP, rows, changing=True):
+            return
+        if self._connection.execute(_UPDATE_GROUP, rows).rowcount != len(rows):
+            raise self._overtaken([row["loaded_name"] for row in rows])
 
     def _follow_enabled(self, groups: Sequence[Group]) -> None:
         """Begin or end the activity of groups that are enabled or disabled with this."""

@@ -45,6 +45,7 @@ class Saving(Reader):
         if changes.empty:
             return changes
         self._transaction.found.clear()
+        self._transaction.loaded.follow(changes)
         number = _newest(changes, before)
         self._fleet.save(changes, number=number)
         forgotten = self._tombstones.bury(changes, number=number)
@@ -67,6 +68,7 @@ class Saving(Reader):
             for event, machines in sent.items()
             for machine, at in machines.items()
         ]
+        self._transaction.loaded.forget_notices(sent)
         put_rows(self._connection, tables.notices, rows, keep=("sent_at",))
 
     def _meta_after(self, changes: Changes, number: int) -> Meta:

@@ -12,7 +12,7 @@ from forewarn.core.words import StageState, StepState
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.stored import EVENTS, ORDERS, RECORDS, name_key
-from forewarn.store.writes.writer import put, put_rows
+from forewarn.store.writes.writer import put, put_rows, write_rows
 
 _PAIRS = (tables.order_machines, tables.order_waits)  # of a key and an order
 _INSERT_PAIRS = {table: insert(table) for table in _PAIRS}
@@ -51,7 +51,7 @@ class WorkWrites(Reader):
             self._connection.execute(_DELETE_PAIRS[table], rows)
         if new := after - before:
             rows = [{key.name: key_, order.name: order_} for key_, order_ in sorted(new)]
-            self._connection.execute(_INSERT_PAIRS[table], rows)
+            write_rows(self._connection, _INSERT_PAIRS[table], rows)
 
     def _save_events(self, events: Sequence[Event]) -> None:
         put(self._connection, EVENTS, events)
@@ -66,7 +66,7 @@ class WorkWrites(Reader):
 
     def _save_records(self, records: Sequence[Record]) -> None:
         if records:
-            self._connection.execute(_INSERT_RECORDS, [RECORDS.write(record) for record in records])
+            write_rows(self._connection, _INSERT_RECORDS, [RECORDS.write(record) for record in records])
 
 
 def _touched(order: Order) -> Iterable[str]:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Column, Connection, Table, delete
 
+from forewarn.store.postponed import postponed
 from forewarn.store.reads.reader import chunks
 from forewarn.store.rows.mapping import Columns, Mapped
 
@@ -25,13 +26,19 @@ def put_rows(
 ) -> None:
     """Insert rows by primary key or replace them, but keep what known ones have in some columns."""
     if rows:
-        connection.execute(_upsert(connection.dialect.name, table, keep=keep), rows)
+        write_rows(connection, _upsert(connection.dialect.name, table, keep=keep), rows)
 
 
 def add_rows(connection: Connection, table: Table, rows: Sequence[Columns]) -> None:
     """Insert rows by primary key, or add their numbers to what known ones have."""
     if rows:
-        connection.execute(_adding(connection.dialect.name, table), rows)
+        write_rows(connection, _adding(connection.dialect.name, table), rows)
+
+
+def write_rows(connection: Connection, statement: Any, rows: Sequence[Columns]) -> None:
+    """Write rows, perhaps later: before the database is asked anything else."""
+    if not postponed(connection, statement, rows):
+        connection.execute(statement, rows)
 
 
 def delete_rows(connection: Connection, column: Column[Any], keys: Iterable[str | int]) -> None:

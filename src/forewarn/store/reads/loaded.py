@@ -1,0 +1,76 @@
+"""Rows that were loaded for several use cases at once, as long as nothing that is saved has changed them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.order import Order
+from forewarn.core.words import OrderState, Source
+from forewarn.store.rows.mapping import Row
+
+NOT_STARTED = (OrderState.QUEUED, OrderState.ANNOUNCED)
+Rows = list[Row]
+
+
+@dataclass(slots=True)
+class Loaded:
+    """All rows that there are of each key that it has."""
+
+    answers: dict[tuple[str, str], Rows] = field(default_factory=dict)
+    machines: dict[str, Rows] = field(default_factory=dict)  # with their hosts, by the key of their name
+    scheduled: dict[str, int] = field(default_factory=dict)  # orders of users, by project
+    orders: dict[tuple[str, str], Rows] = field(default_factory=dict)  # by the machine or host they concern
+    events: dict[str, Rows] = field(default_factory=dict)  # by order
+    groups: dict[str, Rows] = field(default_factory=dict)
+    notices: dict[str, Rows] = field(default_factory=dict)  # by event
+
+    def follow(self, changes: Changes) -> None:
+        """Forget what was changed, or all if that may concern more."""
+        if not _is_simple(changes):
+            for each in fields(self):
+                getattr(self, each.name).clear()
+            return
+        for order in changes.orders:
+            before = changes.orders_before.get(order.id)
+            self._forget_order(order)
+            if before is not None:
+                self._forget_order(before)
+            self._count(order, +1)
+            self._count(before, -1)
+        for event in changes.events:
+            self.events.pop(event.order.upper(), None)
+            self.groups.pop(event.group, None)
+            self.notices.pop(event.id.upper(), None)
+        for group in changes.groups:
+            self.groups.pop(group.name, None)
+
+    def forget_notices(self, events: Iterable[str]) -> None:
+        """Forget what is written of events."""
+        for event in events:
+            self.notices.pop(event.upper(), None)
+
+    def _forget_order(self, order: Order) -> None:
+        self.events.pop(order.id.upper(), None)
+        named = {order.machine, *(step.machine for stage in order.stages for step in stage.steps)}
+        for machine in named - {None}:
+            self.orders.pop(("machines", str(machine).lower()), None)
+        if order.host is not None:
+            self.orders.pop(("hosts", order.host), None)
+
+    def _count(self, order: Order | None, one: int) -> None:
+        if order is None or order.project not in self.scheduled:
+            return
+        if order.open and order.state in NOT_STARTED and order.source is Source.USER:
+            self.scheduled[order.project] += one
+
+
+# After a change of any of these, what is needed is loaded anew.
+_OTHERS = (
+    *("defaults", "projects", "hosts", "machines", "holds", "rollouts"),
+    *("removed_holds", "removed_projects", "removed_hosts", "removed_groups", "removed_machines"),
+    *("relieved_groups", "hosts_gaining_machines", "wake_all", "budgets_tightened"),
+)
+
+
+def _is_simple(changes: Changes) -> bool:
+    return not any(getattr(changes, name) for name in _OTHERS)
