@@ -1,0 +1,147 @@
+"""What every store must do with calls that are foreseen: load for them together, and answer as ever."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import update
+
+from forewarn.control.ports.foreseen import Foreseen
+from forewarn.control.ports.store import Transaction
+from forewarn.core.errors import Conflict
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import GroupName, Source
+from forewarn.store import tables
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import (
+    changes_on,
+    event,
+    everything,
+    group,
+    host,
+    machine,
+    order,
+    save,
+    stage,
+    step,
+)
+from tests.contract.test_store_answers import answer, find
+from tests.statements import counted
+
+NAMES = ("web-0", "web-1", "db-0")
+CALLS = [Foreseen(machine=name, answer=("alice", f"key-{name}")) for name in NAMES]
+
+
+@pytest.fixture
+def fleet(store: SqlStore) -> SqlStore:
+    machines = [
+        machine("web-0", host="r1"),
+        machine("web-1", host="r2"),
+        machine("db-0", host="r1", group=GroupName("db")),
+    ]
+    save(store, hosts=[host("r1"), host("r2")], groups=[group("web"), group("db")], machines=machines)
+    announce(store, "web-1", 7)
+    return store
+
+
+def announce(store: SqlStore, name: str, number: int) -> Slice:
+    """Order something on a machine and announce it, as an order of a user does; returns what was loaded."""
+    with store.write() as tx:
+        around = around_machine(tx, name)
+        assert tx.work.scheduled_user_orders(around.machines[machine(name).id].project) >= 0
+        (own,) = (
+            each for each in around.groups.values() if each.name == around.machines[machine(name).id].group
+        )
+        tx.changes.save(
+            changes_on(
+                around,
+                groups=[replace(own, incarnation=own.incarnation + 1)],
+                orders=[
+                    order(number, machine=machine(name).id, source=Source.USER, stages=(stage(step(name)),))
+                ],
+                events=[event(number, group=own.name)],
+            )
+        )
+        tx.answers.save(answer(number))
+    return around
+
+
+def around_machine(tx: Transaction, name: str) -> Slice:
+    return tx.rules.around(machines=[tx.fleet.machine(name).id])
+
+
+@contextmanager
+def foreseen(store: SqlStore) -> Iterator[None]:
+    with store.together() as whole:
+        whole.foresee(CALLS)
+        yield
+
+
+def test_what_is_loaded_for_several_is_what_each_would_have_loaded(fleet: SqlStore) -> None:
+    with fleet.write() as tx:
+        alone = [around_machine(tx, name) for name in NAMES]
+        counts = [tx.work.scheduled_user_orders(machine(name).project) for name in NAMES]
+    with foreseen(fleet), counted(fleet) as asked, fleet.write() as tx:
+        assert [around_machine(tx, name) for name in NAMES] == alone
+        assert [tx.work.scheduled_user_orders(machine(name).project) for name in NAMES] == counts
+        assert [tx.answers.find("alice", f"key-{name}") for name in NAMES] == [None] * len(NAMES)
+    assert asked.texts == []
+
+
+def test_what_is_saved_for_several_is_written_table_by_table(fleet: SqlStore) -> None:
+    with counted(fleet) as asked, fleet.together() as whole:
+        whole.foresee(CALLS)
+        for number, name in enumerate(("web-0", "db-0")):
+            with whole.part():
+                announce(fleet, name, number)
+    assert not [text for text in asked.texts if text.startswith("SAVEPOINT")]
+    assert len([text for text in asked.texts if text.startswith("INSERT INTO orders ")]) == 1
+    assert {each.machine for each in everything(fleet).orders.values()} == {
+        machine(name).id for name in NAMES
+    }
+
+
+def test_one_sees_what_another_before_it_has_changed(fleet: SqlStore) -> None:
+    with fleet.together() as whole:
+        whole.foresee(CALLS)
+        with whole.part():
+            before = announce(fleet, "web-0", 1)
+        with whole.part(), fleet.write() as tx:
+            assert tx.work.scheduled_user_orders(machine("db-0").project) == 2
+            after = around_machine(tx, "web-0")
+            assert find(fleet, answer(1)) is not None
+    own = GroupName("web")
+    assert sum(after.listed[own].values()) == sum(before.listed[own].values()) + 1
+    assert after.groups[own].incarnation == before.groups[own].incarnation + 1
+    assert len(after.orders) == len(before.orders) + 1
+
+
+@pytest.mark.parametrize("failing", ["web-0", "db-0"])
+def test_one_that_fails_leaves_the_others(fleet: SqlStore, failing: str) -> None:
+    with fleet.together() as whole:
+        whole.foresee(CALLS)
+        for number, name in enumerate(("web-0", "db-0")):
+            with suppress(LookupError), whole.part():
+                announce(fleet, name, number)
+                if name == failing:
+                    raise LookupError
+    kept = {each.machine for each in everything(fleet).orders.values()}
+    assert kept == {machine(name).id for name in NAMES if name != failing}
+    assert [find(fleet, answer(number)) is not None for number in (0, 1)] == [
+        name != failing for name in ("web-0", "db-0")
+    ]
+
+
+def test_a_group_that_somebody_else_has_changed_undoes_all(fleet: SqlStore) -> None:
+    def save_over() -> None:
+        with fleet.together() as whole:
+            whole.foresee(CALLS)
+            with whole.part(), fleet.write() as tx:
+                tx._transaction.connection.execute(update(tables.groups).values(version=99))
+            with whole.part():
+                announce(fleet, "db-0", 1)
+
+    with pytest.raises(Conflict, match="try again"):
+        save_over()
+    assert find(fleet, answer(1)) is None
