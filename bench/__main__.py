@@ -23,7 +23,9 @@ from bench import (
     polls,
     report,
     rollout,
+    silent,
     start,
+    stuck_lanes,
     waiting,
 )
 from bench.computer import this_computer
@@ -43,6 +45,8 @@ PARTS: dict[str, Callable[[Workplace], Findings]] = {
     "history": history.measure,
     "rollout": rollout.measure,
     "engine": engine.measure,
+    "silent": silent.measure,
+    "lanes": stuck_lanes.measure,
 }
 
 # A load that does no harm.
