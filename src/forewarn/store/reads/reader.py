@@ -1,7 +1,6 @@
 """What every part of a snapshot builds on: queries, and whose things they find."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -22,7 +21,6 @@ from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.rows.mapping import Row
 from forewarn.store.rows.meta import Meta
 from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES
-from forewarn.store.rows.times import moment_or_none
 
 # SQLite takes 32,766 variables in a statement and PostgreSQL 65,535; shorter ones are as fast.
 _MOST_KEYS = 5_000
@@ -118,9 +116,6 @@ class Reader:
     def _count(self, query: Select[Any]) -> int:
         counted = query.with_only_columns(func.count(), maintain_column_froms=True)
         return int(self._connection.execute(counted).scalar_one())
-
-    def _earliest(self, column: Column[Any], *where: ColumnElement[bool]) -> datetime | None:
-        return moment_or_none(self._connection.scalar(select(func.min(column)).where(*where)))
 
     def _page(
         self,
