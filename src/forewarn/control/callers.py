@@ -134,13 +134,13 @@ def _in_its_words(job: Callable[[], T], store: ReadStore, scope: Scope) -> T:
         return job()
     except (Conflict, Refused) as error:
         with store.scoped(scope).read() as snapshot:
-            said = disclosed_refusal(snapshot, error, scope=scope)
+            said = disclosed_refusal(snapshot.fleet, error, scope=scope)
     raise said
 
 
 def _narrowed(store: ReadStore, scope: Scope, project: ProjectName) -> Scope:
     with store.scoped(scope).read() as snapshot:
-        naming.check_project(snapshot, project, scope=scope)
+        naming.check_project(snapshot.fleet, project, scope=scope)
     return scope.narrowed(project)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.core import disclosure
 from forewarn.core.disclosure import Disclosure
 from forewarn.core.errors import ForewarnError, Refused
@@ -18,41 +18,41 @@ from forewarn.core.words import ProjectName
 V = TypeVar("V", Machine, Order, Event, Record, Webhook)
 
 
-def disclosed(snapshot: ScopedSnapshot, values: Iterable[V], *, scope: Scope) -> Sequence[V]:
+def disclosed(fleet: FleetQueries, values: Iterable[V], *, scope: Scope) -> Sequence[V]:
     """Return values as a caller sees them; operators see all that there is, whatever they ask for."""
     found = tuple(values)
     if scope.caller is None or not found:
         return found
-    told = disclosure_to(snapshot, scope.caller, found)
+    told = disclosure_to(fleet, scope.caller, found)
     return [told.shown(value) for value in found]
 
 
-def disclosure_to(snapshot: ScopedSnapshot, project: ProjectName, values: Iterable[object]) -> Disclosure:
+def disclosure_to(fleet: FleetQueries, project: ProjectName, values: Iterable[object]) -> Disclosure:
     """Return what the people of a project see of some values; of a text, too."""
-    known = snapshot.fleet.project(project)
+    known = fleet.project(project)
     return Disclosure(
         project=project,
-        names=snapshot.fleet.names_among(disclosure.words(values), project=project),
+        names=fleet.names_among(disclosure.words(values), project=project),
         sees_hosts=known is not None and known.sees_hosts,
     )
 
 
-def disclosed_refusal(snapshot: ScopedSnapshot, error: ForewarnError, *, scope: Scope) -> ForewarnError:
+def disclosed_refusal(fleet: FleetQueries, error: ForewarnError, *, scope: Scope) -> ForewarnError:
     """Return a refusal in words that the caller may read."""
     if scope.caller is None:
         return error
     said = str(error)
-    return type(error)(disclosure_to(snapshot, scope.caller, [said]).text(said))
+    return type(error)(disclosure_to(fleet, scope.caller, [said]).text(said))
 
 
-def sees_hosts(snapshot: ScopedSnapshot, *, scope: Scope) -> bool:
+def sees_hosts(fleet: FleetQueries, *, scope: Scope) -> bool:
     """Return whether the caller may know which hosts there are."""
-    return scope.caller is None or disclosure_to(snapshot, scope.caller, ()).sees_hosts
+    return scope.caller is None or disclosure_to(fleet, scope.caller, ()).sees_hosts
 
 
-def check_sees_hosts(snapshot: ScopedSnapshot, *, scope: Scope) -> None:
+def check_sees_hosts(fleet: FleetQueries, *, scope: Scope) -> None:
     """Refuse to tell what is on a host, or whether there is such a host, to who may not see hosts."""
-    if sees_hosts(snapshot, scope=scope):
+    if sees_hosts(fleet, scope=scope):
         return
     project = scope.caller
     raise Refused(

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from forewarn.control.parts.records import HistoryFilter
+from forewarn.control.parts.fleet import FleetQueries
+from forewarn.control.parts.records import HistoryFilter, RecordQueries
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.core.errors import Conflict, Invalid, NotFound
@@ -32,14 +33,14 @@ LOOKED_AT = 1000
 NAMED = 5
 
 
-def known_machine(snapshot: ScopedSnapshot, name: str, *, scope: Scope) -> Machine:
+def known_machine(fleet: FleetQueries, name: str, *, scope: Scope) -> Machine:
     """Find a machine by its name; NotFound says of which project, if one was asked for."""
     try:
-        return snapshot.fleet.machine(name)
+        return fleet.machine(name)
     except NotFound:
         if scope.asked is None:
-            raise unknown_machine(snapshot, name) from None
-    mine = (each.name for each in _some_machines(snapshot))
+            raise unknown_machine(fleet, name) from None
+    mine = (each.name for each in _some_machines(fleet))
     raise NotFound(f'machine "{name}" does not exist in project {scope.asked}{hint(name, mine)}')
 
 
@@ -50,24 +51,24 @@ def existing(found: T | None, what: str, id_: str) -> T:
     return found
 
 
-def unknown_machine(snapshot: ScopedSnapshot, name: str) -> NotFound:
+def unknown_machine(fleet: FleetQueries, name: str) -> NotFound:
     """Refuse a machine that does not exist, and name which may have been meant."""
-    return _unknown("machine", name, (each.name for each in _some_machines(snapshot)))
+    return _unknown("machine", name, (each.name for each in _some_machines(fleet)))
 
 
-def unknown_group(snapshot: ScopedSnapshot, name: str) -> NotFound:
+def unknown_group(fleet: FleetQueries, name: str) -> NotFound:
     """Refuse a group that does not exist, and name which may have been meant."""
-    return _unknown("group", name, group_names(snapshot))
+    return _unknown("group", name, group_names(fleet))
 
 
-def unknown_host(snapshot: ScopedSnapshot, name: str) -> NotFound:
+def unknown_host(fleet: FleetQueries, name: str) -> NotFound:
     """Refuse a host that does not exist, and name which may have been meant."""
-    return _unknown("host", name, host_names(snapshot))
+    return _unknown("host", name, host_names(fleet))
 
 
-def unknown_project(snapshot: ScopedSnapshot, name: str) -> NotFound:
+def unknown_project(fleet: FleetQueries, name: str) -> NotFound:
     """Refuse a project that does not exist, and name which may have been meant."""
-    return _unknown("project", name, (each.name for each in snapshot.fleet.projects()))
+    return _unknown("project", name, (each.name for each in fleet.projects()))
 
 
 def check_driver(driver: str | None, known: frozenset[str], *, where: str = "driver") -> None:
@@ -78,56 +79,56 @@ def check_driver(driver: str | None, known: frozenset[str], *, where: str = "dri
     raise Invalid(f"{where}: expected {either(sorted(known))}, got {shown(driver)}{how}")
 
 
-def group_names(snapshot: ScopedSnapshot) -> list[str]:
+def group_names(fleet: FleetQueries) -> list[str]:
     """List names among which the one that was meant may be."""
-    known, _ = snapshot.fleet.groups(after=None, limit=LOOKED_AT)
+    known, _ = fleet.groups(after=None, limit=LOOKED_AT)
     return [each.name for each in known]
 
 
-def host_names(snapshot: ScopedSnapshot) -> list[str]:
+def host_names(fleet: FleetQueries) -> list[str]:
     """List names among which the one that was meant may be."""
-    known, _ = snapshot.fleet.hosts(after=None, limit=LOOKED_AT)
+    known, _ = fleet.hosts(after=None, limit=LOOKED_AT)
     return [each.name for each in known]
 
 
-def check_project(snapshot: ScopedSnapshot, project: ProjectName, *, scope: Scope) -> None:
+def check_project(fleet: FleetQueries, project: ProjectName, *, scope: Scope) -> None:
     """Refuse a project that does not exist in the scope; for operators the default one always does."""
-    known = {scope.project or DEFAULT_PROJECT, *(each.name for each in snapshot.fleet.projects())}
+    known = {scope.project or DEFAULT_PROJECT, *(each.name for each in fleet.projects())}
     if project not in known:
         raise _unknown("project", project, known)
 
 
-def check_group(snapshot: ScopedSnapshot, name: GroupName | None) -> None:
+def check_group(fleet: FleetQueries, name: GroupName | None) -> None:
     """Refuse a group that does not exist."""
     if name is None:
         return
-    group = snapshot.fleet.group(name)
+    group = fleet.group(name)
     if group is None or group.kind is GroupKind.STANDALONE:
-        raise unknown_group(snapshot, name)
+        raise unknown_group(fleet, name)
 
 
-def check_host(snapshot: ScopedSnapshot, name: HostName | None, *, scope: Scope) -> None:
+def check_host(fleet: FleetQueries, name: HostName | None, *, scope: Scope) -> None:
     """Refuse a host that does not exist or, for a project, one that carries nothing of it."""
-    if name is None or snapshot.fleet.host(name) is not None:
+    if name is None or fleet.host(name) is not None:
         return
     if scope.project is not None:
         raise NotFound(f'host "{name}" carries no machine of project {scope.project}')
-    raise unknown_host(snapshot, name)
+    raise unknown_host(fleet, name)
 
 
 def check_machine(snapshot: ScopedSnapshot, name: MachineName) -> None:
     """Refuse a machine that neither is nor was: one that is gone has records."""
-    if _has_records(snapshot, HistoryFilter(machine=name)) or _is_there(snapshot, name):
+    if _has_records(snapshot.records, HistoryFilter(machine=name)) or _is_there(snapshot.fleet, name):
         return
-    raise unknown_machine(snapshot, name)
+    raise unknown_machine(snapshot.fleet, name)
 
 
 def check_filter(snapshot: ScopedSnapshot, wanted: HistoryFilter, *, scope: Scope) -> None:
     """Refuse to list the records of what neither is nor was."""
-    if wanted.group is not None and not _has_records(snapshot, HistoryFilter(group=wanted.group)):
-        check_group(snapshot, wanted.group)
-    if wanted.host is not None and not _has_records(snapshot, HistoryFilter(host=wanted.host)):
-        check_host(snapshot, wanted.host, scope=scope)
+    if wanted.group is not None and not _has_records(snapshot.records, HistoryFilter(group=wanted.group)):
+        check_group(snapshot.fleet, wanted.group)
+    if wanted.host is not None and not _has_records(snapshot.records, HistoryFilter(host=wanted.host)):
+        check_host(snapshot.fleet, wanted.host, scope=scope)
     if wanted.machine is not None:
         check_machine(snapshot, wanted.machine)
     if wanted.event is not None:
@@ -138,17 +139,17 @@ def check_filter(snapshot: ScopedSnapshot, wanted: HistoryFilter, *, scope: Scop
 
 def _check_order(snapshot: ScopedSnapshot, order: OrderId) -> None:
     # A project has records of an order that is not its own: of the events that it gave its machines.
-    if snapshot.work.order(order) is None and not _has_records(snapshot, HistoryFilter(order=order)):
+    if snapshot.work.order(order) is None and not _has_records(snapshot.records, HistoryFilter(order=order)):
         raise NotFound(f"order {order} does not exist")
 
 
-def _has_records(snapshot: ScopedSnapshot, wanted: HistoryFilter) -> bool:
-    return bool(snapshot.records.history(replace(wanted, limit=1)))
+def _has_records(records: RecordQueries, wanted: HistoryFilter) -> bool:
+    return bool(records.history(replace(wanted, limit=1)))
 
 
-def _is_there(snapshot: ScopedSnapshot, name: MachineName) -> bool:
+def _is_there(fleet: FleetQueries, name: MachineName) -> bool:
     try:
-        snapshot.fleet.machine(name)
+        fleet.machine(name)
     except NotFound:
         return False
     except Conflict:  # in several projects
@@ -156,8 +157,8 @@ def _is_there(snapshot: ScopedSnapshot, name: MachineName) -> bool:
     return True
 
 
-def _some_machines(snapshot: ScopedSnapshot) -> Sequence[Machine]:
-    found, _ = snapshot.fleet.machines(after=None, limit=LOOKED_AT)
+def _some_machines(fleet: FleetQueries) -> Sequence[Machine]:
+    found, _ = fleet.machines(after=None, limit=LOOKED_AT)
     return found
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from forewarn.control.parts.work import OrderFilter
-from forewarn.control.ports.store import Snapshot
+from forewarn.control.parts.work import OrderFilter, WorkQueries
 from forewarn.control.use_case import FleetUseCase
 from forewarn.core.admission import holds
 from forewarn.core.draft import Draft
@@ -43,7 +42,9 @@ class RestoredStore(FleetUseCase):
             return None
         with self._store.write() as tx:
             tx.time.set_served()
-            found = Restored(up_to=up_to, hold=None, orders=_open_orders(tx), rollouts=tx.rollouts.open())
+            found = Restored(
+                up_to=up_to, hold=None, orders=_open_orders(tx.work), rollouts=tx.rollouts.open()
+            )
             if not hold:
                 return found
             with self._saving(tx) as draft:
@@ -63,12 +64,12 @@ class RestoredStore(FleetUseCase):
         return holds.put(draft, Hold(id=self._new_id(), reason=why, by=FOREWARN, at=draft.now))
 
 
-def _open_orders(snapshot: Snapshot) -> Sequence[Order]:
+def _open_orders(work: WorkQueries) -> Sequence[Order]:
     found: list[Order] = []
     for state in _OPEN:
         after: str | None = None
         while True:
-            page, after = snapshot.work.orders(OrderFilter(state=state), after=after, limit=_PAGE)
+            page, after = work.orders(OrderFilter(state=state), after=after, limit=_PAGE)
             found += page
             if after is None:
                 break

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
+from forewarn.control.parts.work import WorkQueries
 from forewarn.control.ports.guests import SentNotices, SentSoFar
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import (
@@ -32,9 +33,9 @@ class NoticesNow:
     _unsaved: Sent
     _sent: SentSoFar  # after that
 
-    def notices(self, snapshot: ScopedSnapshot, events: Sequence[EventId]) -> Sent:
+    def notices(self, work: WorkQueries, events: Sequence[EventId]) -> Sent:
         """Return when machines were first sent these events, saved or not, by a snapshot opened since."""
-        saved = snapshot.work.notices(events)
+        saved = work.notices(events)
         return {
             event: _first(saved.get(event, {}), self._unsaved.get(event, {}), self._sent(event))
             for event in events

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
 from forewarn.control.disclosing import V, disclosed
+from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.ports.clock import ServiceClock
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ReadStore, ScopedSnapshot, ScopedStore, ScopedTransaction, Store
+from forewarn.control.ports.store import ReadStore, ScopedStore, ScopedTransaction, Store
 from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew
 from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
@@ -64,9 +65,9 @@ class ScopedReading(Reading):
         self._scope = scope
         self._store = context.store.scoped(scope)
 
-    def _disclosed(self, snapshot: ScopedSnapshot, values: Iterable[V]) -> Sequence[V]:
+    def _disclosed(self, fleet: FleetQueries, values: Iterable[V]) -> Sequence[V]:
         """Return what was found as the caller may see it."""
-        return disclosed(snapshot, values, scope=self._scope)
+        return disclosed(fleet, values, scope=self._scope)
 
 
 class FleetReading(Reading):

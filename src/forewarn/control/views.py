@@ -98,7 +98,7 @@ class Views(ScopedReading):
         """Show one machine."""
         fresh = self._polls.fresh()
         with self._store.read() as snapshot:
-            found = naming.known_machine(snapshot, name, scope=self._scope)
+            found = naming.known_machine(snapshot.fleet, name, scope=self._scope)
             return self._seen(snapshot, [found], fresh)[0]
 
     def machines(
@@ -108,18 +108,18 @@ class Views(ScopedReading):
         fresh = self._polls.fresh()
         with self._store.read() as snapshot:
             if wanted.host is not None:
-                check_sees_hosts(snapshot, scope=self._scope)
+                check_sees_hosts(snapshot.fleet, scope=self._scope)
             page, more = snapshot.fleet.machines(wanted, after=after, limit=limit)
             if not page:
-                naming.check_group(snapshot, wanted.group)
-                naming.check_host(snapshot, wanted.host, scope=self._scope)
+                naming.check_group(snapshot.fleet, wanted.group)
+                naming.check_host(snapshot.fleet, wanted.host, scope=self._scope)
             return self._seen(snapshot, page, fresh), more
 
     def summary(self) -> FleetSummary:
         """Count the machines by group, update domain and state, and all else by its state."""
         with self._store.read() as snapshot:
             counted = snapshot.fleet.summary()
-            seen = sees_hosts(snapshot, scope=self._scope)
+            seen = sees_hosts(snapshot.fleet, scope=self._scope)
         return counted if seen else replace(counted, hosts=None)
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
@@ -132,7 +132,7 @@ class Views(ScopedReading):
         with self._store.read() as snapshot:
             group = snapshot.fleet.group(GroupName(name))
             if group is None or group.kind is GroupKind.STANDALONE:
-                raise naming.unknown_group(snapshot, name)
+                raise naming.unknown_group(snapshot.fleet, name)
         return group
 
     def projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
@@ -145,7 +145,7 @@ class Views(ScopedReading):
         with self._store.read() as snapshot:
             project = snapshot.fleet.project(ProjectName(name))
             if project is None:
-                raise naming.unknown_project(snapshot, name)
+                raise naming.unknown_project(snapshot.fleet, name)
             return project
 
     def orders(
@@ -154,17 +154,17 @@ class Views(ScopedReading):
         """List orders, newest first; NotFound if there is no such host or machine."""
         with self._store.read() as snapshot:
             if wanted.host is not None:
-                check_sees_hosts(snapshot, scope=self._scope)
+                check_sees_hosts(snapshot.fleet, scope=self._scope)
             page, more = snapshot.work.orders(wanted, after=after, limit=limit)
             self._check_named(snapshot, page, wanted)
-            return self._disclosed(snapshot, page), more
+            return self._disclosed(snapshot.fleet, page), more
 
     def order(self, order: OrderId) -> OrderView:
         """Show one order."""
         unsaved = self._unsaved.now()
         with self._store.read() as snapshot:
             found = naming.existing(snapshot.work.order(order), "order", order)
-            (known,) = self._disclosed(snapshot, [found])
+            (known,) = self._disclosed(snapshot.fleet, [found])
             events = self._noted(snapshot, known, snapshot.work.events_of_order(known.id), unsaved)
         summed = notice.summary((each.event, each.notices) for each in events)
         return OrderView(order=known, events=events, notice=summed)
@@ -184,13 +184,13 @@ class Views(ScopedReading):
         unsaved = self._unsaved.now()
         with self._store.read() as snapshot:
             if wanted.host is not None:
-                check_sees_hosts(snapshot, scope=self._scope)
+                check_sees_hosts(snapshot.fleet, scope=self._scope)
             page, more = snapshot.work.events(wanted, after=after, limit=limit)
             self._check_named(snapshot, page, wanted)
             ids = [event.id for event in page]
             owners, simulated = snapshot.work.projects_of_events(ids), snapshot.work.simulated_events(ids)
-            sent = unsaved.notices(snapshot, ids) if with_notice else {}
-            shown = self._disclosed(snapshot, page)
+            sent = unsaved.notices(snapshot.work, ids) if with_notice else {}
+            shown = self._disclosed(snapshot.fleet, page)
         owned = [
             OwnedEvent(
                 event=event,
@@ -207,7 +207,7 @@ class Views(ScopedReading):
     ) -> None:
         """Refuse to list nothing because of a name that nothing has or had."""
         if not page:
-            naming.check_host(snapshot, wanted.host, scope=self._scope)
+            naming.check_host(snapshot.fleet, wanted.host, scope=self._scope)
             if wanted.machine is not None:
                 naming.check_machine(snapshot, wanted.machine)
 
@@ -215,7 +215,7 @@ class Views(ScopedReading):
         """List all events that are announced and will come, and when each was deferred."""
         with self._store.read() as snapshot:
             listed = [event for event in snapshot.work.listed_events() if not event.hint]
-            events = self._disclosed(snapshot, listed)
+            events = self._disclosed(snapshot.fleet, listed)
             deferrals = snapshot.work.deferrals([event.id for event in events])
         return [ComingEvent(event=event, deferrals=tuple(deferrals.get(event.id, ()))) for event in events]
 
@@ -230,11 +230,11 @@ class Views(ScopedReading):
         """List records, newest first, or above a number oldest first; NotFound of what never was."""
         with self._store.read() as snapshot:
             if wanted.host is not None:
-                check_sees_hosts(snapshot, scope=self._scope)
+                check_sees_hosts(snapshot.fleet, scope=self._scope)
             found = snapshot.records.history(wanted)
             if not found:
                 naming.check_filter(snapshot, wanted, scope=self._scope)
-            return self._disclosed(snapshot, found)
+            return self._disclosed(snapshot.fleet, found)
 
     def search(self, wanted: HistoryFilter, search: RecordSearch) -> Found:
         """Look for something in what is shown of the next records, no further than a batch of them."""
@@ -263,7 +263,7 @@ class Views(ScopedReading):
     ) -> Sequence[EventView]:
         """Add to events of an order what notice their machines got, and what they went through."""
         ids = [event.id for event in events]
-        sent, owners = unsaved.notices(snapshot, ids), snapshot.work.projects_of_events(ids)
+        sent, owners = unsaved.notices(snapshot.work, ids), snapshot.work.projects_of_events(ids)
         simulated = snapshot.work.simulated_events(ids)
         return [
             EventView(
@@ -274,14 +274,14 @@ class Views(ScopedReading):
                 notice=notice.summary_of(event, notices),
                 impact=notice.impact(order, event) if order else None,
             )
-            for event in self._disclosed(snapshot, events)
+            for event in self._disclosed(snapshot.fleet, events)
         ]
 
     def _seen(
         self, snapshot: ScopedSnapshot, page: Sequence[Machine], fresh: LastPolls
     ) -> Sequence[MachineView]:
         ids = [machine.id for machine in page]
-        page = self._disclosed(snapshot, page)
+        page = self._disclosed(snapshot.fleet, page)
         groups = snapshot.rules.around(groups=sorted({machine.group for machine in page})).groups
         saved, unsaved = snapshot.fleet.last_seen(ids), fresh(ids)
         return [

@@ -229,7 +229,7 @@ def test_who_looks_before_it_opens_a_snapshot_misses_nothing_that_is_saved_meanw
     unsaved = service.shared.unsaved
     look, polls = unsaved.now(), service.shared.polls.fresh()
     with service.store.read() as before:
-        assert look.notices(before, [event]) == {event: {machine_id: START}}
+        assert look.notices(before.work, [event]) == {event: {machine_id: START}}
     unsaved.pending()  # the boards hand over
     half_way = unsaved.now()
     service.shared.polls.collect()
@@ -238,7 +238,7 @@ def test_who_looks_before_it_opens_a_snapshot_misses_nothing_that_is_saved_meanw
     service.engine.save_all(START)
     with service.store.read() as after:
         for each in (look, half_way, unsaved.now()):
-            assert each.notices(after, [event]) == {event: {machine_id: START}}
+            assert each.notices(after.work, [event]) == {event: {machine_id: START}}
         assert after.fleet.last_seen([machine_id]) == {machine_id: START}
     for last_polls in (polls, half_polls):
         assert last_polls([machine_id]) == {machine_id: START}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from forewarn.control.parts.records import RecordFilter
+from forewarn.control.parts.records import RecordFilter, RecordQueries
 from forewarn.control.ports.store import Snapshot
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.control.use_case import Context, FleetReading, FleetUseCase
@@ -38,7 +38,7 @@ class TokenViews(FleetReading):
     def keyring(self, known: Keyring | None = None) -> Keyring:
         """Return all tokens in force, by which callers are known; they are loaded if those known are old."""
         with self._store.read() as snapshot:
-            if known is None or _have_changed(snapshot, known):
+            if known is None or _have_changed(snapshot.records, known):
                 return _keyring(snapshot)
             return replace(known, number=snapshot.records.newest())
 
@@ -73,11 +73,11 @@ class Tokens(FleetUseCase, TokenViews):
             return Revoked(token=token, warnings=tuple(_warnings(tx, token)))
 
 
-def _have_changed(snapshot: Snapshot, known: Keyring) -> bool:
+def _have_changed(records: RecordQueries, known: Keyring) -> bool:
     """Return whether a token was made or revoked, by whatever process: each is recorded."""
-    if snapshot.records.pruning().up_to > known.number:
+    if records.pruning().up_to > known.number:
         return True
-    return bool(snapshot.records.following(known.number, _OF_TOKENS, limit=1).records)
+    return bool(records.following(known.number, _OF_TOKENS, limit=1).records)
 
 
 def _warnings(snapshot: Snapshot, revoked: Token) -> Iterator[str]:

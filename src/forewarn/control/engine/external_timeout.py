@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from forewarn.control.parts.service_time import TimeQueries
 from forewarn.control.ports.external import ExternalReports
-from forewarn.control.ports.store import Snapshot
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.model.order import Order
 from forewarn.core.model.service_time import TimeKind
@@ -22,7 +22,7 @@ class ExternalTimeout(FleetUseCase):
         self._external = external
         now = context.real_now()
         with self._store.read() as snapshot:
-            presence = _presence(snapshot)
+            presence = _presence(snapshot.time)
             for order in filter(_is_awaited, snapshot.due.driven_orders(driver=EXTERNAL)):
                 limit = order.terms.heartbeat or self._policy.external_silence
                 silent_for = silence.before_start(limit, order.heard_at, presence, now=now)
@@ -44,12 +44,12 @@ class ExternalTimeout(FleetUseCase):
         self._store.after_saving(lambda: self._external.forget(order))
 
 
-def _presence(snapshot: Snapshot) -> Presence | None:
+def _presence(time: TimeQueries) -> Presence | None:
     """Return when a server could hear reports, if service time is the world's own; else nothing is known."""
-    present_at = snapshot.time.present_at()
-    if present_at is None or snapshot.time.kind() is not TimeKind.SYSTEM:
+    present_at = time.present_at()
+    if present_at is None or time.kind() is not TimeKind.SYSTEM:
         return None
-    return Presence(until=present_at, absences=tuple(snapshot.time.absences()))
+    return Presence(until=present_at, absences=tuple(time.absences()))
 
 
 def _is_awaited(order: Order) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from forewarn.control.fleet.removed_projects import left_behind, let_go
-from forewarn.control.parts.fleet import MachineFilter
+from forewarn.control.parts.fleet import FleetQueries, MachineFilter
 from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.ports.store import Transaction
 from forewarn.control.signal import Signal
@@ -111,7 +111,13 @@ def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> S
     new = [each.spec for each in part.machines if each.known is None]
     groups = (each.spec.group for each in part.machines if each.spec.group is not None)
     around = tx.rules.around(
-        machines=[*part.removed_machines, *known, *_named(tx, new), *_members_of_groups(tx, part), *members],
+        machines=[
+            *part.removed_machines,
+            *known,
+            *_named(tx.fleet, new),
+            *_members_of_groups(tx.fleet, part),
+            *members,
+        ],
         hosts=[
             *(each.name for each in part.hosts),
             *(each.host for each in new if each.host),
@@ -122,23 +128,23 @@ def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> S
     return replace(around, projects={project.name: project for project in tx.fleet.projects()})
 
 
-def _named(tx: Transaction, new: Sequence[MachineSpec]) -> list[MachineId]:
+def _named(fleet: FleetQueries, new: Sequence[MachineSpec]) -> list[MachineId]:
     """Find machines of the names that new ones are to have: somebody may have added them meanwhile."""
     names = frozenset(each.name for each in new)
     after, found = None, list[MachineId]()
     while names:
-        some, after = tx.fleet.machines(MachineFilter(names=names), after=after, limit=AT_ONCE)
+        some, after = fleet.machines(MachineFilter(names=names), after=after, limit=AT_ONCE)
         found += [machine.id for machine in some]
         if after is None:
             break
     return found
 
 
-def _members_of_groups(tx: Transaction, part: FleetPart) -> list[MachineId]:
+def _members_of_groups(fleet: FleetQueries, part: FleetPart) -> list[MachineId]:
     """Find who is in the groups that a part removes: it may be more than are removed with them."""
     found: list[MachineId] = []
     for group in part.removed_groups:
-        some, _ = tx.fleet.machines(MachineFilter(group=group), after=None, limit=_enough(part))
+        some, _ = fleet.machines(MachineFilter(group=group), after=None, limit=_enough(part))
         found += [machine.id for machine in some]
     return found
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from forewarn.control import naming
 from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet, FleetApplication
 from forewarn.control.fleet.removed_projects import left_behind
-from forewarn.control.ports.store import Snapshot
+from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, FleetReading, FleetUseCase
 from forewarn.core.errors import Conflict, Invalid, NotFound
@@ -64,20 +64,20 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
     ) -> Machine:
         """Add a machine, or change one; `change` makes the new declaration of the present one, if any."""
         with self._store.write() as tx:
-            known = _known_machine(tx, name, project)
-            spec = change(_present_spec(tx, known))
+            known = _known_machine(tx.fleet, name, project)
+            spec = change(_present_spec(tx.fleet, known))
             if known is None and spec.name.casefold() != name.casefold():
                 raise Invalid(f'name: expected "{name}", got "{spec.name}"')
             if known is None:
-                _check_fleet(tx, name)
-            spec = self._in_project_of_group(tx, spec)
+                _check_fleet(tx.fleet, name)
+            spec = self._in_project_of_group(tx.fleet, spec)
             around = tx.rules.around(
                 machines=[known.id] if known else [],
                 hosts=[spec.host] if spec.host else [],
                 groups=[spec.group] if spec.group else [],
             )
             if spec.host is not None and spec.host not in around.hosts:
-                raise _no_such(spec, "host", spec.host, naming.host_names(tx))
+                raise _no_such(spec, "host", spec.host, naming.host_names(tx.fleet))
             with self._saving(tx, around) as draft:
                 return machines.put(draft, spec, draft.machines[known.id] if known else None, by=by)
 
@@ -125,24 +125,24 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
             why = f"by {format_span(way)} to {until}"
             draft.record(Kind.CLOCK_ADVANCED, None, by=by, reason=why)
 
-    def _in_project_of_group(self, tx: Snapshot, spec: MachineSpec) -> MachineSpec:
+    def _in_project_of_group(self, fleet: FleetQueries, spec: MachineSpec) -> MachineSpec:
         if spec.group is None:
-            known = [project.name for project in tx.fleet.projects()]
+            known = [project.name for project in fleet.projects()]
             if spec.project not in known:
                 raise _no_such(spec, "project", spec.project, known)
             return spec
-        group = tx.fleet.group(spec.group)
+        group = fleet.group(spec.group)
         if group is None:
-            raise _no_such(spec, "group", spec.group, naming.group_names(tx))
+            raise _no_such(spec, "group", spec.group, naming.group_names(fleet))
         if spec.update_domain >= group.update_domains:
             expected = f"expected 0 to {group.update_domains - 1}, got {spec.update_domain}"
             raise Invalid(f'machine "{spec.name}": update_domain: {expected}')
         return replace(spec, project=group.project)
 
 
-def _check_fleet(tx: Snapshot, name: str) -> None:
+def _check_fleet(fleet: FleetQueries, name: str) -> None:
     """Refuse a machine before there is anything that could carry it; then there are no projects either."""
-    if not tx.fleet.hosts(after=None, limit=1)[0]:
+    if not fleet.hosts(after=None, limit=1)[0]:
         raise Invalid(
             f'machine "{name}": the fleet has no hosts yet: declare it first (forewarn fleet apply FILE)'
         )
@@ -153,15 +153,15 @@ def _no_such(spec: MachineSpec, field: str, got: str, known: Sequence[str]) -> I
     return Invalid(f'machine "{spec.name}": {field}: {expected}')
 
 
-def _known_machine(tx: Snapshot, name: str, project: ProjectName | None) -> Machine | None:
+def _known_machine(fleet: FleetQueries, name: str, project: ProjectName | None) -> Machine | None:
     try:
-        return tx.fleet.machine(name, project=project)
+        return fleet.machine(name, project=project)
     except NotFound:
         return None
 
 
-def _present_spec(tx: Snapshot, known: Machine | None) -> MachineSpec | None:
+def _present_spec(fleet: FleetQueries, known: Machine | None) -> MachineSpec | None:
     if known is None:
         return None
-    group = tx.fleet.group(known.group)
+    group = fleet.group(known.group)
     return machines.spec_of(known, group) if group else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from forewarn.control import naming
-from forewarn.control.ports.store import Snapshot
+from forewarn.control.parts.metrics import MetricQueries
 from forewarn.control.use_case import FleetReading
 from forewarn.core.fleet import machines
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostDrivers, HostSpec
@@ -49,7 +49,7 @@ class FleetViews(FleetReading):
         with self._store.read() as snapshot:
             around = snapshot.rules.around(hosts=[HostName(name)])
             if HostName(name) not in around.hosts:
-                raise naming.unknown_host(snapshot, name)
+                raise naming.unknown_host(snapshot.fleet, name)
             drivers = snapshot.rules.host_drivers()
         carried = [machine for machine in around.machines.values() if machine.host == name]
         by_name = sorted(carried, key=lambda machine: machine.name.casefold())
@@ -79,7 +79,7 @@ class FleetViews(FleetReading):
     def hosts_by_driver(self) -> Mapping[str, int]:
         """Count hosts by who does the work on them."""
         with self._store.read() as snapshot:
-            return self._by_driver(snapshot)
+            return self._by_driver(snapshot.metrics)
 
     def drivers(self) -> Sequence[KnownDriver]:
         """List the drivers that can be named, and those that are but not installed."""
@@ -88,8 +88,8 @@ class FleetViews(FleetReading):
             for name, hosts in sorted(self.hosts_by_driver().items())
         ]
 
-    def _by_driver(self, snapshot: Snapshot) -> Mapping[str, int]:
-        return {**dict.fromkeys(sorted(self._drivers_known), 0), **snapshot.metrics.hosts_by_driver()}
+    def _by_driver(self, metrics: MetricQueries) -> Mapping[str, int]:
+        return {**dict.fromkeys(sorted(self._drivers_known), 0), **metrics.hosts_by_driver()}
 
     def counts(self) -> Counts:
         """Count what there is and what has happened, for the metrics."""
@@ -98,7 +98,7 @@ class FleetViews(FleetReading):
             late = timedelta() if first is None else self._clock.now() - first
             return Counts(
                 present=snapshot.metrics.counts(),
-                drivers=self._by_driver(snapshot),
+                drivers=self._by_driver(snapshot.metrics),
                 holds=snapshot.metrics.holds_by_reach(),
                 tallies=snapshot.metrics.tallies(),
                 overdue=max(late, timedelta()),

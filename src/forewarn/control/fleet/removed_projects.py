@@ -6,6 +6,7 @@ Otherwise they would be those of the next project of the same name.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from forewarn.control.parts.webhooks import WebhookQueries
 from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.core import access
@@ -37,7 +38,7 @@ def left_behind(snapshot: Snapshot, draft: Draft) -> Leaving:
         return Leaving(tokens=(), webhooks=())
     return Leaving(
         tokens=[token for token in snapshot.tokens.in_force() if token.project in gone],
-        webhooks=_own_webhooks(snapshot, gone),
+        webhooks=_own_webhooks(snapshot.webhooks, gone),
     )
 
 
@@ -51,6 +52,6 @@ def let_go(tx: Transaction, draft: Draft, leaving: Leaving, *, by: str) -> None:
         draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=f"{named(webhook)}: {WHY}")
 
 
-def _own_webhooks(snapshot: Snapshot, projects: Collection[ProjectName]) -> list[Webhook]:
-    every, _ = snapshot.webhooks.page(project=None, after=None, limit=MOST_WEBHOOKS)
+def _own_webhooks(webhooks: WebhookQueries, projects: Collection[ProjectName]) -> list[Webhook]:
+    every, _ = webhooks.page(project=None, after=None, limit=MOST_WEBHOOKS)
     return [webhook for webhook in every if webhook.owner in projects]

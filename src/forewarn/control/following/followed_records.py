@@ -50,8 +50,8 @@ class FollowedRecords(ScopedReading):
         with self._store.read() as snapshot:
             found = snapshot.records.following(number, wanted, limit=limit)
             if self._scope.caller is not None:
-                self._recent.disclose(snapshot, self._scope.caller)
-            return replace(found, records=tuple(self._disclosed(snapshot, found.records)))
+                self._recent.disclose(snapshot.fleet, self._scope.caller)
+            return replace(found, records=tuple(self._disclosed(snapshot.fleet, found.records)))
 
     def recent(self, number: int, wanted: RecordFilter) -> Following | None:
         """Return what follows a number from memory; None if only the store knows."""

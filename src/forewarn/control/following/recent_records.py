@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from forewarn.control.disclosing import disclosure_to
+from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.parts.records import Following, RecordFilter
-from forewarn.control.ports.store import ScopedSnapshot, Store
+from forewarn.control.ports.store import Store
 from forewarn.control.signal import Signal
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
@@ -91,12 +92,12 @@ class RecentRecords:
             return None
         return Following(records=known, number=reached, more=False)
 
-    def disclose(self, snapshot: ScopedSnapshot, project: ProjectName) -> None:
+    def disclose(self, fleet: FleetQueries, project: ProjectName) -> None:
         """Find out what the people of a project see of its records; once for all who follow them."""
         with self._lock:
             seen = self._seen
             mine = [kept for kept in self._kept if kept.whole.project == project and kept.disclosed is None]
-        told = disclosure_to(snapshot, project, [kept.whole for kept in mine])
+        told = disclosure_to(fleet, project, [kept.whole for kept in mine])
         shown = [(kept, told.shown(kept.whole)) for kept in mine]
         with self._lock:
             if seen == self._seen:

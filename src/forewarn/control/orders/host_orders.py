@@ -25,7 +25,7 @@ class HostOrders(FleetUseCase):
         with self._store.write() as tx:
             around = tx.rules.around(hosts=[host], room=requests.may_move(action, work))
             if host not in around.hosts:
-                raise naming.unknown_host(tx, name)
+                raise naming.unknown_host(tx.fleet, name)
             with self._saving(tx, around) as draft:
                 order = requests.on_host(draft, host, action, request, work=work, policy=self._policy)
                 requests.check_heartbeat(order)
@@ -54,9 +54,9 @@ class HostOrders(FleetUseCase):
     def keep(self, hold: Hold, *, late: bool = False) -> Hold:
         """Save a hold, perhaps a while after it was set; nothing if it is saved already."""
         with self._store.write() as tx:
-            naming.check_host(tx, hold.host, scope=EVERYTHING)
+            naming.check_host(tx.fleet, hold.host, scope=EVERYTHING)
             if hold.project is not None and hold.project not in {known.name for known in tx.fleet.projects()}:
-                raise naming.unknown_project(tx, hold.project)
+                raise naming.unknown_project(tx.fleet, hold.project)
             with self._saving(tx, tx.rules.around(hosts=[] if hold.host is None else [hold.host])) as draft:
                 return holds.put(draft, hold, late=late)
 

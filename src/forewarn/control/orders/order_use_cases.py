@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from forewarn.control import naming
+from forewarn.control.parts.fleet import FleetQueries
+from forewarn.control.parts.work import WorkQueries
 from forewarn.control.ports.external import ExternalReports
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedSnapshot, ScopedTransaction
 from forewarn.control.use_case import Context, ScopedUseCase
 from forewarn.core.access import check_change, check_terms
 from forewarn.core.catalogue import ACTIONS
@@ -64,7 +65,7 @@ class OrderUseCases(ScopedUseCase):
             check_terms(emergency=terms.emergency, driver=request.driver, heartbeat=terms.heartbeat)
         naming.check_driver(request.driver, self._drivers_known)
         with self._store.write() as tx:
-            machine = naming.known_machine(tx, name, scope=self._scope)
+            machine = naming.known_machine(tx.fleet, name, scope=self._scope)
             scheduled = tx.work.scheduled_user_orders(machine.project) if requests.is_limited(action) else 0
             around = tx.rules.around(machines=[machine.id], room=requests.may_move(action))
             with self._saving(tx, around) as draft:
@@ -72,7 +73,7 @@ class OrderUseCases(ScopedUseCase):
                     draft, machine.id, action, request, scheduled=scheduled, policy=self._policy
                 )
                 requests.check_heartbeat(order)
-            return self._placed(tx, draft.orders[order.id], draft.events_of(order.id))
+            return self._placed(tx.fleet, draft.orders[order.id], draft.events_of(order.id))
 
     def cancel_order(self, order: OrderId, *, by: str) -> Placed:
         """Cancel an order that has not started."""
@@ -119,22 +120,22 @@ class OrderUseCases(ScopedUseCase):
     def approve_event(self, event: EventId, *, by: str) -> Event:
         """Approve as a person; too late is not an error, as for a guest."""
         with self._store.write() as tx:
-            known = _listed_event(tx, event)
+            known = _listed_event(tx.work, event)
             with self._saving(tx, tx.rules.around(orders=[known.order])) as draft:
                 approval = Approval(by=by, kind=ApprovedBy.PERSON, at=draft.now)
                 lifecycle.approve(draft, draft.events[known.id], approval, policy=self._policy)
-            return self._disclosed(tx, [draft.events[known.id]])[0]
+            return self._disclosed(tx.fleet, [draft.events[known.id]])[0]
 
     def cancel_event(self, event: EventId, *, by: str) -> Event:
         """Cancel the order of an event, with all its events."""
         with self._store.write() as tx:
-            known = _listed_event(tx, event)
+            known = _listed_event(tx.work, event)
             if known.status is not EventStatus.SCHEDULED:
                 raise Conflict(f"event {known.id} is {known.status}, too late to cancel")
             check_change(tx.work.order(known.order), project=self._scope.caller)
             with self._saving(tx, tx.rules.around(orders=[known.order])) as draft:
                 interventions.cancel(draft, known.order, by=by)
-            return self._disclosed(tx, [draft.events[known.id]])[0]
+            return self._disclosed(tx.fleet, [draft.events[known.id]])[0]
 
     def _on_order(
         self, order: OrderId, decide: Callable[[Draft], Order], *, announced: bool = True
@@ -144,15 +145,17 @@ class OrderUseCases(ScopedUseCase):
             check_change(naming.existing(tx.work.order(order), "order", order), project=self._scope.caller)
             with self._saving(tx, tx.rules.around(orders=[order])) as draft:
                 after = decide(draft)
-            return self._placed(tx, draft.orders[after.id], draft.events_of(after.id) if announced else ())
+            return self._placed(
+                tx.fleet, draft.orders[after.id], draft.events_of(after.id) if announced else ()
+            )
 
-    def _placed(self, tx: ScopedTransaction, order: Order, events: Sequence[Event]) -> Placed:
-        (shown,) = self._disclosed(tx, [order])
-        return Placed(order=shown, events=tuple(self._disclosed(tx, events)))
+    def _placed(self, fleet: FleetQueries, order: Order, events: Sequence[Event]) -> Placed:
+        (shown,) = self._disclosed(fleet, [order])
+        return Placed(order=shown, events=tuple(self._disclosed(fleet, events)))
 
 
-def _listed_event(tx: ScopedSnapshot, event: EventId) -> Event:
-    known = naming.existing(tx.work.event(event), "event", event)
+def _listed_event(work: WorkQueries, event: EventId) -> Event:
+    known = naming.existing(work.event(event), "event", event)
     if not known.listed:
         raise Conflict(f"event {known.id} is over: {known.why}")
     return known

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 from forewarn.control.naming import check_project, existing
 from forewarn.control.parts.records import RecordFilter
+from forewarn.control.parts.webhooks import WebhookQueries
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedSnapshot, ScopedTransaction
+from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, ScopedReading, ScopedUseCase
 from forewarn.core.errors import Conflict, Invalid
@@ -67,14 +68,14 @@ class WebhookViews(ScopedReading):
         """List webhooks, oldest first."""
         with self._store.read() as snapshot:
             if project is not None:
-                check_project(snapshot, project, scope=self._scope)
+                check_project(snapshot.fleet, project, scope=self._scope)
             page, more = snapshot.webhooks.page(project=project, after=after, limit=limit)
             return [self._view(snapshot, webhook) for webhook in page], more
 
     def _view(self, snapshot: ScopedSnapshot, webhook: Webhook) -> WebhookView:
         behind = snapshot.records.count_following(webhook.delivered, wanted_by(webhook))
         next_try = rules.left_alone_for(webhook, real_now=self._real_now())
-        shown = self._disclosed(snapshot, [webhook])[0]
+        shown = self._disclosed(snapshot.fleet, [webhook])[0]
         return WebhookView(webhook=shown, behind=behind, next_try=next_try)
 
 
@@ -93,8 +94,8 @@ class Webhooks(ScopedUseCase, WebhookViews):
         key = self._terms.new_secret() if secret is None else _checked_secret(secret)
         with self._store.write() as tx:
             if project is not None:
-                check_project(tx, project, scope=self._scope)
-            self._check_room(tx)
+                check_project(tx.fleet, project, scope=self._scope)
+            self._check_room(tx.webhooks)
             with self._saving(tx) as draft:
                 webhook = Webhook(
                     id=WebhookId(self._new_id()),
@@ -134,11 +135,11 @@ class Webhooks(ScopedUseCase, WebhookViews):
             raise Invalid(f"url: expected a public address, got {host}: {WHO_ALLOWS}")
         return checked
 
-    def _check_room(self, tx: ScopedTransaction) -> None:
+    def _check_room(self, webhooks: WebhookQueries) -> None:
         owner = self._scope.caller
-        if owner is not None and tx.webhooks.count(owner=owner) >= MOST_OF_A_PROJECT:
+        if owner is not None and webhooks.count(owner=owner) >= MOST_OF_A_PROJECT:
             raise Conflict(f"the project has {MOST_OF_A_PROJECT} webhooks already: remove one first")
-        if tx.webhooks.count() >= MOST_WEBHOOKS:
+        if webhooks.count() >= MOST_WEBHOOKS:
             raise Conflict(f"there are {MOST_WEBHOOKS} webhooks already: remove one first")
 
 

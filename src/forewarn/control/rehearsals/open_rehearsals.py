@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
-from forewarn.control.parts.work import OrderFilter
-from forewarn.control.ports.store import ScopedSnapshot, Transaction
+from forewarn.control.parts.fleet import FleetQueries
+from forewarn.control.parts.work import OrderFilter, WorkQueries
+from forewarn.control.ports.store import Transaction
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.errors import Conflict
@@ -204,7 +205,7 @@ class OpenRehearsals(FleetUseCase):
             ended = self._unsettled[0]
             cancelled[ended.project] = list(self._cancelled(ended))
             with self._store.write() as tx, self._saving(tx) as draft:
-                project = declared_project(tx, ended.project)
+                project = declared_project(tx.fleet, ended.project)
                 draft.record(Kind.REHEARSAL_ENDED, project, by=ended.by, reason=ended.reason)
                 self._keep_end(tx, ended)
             self._unsettled.popleft()
@@ -229,7 +230,9 @@ class OpenRehearsals(FleetUseCase):
     def _cancelled(self, ended: _Ended) -> Iterator[OrderId]:
         """Cancel its orders: no client watches any more what they would do to guests that believe them."""
         with self._store.read() as snapshot:
-            found = [order for state in NOT_BEGUN for order in _since(snapshot, ended.was.begun_at, state)]
+            found = [
+                order for state in NOT_BEGUN for order in _since(snapshot.work, ended.was.begun_at, state)
+            ]
         for order in filter(ended.may_have_ordered, found):
             with suppress(Conflict):  # it has begun since
                 if self._cancel(order, ended):
@@ -254,11 +257,11 @@ class OpenRehearsals(FleetUseCase):
         return not ended.by_tenant and not goes_on
 
 
-def _since(snapshot: ScopedSnapshot, begun_at: datetime, state: OrderState) -> Iterator[Order]:
+def _since(work: WorkQueries, begun_at: datetime, state: OrderState) -> Iterator[Order]:
     """Find the orders in a state that were placed since a moment, whoever has placed how many."""
     after: str | None = None
     while True:
-        page, after = snapshot.work.orders(OrderFilter(state=state), after=after, limit=PAGE)
+        page, after = work.orders(OrderFilter(state=state), after=after, limit=PAGE)
         yield from page
         if after is None or page[-1].created_at < begun_at:
             return
@@ -273,6 +276,6 @@ def _going_on(kept: KeptRehearsal, *, renewed: float) -> OpenRehearsal:
     )
 
 
-def declared_project(snapshot: ScopedSnapshot, name: ProjectName) -> Project | None:
+def declared_project(fleet: FleetQueries, name: ProjectName) -> Project | None:
     """Find a project."""
-    return next((project for project in snapshot.fleet.projects() if project.name == name), None)
+    return next((project for project in fleet.projects() if project.name == name), None)

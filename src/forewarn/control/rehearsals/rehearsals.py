@@ -57,7 +57,7 @@ class RehearsalViews(ScopedReading):
     def show(self, project: ProjectName) -> RehearsalView:
         """Show the rehearsal in a project; NotFound if there is none."""
         with self._store.read() as snapshot:
-            check_project(snapshot, project, scope=self._scope)
+            check_project(snapshot.fleet, project, scope=self._scope)
         known = self._going_on.get(project)
         if known is None:
             raise NotFound(f"nothing is rehearsed in project {project} now")
@@ -73,7 +73,7 @@ class RehearsalViews(ScopedReading):
         if self._scope.caller is None:
             return name
         with self._store.read() as snapshot:
-            return disclosure_to(snapshot, self._scope.caller, [name]).person(name)
+            return disclosure_to(snapshot.fleet, self._scope.caller, [name]).person(name)
 
 
 class Rehearsals(ScopedUseCase):
@@ -92,8 +92,8 @@ class Rehearsals(ScopedUseCase):
         """Begin a rehearsal, or go on with it: it ends by itself unless it is asked for again."""
         _check(wanted)
         with self._store.write() as tx:
-            check_project(tx, project, scope=self._scope)
-            declared = declared_project(tx, project) or Project(name=project)
+            check_project(tx.fleet, project, scope=self._scope)
+            declared = declared_project(tx.fleet, project) or Project(name=project)
             known = self._checked(declared, wanted)
             with self._saving(tx) as draft:
                 opened = known

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
+from forewarn.control.parts.rollouts import RolloutQueries
 from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, FleetUseCase
@@ -49,7 +50,7 @@ class RolloutEngine(FleetUseCase):
 
     def carry_on(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
         """Announce the next wave if its time has come; pause if something went wrong."""
-        orders_ = self.orders_of(tx, mine)
+        orders_ = self.orders_of(tx.rollouts, mine)
         quiet = self.quiet(tx, mine, orders_)
         mine = progress.settle(mine, orders_, quiet, now=now)
         if not mine.open:
@@ -59,7 +60,7 @@ class RolloutEngine(FleetUseCase):
             return self.pause(tx, mine, by="", why=wrong, now=now)
         if not planning.is_ready(mine, now=now):
             return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
-        survey = surveyed(tx, mine.left, mine.terms)
+        survey = surveyed(tx.rollouts, mine.left, mine.terms)
         mine, chosen = planning.next_wave(mine, survey, now=now, policy=self._policy)
         if not chosen and mine.blocked:
             no_way = planning.dead_end(mine, survey, now=now, policy=self._policy)
@@ -75,9 +76,9 @@ class RolloutEngine(FleetUseCase):
         # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
         return self.save(tx, replace(mine, due_at=now), now)
 
-    def orders_of(self, tx: Transaction, mine: Rollout) -> Orders:
+    def orders_of(self, rollouts: RolloutQueries, mine: Rollout) -> Orders:
         """Load the orders of the wave that began last; those of earlier ones are settled."""
-        return tx.rollouts.orders_by_id(mine.begun[-1].orders) if mine.begun else {}
+        return rollouts.orders_by_id(mine.begun[-1].orders) if mine.begun else {}
 
     def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders) -> Sequence[Step]:
         """Find the machines of the last wave that must poll again and have not."""
@@ -91,7 +92,7 @@ class RolloutEngine(FleetUseCase):
         """Cancel what has not begun, withdraw what else is announced, and wait for a person."""
         self.cancel_unbegun(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
         self._in_drafts(tx, mine, lambda draft, order: lifecycle.pause(draft, order, why=why), now)
-        mine = steering.paused(mine, self.orders_of(tx, mine), why=why, now=now)
+        mine = steering.paused(mine, self.orders_of(tx.rollouts, mine), why=why, now=now)
         mine = steering.with_change(mine, "paused", by=by, now=now)
         return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
 
@@ -109,7 +110,7 @@ class RolloutEngine(FleetUseCase):
         begun: bool = True,
     ) -> None:
         """Change all open orders of the last wave that have begun, or have not."""
-        loaded = self.orders_of(tx, mine).values()
+        loaded = self.orders_of(tx.rollouts, mine).values()
         open_ones = [order.id for order in loaded if order.open and progress.has_begun(order) is begun]
         for some in _chunks(open_ones):
             with self._saving(tx, tx.rules.around(orders=some), now=now) as draft:
@@ -171,9 +172,9 @@ class RolloutEngine(FleetUseCase):
         return requests.on_host(draft, host, Action.MAINTENANCE, request, work=mine.work, policy=self._policy)
 
 
-def surveyed(snapshot: Snapshot, hosts: Sequence[HostName], terms: RolloutTerms) -> HostSurvey:
+def surveyed(rollouts: RolloutQueries, hosts: Sequence[HostName], terms: RolloutTerms) -> HostSurvey:
     """Load what decides about hosts, as a rollout on such terms disturbs them."""
-    survey = snapshot.rollouts.survey(hosts)
+    survey = rollouts.survey(hosts)
     return survey.with_domains_at_once() if terms.together else survey
 
 

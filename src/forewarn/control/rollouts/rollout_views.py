@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
+from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.ports.guests import LastPolls
 from forewarn.control.ports.store import Snapshot
 from forewarn.control.rollouts.rollout_engine import surveyed, with_notice
@@ -86,7 +87,7 @@ class RolloutViews(FleetReading):
             mine = with_notice(snapshot, naming.existing(snapshot.rollouts.find(id_), "rollout", id_))
             # When a paused one goes on is not known.
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
-                survey = surveyed(snapshot, mine.left, mine.terms)
+                survey = surveyed(snapshot.rollouts, mine.left, mine.terms)
                 times = forecast.times(mine, survey, now=now, policy=self._policy)
                 said = tuple(plan_warnings.warnings(mine, survey, times, policy=self._policy))
             return replace(self.shown(snapshot, mine, now, warnings=said), expected=times)
@@ -117,11 +118,11 @@ class RolloutViews(FleetReading):
             raise Invalid(f"hosts_at_once: expected at least 1, got {request.hosts_at_once}")
         check_deadline(request.terms.deadline, now=now)
         naming.check_driver(request.terms.driver, self._drivers_known)
-        hosts = _wanted_hosts(snapshot, request)
-        survey = surveyed(snapshot, hosts, request.terms)
+        hosts = _wanted_hosts(snapshot.fleet, request)
+        survey = surveyed(snapshot.rollouts, hosts, request.terms)
         for host in hosts:
             if host not in survey.hosts:
-                raise naming.unknown_host(snapshot, host)
+                raise naming.unknown_host(snapshot.fleet, host)
         mine = Rollout(
             id=self._new_id(),
             number=UNSAVED + 1,  # the record that says it has begun
@@ -172,12 +173,12 @@ def shared_with(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
             yield f"{naming.some(shared)} {also} in {state}"
 
 
-def _wanted_hosts(snapshot: Snapshot, request: RolloutRequest) -> tuple[HostName, ...]:
+def _wanted_hosts(fleet: FleetQueries, request: RolloutRequest) -> tuple[HostName, ...]:
     if request.hosts is not None:
         if not request.hosts:
             raise Invalid("hosts: expected at least one, or all")
         return tuple(dict.fromkeys(request.hosts))
-    every, _ = snapshot.fleet.hosts(after=None, limit=EVERY_HOST)
+    every, _ = fleet.hosts(after=None, limit=EVERY_HOST)
     sound = tuple(host.name for host in every if host.state is not HostState.FAILED)
     if not sound:
         raise Invalid("hosts: there is none in the fleet that has not failed")

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from forewarn.control import naming
+from forewarn.control.parts.rollouts import RolloutQueries
 from forewarn.control.ports.store import Store, Transaction
 from forewarn.control.rollouts.rollout_engine import RolloutEngine, surveyed
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView, RolloutViews, shared_with
@@ -54,10 +55,10 @@ class Rollouts(RolloutViews, FleetUseCase):
         now = self._clock.now()
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
-            orders = self._engine.orders_of(tx, mine)
+            orders = self._engine.orders_of(tx.rollouts, mine)
             quiet = self._engine.quiet(tx, mine, orders)
             mine = steering.resumed(mine, orders, quiet, now=now, policy=self._policy)
-            self._check_possible(tx, mine, now)
+            self._check_possible(tx.rollouts, mine, now)
             mine = steering.with_change(mine, "resumed", by=by, now=now)
             self._engine.resume(tx, mine, now)
             self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
@@ -71,7 +72,7 @@ class Rollouts(RolloutViews, FleetUseCase):
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
             self._engine.cancel_unbegun(tx, mine, by=by, why=f"rollout {mine.id} is aborted: {why}", now=now)
-            mine = steering.aborted(mine, self._engine.orders_of(tx, mine), why=why, now=now)
+            mine = steering.aborted(mine, self._engine.orders_of(tx.rollouts, mine), why=why, now=now)
             mine = steering.with_change(mine, "aborted", by=by, now=now)
             self._engine.resume(tx, mine, now)
             self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
@@ -83,9 +84,11 @@ class Rollouts(RolloutViews, FleetUseCase):
         steering.check_open(mine, version=version)
         return mine
 
-    def _check_possible(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
+    def _check_possible(self, rollouts: RolloutQueries, mine: Rollout, now: datetime) -> None:
         """Refuse to go on with what could not be begun now: the fleet may have changed meanwhile."""
-        no_way = planning.impossible(mine, surveyed(tx, mine.left, mine.terms), now=now, policy=self._policy)
+        no_way = planning.impossible(
+            mine, surveyed(rollouts, mine.left, mine.terms), now=now, policy=self._policy
+        )
         if no_way:
             raise Conflict(f"rollout {mine.id} cannot go on: {no_way}")
 

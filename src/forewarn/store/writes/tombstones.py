@@ -42,11 +42,8 @@ class Tombstones(Reader):
         return forgotten
 
     def _leave(self, kind: str, keys: Iterable[str], *, number: int) -> None:
-        put_rows(
-            self._connection,
-            tables.tombstones,
-            [{"kind": kind, "key": key, "number": number} for key in keys],
-        )
+        rows = [{"kind": kind, "key": key, "number": number} for key in keys]
+        put_rows(self._connection, tables.tombstones, rows)
 
     def _forget(self, kind: str, *, up_to: int) -> int:
         """Forget the oldest removals of a kind; return the number of the newest of them."""
