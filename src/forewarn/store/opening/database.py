@@ -222,10 +222,8 @@ def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
     from forewarn.store.opening import watched_postgresql as watched  # where there is a PostgreSQL
 
     def engine(isolation_level: IsolationLevel, most: int) -> Engine:
-        # Asking first whether a pooled connection still lives is what makes a restart of PostgreSQL harmless.
         made = create_engine(
             database.url,
-            pool_pre_ping=True,
             pool_timeout=LOCK_SECONDS,
             pool_size=KEPT_OPEN,
             max_overflow=most - KEPT_OPEN,
@@ -236,6 +234,7 @@ def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
         translate_failures(made, database.name)
         _note_locked(made, deadlines)
         watched.watch(made, deadlines)
+        watched.check_before_use(made)
         return made
 
     probing = create_engine(

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, bindparam, func, literal, select, union_all
 
 from forewarn.control.ports.foreseen import Foreseen
 from forewarn.core.words import Source
@@ -28,11 +28,16 @@ IS_SCHEDULED = (
 )
 _ANSWERS = among(SELECT_ANSWERS, tables.answers.c.key)
 _BY_NAME = among(MACHINES_WITH_HOSTS.add_columns(_M.key), _M.key).order_by(_M.project)
-_OF_MACHINES = among(
-    ORDERS.select().add_columns(_OM.machine_id).join(tables.order_machines, _OM.order_id == _O.id),
-    _OM.machine_id,
-).where(tables.OPEN_ORDER)
-_ON_HOSTS = among(ORDERS.select().add_columns(_O.host), _O.host).where(tables.OPEN_ORDER)
+# Each with what it was found by.
+_ORDERS = union_all(
+    ORDERS.select()
+    .add_columns(literal("machines"), _OM.machine_id)
+    .join(tables.order_machines, _OM.order_id == _O.id)
+    .where(tables.OPEN_ORDER, _OM.machine_id.in_(bindparam("machines", expanding=True))),
+    ORDERS.select()
+    .add_columns(literal("hosts"), _O.host)
+    .where(tables.OPEN_ORDER, _O.host.in_(bindparam("hosts", expanding=True))),
+)
 _SCHEDULED = among(select(_O.project, func.count()), _O.project).where(*IS_SCHEDULED).group_by(_O.project)
 
 
@@ -45,9 +50,8 @@ class _Loading(Reader):
     def load(self, calls: Sequence[Foreseen]) -> Loaded:
         machines = self._by({name_key(call.machine) for call in calls}, _BY_NAME, lambda row: row[-1])
         found = [row for rows in machines.values() for row in rows]
-        of_machines = self._by(_values(found, MACHINES, "id"), _OF_MACHINES, lambda row: row[-1])
-        on_hosts = self._by(_values(found, MACHINES, "host"), _ON_HOSTS, lambda row: row[-1])
-        orders = [row for by_key in (of_machines, on_hosts) for rows in by_key.values() for row in rows]
+        by_key = self._orders(_values(found, MACHINES, "id"), _values(found, MACHINES, "host"))
+        orders = [row for rows in by_key.values() for row in rows]
         events = self._by(_values(orders, ORDERS, "id"), EVENTS_OF_ORDERS, _reading(EVENTS, "order_id"))
         announced = [row for rows in events.values() for row in rows]
         groups = _values(found, MACHINES, "group_name") | _values(announced, EVENTS, "group_name")
@@ -57,8 +61,7 @@ class _Loading(Reader):
             machines=machines,
             scheduled=dict.fromkeys(projects, 0)
             | {row[0]: row[1] for row in self._among(_SCHEDULED, projects)},
-            orders={("machines", key): rows for key, rows in of_machines.items()}
-            | {("hosts", key): rows for key, rows in on_hosts.items()},
+            orders=by_key,
             events=events,
             groups=self._by(groups, GROUPS_WITH_LISTED, lambda row: row[0]),
             notices=self._by(_values(announced, EVENTS, "id"), NOTICES, lambda row: row[0]),
@@ -70,6 +73,14 @@ class _Loading(Reader):
         found: dict[str, list[Row]] = {each: [] for each in wanted}
         for row in self._among(query, wanted):
             found[key(row)].append(row)
+        return found
+
+    def _orders(self, machines: set[str], hosts: set[str]) -> dict[tuple[str, str], list[Row]]:
+        """Return the open orders that concern machines and hosts, by these."""
+        keys = {"machines": sorted(machines), "hosts": sorted(hosts)}
+        found: dict[tuple[str, str], list[Row]] = {(of, key): [] for of, some in keys.items() for key in some}
+        for row in self._all(_ORDERS, keys) if found else ():
+            found[row[-2], row[-1]].append(row)
         return found
 
     def _answers(self, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], list[Row]]:
