@@ -163,6 +163,20 @@ def test_what_its_driver_calls_off_is_moot_and_an_order_without_more_is_closed()
     assert (fleet.events(), fleet.machine("web-1").state) == ((), MachineState.RUNNING)
 
 
+def test_a_machine_that_stays_because_its_end_was_called_off_gets_notice_of_what_is_due_on_its_host() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    leaving = fleet.order("web-0", Action.TERMINATE)
+    fleet.pass_(10 * MINUTE)
+    order = fleet.maintain()
+    fleet.turn(MINUTE)
+    leaving = abandon(fleet, leaving)
+    reports.step_cancelled(fleet.draft, attempt(leaving, "web-0"))
+    fleet.advance(leaving.id)
+    assert fleet.draft.orders[order.id].due_at == fleet.now
+    fleet.advance(order.id)
+    assert [each.name for event in fleet.events() for each in event.resources] == ["web-1", "web-0"]
+
+
 def test_what_cannot_be_called_off_goes_on_and_the_next_stage_is_not_announced() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     order = fleet.maintain()

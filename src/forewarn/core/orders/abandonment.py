@@ -34,7 +34,8 @@ def _close(draft: Draft, order: Order) -> Order:
     by = order.terms.abandoned_by
     failed = reasons.failures(order)
     why = f"abandoned by {by}: {failed[0].reason}" if failed else f"abandoned by {by}"
-    departures.close(draft, order, why=why, by=by, kind=Kind.ORDER_ABANDONED)
+    closed = departures.close(draft, order, why=why, by=by, kind=Kind.ORDER_ABANDONED)
+    departures.wake_host_of(draft, closed)
     return draft.put_order(replace(draft.orders[order.id], state=OrderState.FAILED))
 
 

@@ -81,6 +81,13 @@ def touching(draft: Draft, machine: MachineId) -> Sequence[Order]:
     ]
 
 
+def wake_host_of(draft: Draft, order: Order) -> None:
+    """Have the orders on a machine's host looked at: it stays after all, and needs notice of them."""
+    machine = draft.machines.get(order.machine) if order.machine else None
+    if machine is not None and machine.host is not None:
+        draft.wake(orders_on(draft, machine.host))
+
+
 def wake_whole_host(draft: Draft, host: HostName | None) -> None:
     """Have what is done to a whole host looked at: it may have waited for a machine that has left."""
     if host is not None:

@@ -18,7 +18,7 @@ def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> 
     if any(stage.state is StageState.STARTED for stage in mine.stages):
         raise Conflict(f"order {order} is {mine.state}, too late to cancel")
     mine = departures.close(draft, mine, why=why, by=by)
-    _wake_host_of(draft, mine)
+    departures.wake_host_of(draft, mine)
     return mine
 
 
@@ -61,10 +61,3 @@ def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
 def _check_kept(order: Order) -> None:
     if order.terms.abandoned_by:
         raise Conflict(f"order {order.id} is being abandoned by {order.terms.abandoned_by} already")
-
-
-def _wake_host_of(draft: Draft, order: Order) -> None:
-    """Have the orders on a machine's host looked at: it stays after all, and needs notice of them."""
-    machine = draft.machines.get(order.machine) if order.machine else None
-    if machine is not None and machine.host is not None:
-        draft.wake(departures.orders_on(draft, machine.host))
