@@ -51,6 +51,8 @@ class World:
     attempts: dict[AttemptId, Attempt] = field(default_factory=dict)
     begun: list[AttemptId] = field(default_factory=list)
     denied: set[AttemptId] = field(default_factory=set)  # said not to have begun, since the last `begin`
+    # Whose `begin` has not returned to who called it: what is said of them meanwhile allows no other.
+    unreturned: set[AttemptId] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)  # of whoever asks
     calls: int = 0
 
@@ -143,6 +145,6 @@ class UnrulyDriver:
         return self.random.choice(said)
 
     def _denied(self, task: DriverTask, answer: Checked) -> Checked:
-        if isinstance(answer, NotBegun):
+        if isinstance(answer, NotBegun) and task.id not in self.world.unreturned:
             self.world.denied.add(task.id)
         return answer

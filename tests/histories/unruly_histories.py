@@ -3,7 +3,7 @@
 from dataclasses import replace
 from random import Random
 
-from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, perform
+from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb, perform
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import Action, EventStatus, StepState
@@ -33,6 +33,7 @@ class VirtualLanes:
         for placed in [] if not hasattr(self, "made") else [one for one, said in self.made if said is None]:
             if self.random.random() < 0.5:
                 self._perform(placed)
+        self.driver.world.unreturned.clear()
         self.queues = LaneQueues(
             lambda task: self.driver.limits, bounds=LaneBounds(calls=4, hung=3, hung_in_lane=2)
         )
@@ -80,12 +81,16 @@ class VirtualLanes:
         placed = self.queues.next(self._now())
         if placed is not None:
             at_once = self.random.random() < 0.6
+            if placed.call.verb is Verb.BEGIN:
+                self.driver.world.unreturned.add(placed.attempt)
             self.made.append((placed, self._perform(placed) if at_once else None))
 
     def _return(self) -> None:
         if self.made:
             placed, said = self.made.pop(self.random.randrange(len(self.made)))
             self.queues.returned(placed, self._perform(placed) if said is None else said)
+            if placed.call.verb is Verb.BEGIN:
+                self.driver.world.unreturned.discard(placed.attempt)
 
     def _perform(self, placed: PlacedCall) -> Answer:
         call: DriverCall = placed.call
