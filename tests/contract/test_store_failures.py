@@ -98,7 +98,7 @@ def cut_off(url: str) -> None:
     """End every connection to a PostgreSQL database, as a restart would."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "  # waits until it has ended
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
 
