@@ -35,7 +35,7 @@ def cut(url: str, *, but: int = 0) -> int:
     """Cut every connection to a database; say how many there were."""
     return ask(
         url,
-        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+        "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity "
         "WHERE datname = current_database() AND pid <> pg_backend_pid() AND pid <> %s",
         but,
     )
@@ -104,7 +104,7 @@ def test_it_waits_for_a_database_that_is_away(
         name = psycopg.conninfo.conninfo_to_dict(postgres_url)["dbname"]
         connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = %s", [name]
         )
         assert program.call("POST", "/v1/machines/web-0/restart").status_code == 503
         program.err.wait_for("the lock is lost until the database is back")
