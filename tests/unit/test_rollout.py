@@ -221,6 +221,37 @@ def test_a_wave_that_begins_has_orders_and_the_next_one_waits_for_its_update_dom
     assert said(plan) == ["web: update domain 1 waits for domain 0"]
 
 
+def half_placed(ground: HostSurvey) -> Rollout:
+    """A rollout whose first wave has an order for its first host."""
+    return planning.begin(over(ground), {host(1): OrderId("O-1")}, ground, now=NOW)
+
+
+def test_the_hosts_of_a_wave_get_their_orders_some_at_a_time() -> None:
+    ground = survey(carries(), carries(), carries())
+    plan = half_placed(ground)
+    assert (plan.coming, plan.left) == ((host(2), host(3)), ())
+    plan = planning.go_on(plan, [host(2)], {host(2): OrderId("O-2")})
+    assert (plan.waves[0].orders, plan.coming) == (("O-1", "O-2"), (host(3),))
+
+
+def test_a_host_that_got_no_order_after_all_is_left_to_do() -> None:
+    plan = half_placed(survey(carries(), carries(), carries()))
+    plan = planning.go_on(plan, [host(2), host(3)], {host(3): OrderId("O-3")})
+    assert [(wave.hosts, wave.orders) for wave in plan.waves] == [
+        ((host(1), host(3)), ("O-1", "O-3")),
+        ((host(2),), ()),
+    ]
+    assert (plan.coming, plan.left) == ((), (host(2),))
+
+
+def test_hosts_that_have_failed_or_left_meanwhile_get_no_order() -> None:
+    ground = survey(carries(), carries(), carries(), carries())
+    failed = Host(name=host(2), state=HostState.FAILED)
+    now = replace(ground, hosts={host(2): failed, host(4): ground.hosts[host(4)]})
+    plan = half_placed(ground)
+    assert planning.still_free(plan, plan.coming, now, now=NOW, policy=Policy()) == (host(4),)
+
+
 def test_the_last_wave_lets_no_other_wait() -> None:
     ground = survey(carries(web={0: 1}))
     plan = planning.begin(over(ground), {host(1): OrderId("O")}, ground, now=NOW)

@@ -48,6 +48,13 @@ def test_a_wave_is_over_when_the_last_of_its_orders_is() -> None:
     assert planned.state is WaveState.PLANNED
 
 
+def test_a_wave_is_not_over_while_orders_of_it_are_to_be_placed() -> None:
+    both = begun(done(1), done(2))
+    first = replace(both, waves=(replace(both.waves[0], orders=both.waves[0].orders[:1]),))
+    assert first.coming == (host(2),)
+    assert settled(first, done(1)).waves[0].state is WaveState.STARTED
+
+
 def test_a_wave_whose_machines_must_poll_again_is_over_when_they_have() -> None:
     rollout = progress.settle(begun(done(1)), by_id(done(1)), [step("web-1", ended_at=NOW)], now=NOW)
     assert (rollout.state, rollout.waves[0].state) == (RolloutState.RUNNING, WaveState.CHECKING)

@@ -82,6 +82,14 @@ def test_a_wave_of_which_nothing_has_begun_is_planned_again() -> None:
     assert now.begun == ()
 
 
+def test_hosts_whose_orders_are_still_to_be_placed_are_left_to_do() -> None:
+    rollout = begun(started(1), cancelled(2), cancelled(3), planned=1)
+    first = replace(rollout.waves[0], orders=rollout.waves[0].orders[:2])
+    now = paused(replace(rollout, waves=(first, *rollout.planned)), started(1), cancelled(2))
+    assert hosts_of(now) == [(host(1),), (host(2), host(3)), (host(4),)]
+    assert (now.coming, now.left) == ((), (host(2), host(3), host(4)))
+
+
 def test_a_wave_that_has_begun_everywhere_stays_as_it_is_and_so_does_one_that_is_settled() -> None:
     assert hosts_of(paused(begun(started(1), planned=1), started(1))) == [(host(1),), (host(2),)]
     rollout = begun(done(1), planned=1)

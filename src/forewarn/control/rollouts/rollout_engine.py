@@ -1,6 +1,6 @@
 """Carrying rollouts on: load, let core decide, place or cancel orders, save; each in one transaction."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -30,7 +30,8 @@ from forewarn.core.words import Action, HostName, Kind, OrderId
 
 Item = TypeVar("Item")
 
-# Loaded and saved together: a wave of the usual size is one draft, and a large one does not fill the memory.
+# Loaded and saved together: a wave of the usual size is one draft; before a large one goes on, others get
+# their turn.
 TOGETHER = 20
 
 
@@ -49,7 +50,9 @@ class RolloutEngine(FleetUseCase):
                 self.carry_on(tx, known, now)
 
     def carry_on(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
-        """Announce the next wave if its time has come; pause if something went wrong."""
+        """Announce the next wave, or more of it, if its time has come; pause if something went wrong."""
+        if mine.coming:
+            return self._go_on(tx, mine, now)
         orders_ = self.orders_of(tx.rollouts, mine)
         quiet = self.quiet(tx, mine, orders_)
         mine = progress.settle(mine, orders_, quiet, now=now)
@@ -67,13 +70,26 @@ class RolloutEngine(FleetUseCase):
             return self.pause(tx, mine, by="", why=no_way, now=now) if no_way else self.save(tx, mine, now)
         if chosen:
             ends = forecast.ends_about(mine, chosen, survey, now=now, policy=self._policy)
-            placed = self._place(tx, mine, chosen, now)
-            ids = {host: order.id for host, order in placed.items()}
-            mine = planning.begin(mine, ids, survey, now=now, ends_about=ends)
-            drivers = {host: order.driver for host, order in placed.items()}
-            mine = replace(mine, drivers={**mine.drivers, **drivers})
+            # No machine may move onto a host of its own wave: then all have their orders before any starts.
+            first = chosen if _may_move(mine) else chosen[:TOGETHER]
+            placed = self._place(tx, mine, first, now)
+            mine = planning.begin(mine, _ids(placed), survey, now=now, ends_about=ends)
+            mine = _with_drivers(mine, placed)
             mine = forecast.arranged(mine, survey, now=now, policy=self._policy)
-        # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
+        # Empty hosts are done at once. What comes then, and the rest of a large wave, is for the next tick:
+        # others get their turn before.
+        return self.save(tx, replace(mine, due_at=now), now)
+
+    def _go_on(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
+        """Place the next orders of a large wave, unless one of the first has gone wrong."""
+        wrong = progress.trouble(mine, tx.rollouts.wrong_orders(mine.begun[-1].orders))
+        if wrong:
+            return self.pause(tx, mine, by="", why=f"{wrong[0]}", now=now)
+        some = mine.coming[:TOGETHER]
+        survey = surveyed(tx.rollouts, some, mine.terms)
+        free = planning.still_free(mine, some, survey, now=now, policy=self._policy)
+        placed = self._place(tx, mine, free, now)
+        mine = _with_drivers(planning.go_on(mine, some, _ids(placed)), placed)
         return self.save(tx, replace(mine, due_at=now), now)
 
     def orders_of(self, rollouts: RolloutQueries, mine: Rollout) -> Orders:
@@ -163,7 +179,7 @@ class RolloutEngine(FleetUseCase):
         request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
         placed: dict[HostName, Order] = {}
         for some in _chunks(hosts):
-            around = tx.rules.around(hosts=some, room=requests.may_move(Action.MAINTENANCE, mine.work))
+            around = tx.rules.around(hosts=some, room=_may_move(mine))
             with self._saving(tx, around, now=now) as draft:
                 placed |= {host: self._order(draft, host, mine, request) for host in some}
         return placed
@@ -209,6 +225,20 @@ def _what_is_wrong(
         *machine_health.unwell(mine, orders_.values(), quiet, now=now, policy=policy).values(),
     )
     return f"{found[0]}" if found else ""
+
+
+def _may_move(mine: Rollout) -> bool:
+    return requests.may_move(Action.MAINTENANCE, mine.work)
+
+
+def _ids(placed: Mapping[HostName, Order]) -> dict[HostName, OrderId]:
+    return {host: order.id for host, order in placed.items()}
+
+
+def _with_drivers(mine: Rollout, placed: Mapping[HostName, Order]) -> Rollout:
+    """Note who does the work on hosts that have orders now."""
+    drivers = {host: order.driver for host, order in placed.items()}
+    return replace(mine, drivers={**mine.drivers, **drivers})
 
 
 def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

@@ -33,7 +33,10 @@ class WaveState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
-    """Hosts that are done together; `orders` are theirs, in the same order, once it has begun."""
+    """Hosts that are done together; `orders` are theirs, in the same order, once it has begun.
+
+    Those of a large wave are placed some at a time: the first hosts have theirs, the others are coming.
+    """
 
     hosts: tuple[HostName, ...]
     state: WaveState = WaveState.PLANNED
@@ -46,8 +49,18 @@ class Wave:
 
     @property
     def begun(self) -> bool:
-        """Whether its hosts have orders."""
+        """Whether its hosts have orders, or get them now."""
         return self.state is not WaveState.PLANNED
+
+    @property
+    def ordered(self) -> tuple[tuple[HostName, OrderId], ...]:
+        """Its hosts that have orders, each with its own."""
+        return tuple(zip(self.hosts, self.orders, strict=False))
+
+    @property
+    def coming(self) -> tuple[HostName, ...]:
+        """Its hosts whose orders are still to be placed, once it has begun."""
+        return self.hosts[len(self.orders) :] if self.begun else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +135,11 @@ class Rollout:
     def planned(self) -> tuple[Wave, ...]:
         """The waves that have not begun."""
         return tuple(wave for wave in self.waves if not wave.begun)
+
+    @property
+    def coming(self) -> tuple[HostName, ...]:
+        """The hosts of the wave under way whose orders are still to be placed."""
+        return tuple(host for wave in self.waves for host in wave.coming)
 
     @property
     def hosts_done(self) -> tuple[HostName, ...]:

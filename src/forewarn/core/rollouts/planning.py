@@ -4,7 +4,7 @@ Nothing here places or cancels orders; it says which are to be. Deciding twice c
 time. Only one wave is under way at a time; what is not begun is cut anew when machines have moved.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -124,13 +124,35 @@ def begin(
     now: datetime,
     ends_about: datetime | None = None,
 ) -> Rollout:
-    """Turn the first planned wave into one whose hosts have orders."""
+    """Turn the first planned wave into one whose hosts have orders, or the first of them."""
     first, *rest = rollout.planned
-    orders = tuple(placed[host] for host in first.hosts)
+    orders = tuple(placed[host] for host in first.hosts[: len(placed)])
     wave = replace(first, state=WaveState.ANNOUNCED, orders=orders, announced_at=now, ends_about=ends_about)
     conflicts = _conflicts(first, rest[0], survey) if rest else ()
     waiting = tuple(dict.fromkeys((*rollout.waiting, *conflicts)))
     return replace(rollout, waves=(*rollout.begun, wave, *rest), waiting=waiting)
+
+
+def still_free(
+    rollout: Rollout, hosts: Sequence[HostName], survey: HostSurvey, *, now: datetime, policy: Policy
+) -> tuple[HostName, ...]:
+    """Return those of hosts that are coming which may still be announced: the fleet may have changed."""
+    candidates = Candidates(rollout, survey, policy)
+    there = (host for host in hosts if host in survey.hosts)
+    return waves.limits_now(rollout, survey).pick(
+        host for host in there if not candidates.why_not(host, now=now)
+    )
+
+
+def go_on(rollout: Rollout, asked: Sequence[HostName], placed: Mapping[HostName, OrderId]) -> Rollout:
+    """Give the next hosts of the wave under way their orders; those that got none are left to do."""
+    wave = rollout.begun[-1]
+    hosts = tuple(host for host in wave.hosts if host not in asked or host in placed)
+    orders = (*wave.orders, *(placed[host] for host in asked if host in placed))
+    back = tuple(host for host in asked if host not in placed)
+    first = (Wave(hosts=back),) if back else ()
+    wave = replace(wave, hosts=hosts, orders=orders)
+    return replace(rollout, waves=(*rollout.begun[:-1], wave, *first, *rollout.planned))
 
 
 def _conflicts(wave: Wave, after: Wave, survey: HostSurvey) -> tuple[Waiting, ...]:

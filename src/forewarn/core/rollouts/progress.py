@@ -58,7 +58,7 @@ def wave_now(wave: Wave, orders: Orders, *, checking: bool, now: datetime) -> Wa
         return wave
     mine = [orders[order] for order in wave.orders]
     wave = replace(wave, started_at=_started_at(mine))
-    if not any(order.open for order in mine):
+    if not wave.coming and not any(order.open for order in mine):
         if checking:
             return replace(wave, state=WaveState.CHECKING)
         ended = [order.ended_at for order in mine if order.ended_at is not None]
@@ -88,7 +88,7 @@ def trouble(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
     """Return what went wrong with its hosts that no person has settled yet."""
     found = []
     for wave in rollout.begun:
-        for host, id_ in zip(wave.hosts, wave.orders, strict=True):
+        for host, id_ in wave.ordered:
             order = orders.get(id_)
             if order is None or host in rollout.abandoned:
                 continue

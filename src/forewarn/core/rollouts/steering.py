@@ -78,22 +78,17 @@ def aborted(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Rol
 
 
 def _order_of(rollout: Rollout, host: HostName, orders: Orders) -> Order:
-    ids = (
-        id_
-        for wave in rollout.begun
-        for name, id_ in zip(wave.hosts, wave.orders, strict=True)
-        if name == host
-    )
+    ids = (id_ for wave in rollout.begun for name, id_ in wave.ordered if name == host)
     return orders[next(ids)]
 
 
 def _returned(rollout: Rollout, orders: Orders, *, now: datetime) -> Rollout:
-    """Take the hosts whose orders were cancelled out of their waves."""
+    """Take the hosts whose orders were cancelled, or not placed yet, out of their waves."""
     kept = []
     for wave in rollout.begun:
         pairs = [
             (host, id_)
-            for host, id_ in zip(wave.hosts, wave.orders, strict=True)
+            for host, id_ in wave.ordered
             if id_ not in orders or orders[id_].state is not OrderState.CANCELLED
         ]
         if pairs:

@@ -18,6 +18,7 @@ from forewarn.core.words import (
     MachineName,
     MachineState,
     OrderId,
+    OrderState,
     ProjectName,
 )
 from forewarn.store import tables
@@ -36,6 +37,7 @@ _OPEN = _ROLLOUTS.where(tables.OPEN_ROLLOUT)
 _BY_CREATION = (_R.number, _R.id)
 _ORDERS_ON = among(ORDERS.select(), _O.host).where(tables.OPEN_ORDER, _O.work.is_not(None))
 _ORDERS = among(ORDERS.select(), _O.id)
+_WRONG_ORDERS = _ORDERS.where(_O.state.in_([OrderState.FAILED.value, OrderState.CANCELLED.value]))
 _EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id)
 _HOSTS = among(HOSTS.select(), tables.hosts.c.name)
 _FOOTPRINTS = (
@@ -80,6 +82,10 @@ class RolloutReads(Reader):
     def orders_by_id(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
         """Find orders, open or over."""
         return {order.id: order for order in self._load(ORDERS.read, _ORDERS, orders)}
+
+    def wrong_orders(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
+        """Find those of some orders that have failed or were cancelled."""
+        return {order.id: order for order in self._load(ORDERS.read, _WRONG_ORDERS, orders)}
 
     def events_of_orders(self, orders: Sequence[OrderId]) -> Sequence[Event]:
         """List all events of some orders, over ones too, by creation."""

@@ -1,0 +1,143 @@
+"""Waves of many hosts: their orders are placed some at a time, and others get their turn in between."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forewarn.control.rollouts.rollout_engine import TOGETHER
+from forewarn.control.rollouts.rollout_views import RolloutRequest
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.rollout import Rollout, RolloutState, WaveState
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import Action, HostName, OrderState, Work
+from tests.harness import START, TEST, Service, fleet, machine
+from tests.stores import sqlite_url
+
+HOSTS = TOGETHER + 3
+LAST = HostName(f"host-{HOSTS}")
+
+
+def many_hosts(*, carrying: int = HOSTS) -> FleetSpec:
+    """Hosts with a machine each, but for the last ones."""
+    return fleet(*(machine(f"vm-{n}", f"host-{n}") for n in range(1, carrying + 1)), hosts=HOSTS)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(many_hosts())
+    yield service
+    service.close()
+
+
+def begun(service: Service, work: Work = Work.FREEZE) -> Rollout:
+    """A rollout over all hosts at once, of which the first have their orders."""
+    hosts = tuple(HostName(f"host-{number}") for number in range(1, HOSTS + 1))
+    request = RolloutRequest(hosts=hosts, work=work, hosts_at_once=HOSTS, by="test")
+    return service.rollouts.begin(request).rollout
+
+
+def placed(service: Service) -> set[HostName | None]:
+    """The hosts with an open order."""
+    return {order.host for order in service.everything().orders.values() if order.open}
+
+
+def hold_last(service: Service) -> str:
+    return service.fleet.hosts.hold(OrderRequest(by="ops", reason="audit"), project=None, host=LAST).id
+
+
+def test_a_large_wave_is_one_from_the_start_and_all_of_it_is_announced_at_one_moment(
+    service: Service,
+) -> None:
+    rollout = begun(service)
+    [wave] = rollout.waves
+    assert (len(wave.hosts), len(wave.orders), len(placed(service))) == (HOSTS, TOGETHER, TOGETHER)
+    assert (wave.state, len(rollout.coming), rollout.left) == (WaveState.ANNOUNCED, 3, ())
+    service.tick()
+    [wave] = service.rollout(rollout).waves
+    orders = service.everything().orders
+    assert [orders[id_].host for id_ in wave.orders] == list(wave.hosts)
+    assert {order.announced_at for order in orders.values()} == {START}
+    assert len(service.rollout(rollout).drivers) == HOSTS
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+    assert len(service.driver.begun) == HOSTS
+
+
+def test_a_large_wave_goes_on_after_a_crash(service: Service) -> None:
+    rollout = begun(service)
+    service.restart()
+    assert len(placed(service)) == HOSTS
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_the_rest_of_a_large_wave_is_left_to_do_when_it_is_paused(service: Service) -> None:
+    rollout = begun(service)
+    paused = service.rollouts.pause(rollout.id, by="ops").rollout
+    [wave] = paused.waves
+    assert (wave.state, wave.orders, len(paused.left)) == (WaveState.PLANNED, (), HOSTS)
+    service.advance(hours=1)
+    assert placed(service) == set()
+    service.rollouts.resume(rollout.id, by="ops")
+    service.tick()
+    assert len(placed(service)) == HOSTS
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_the_rest_of_a_large_wave_is_not_ordered_when_it_is_aborted(service: Service) -> None:
+    rollout = begun(service)
+    service.rollouts.abort(rollout.id, by="ops")
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.ABORTED
+    states = [order.state for order in service.everything().orders.values()]
+    assert states == [OrderState.CANCELLED] * len(states)
+    assert service.driver.begun == []
+
+
+def test_what_goes_wrong_with_the_first_hosts_of_a_large_wave_pauses_it(service: Service) -> None:
+    rollout = begun(service)
+    service.orders.cancel_order(rollout.waves[0].orders[0], by="ops")
+    service.tick()
+    known = service.rollout(rollout)
+    assert (known.state, placed(service)) == (RolloutState.PAUSED, set())
+    assert "was cancelled" in known.why
+
+
+def test_a_host_that_is_held_before_its_order_is_placed_waits_for_the_next_wave(service: Service) -> None:
+    rollout = begun(service)
+    hold = hold_last(service)
+    service.tick()
+    first, second = service.rollout(rollout).waves
+    assert (len(first.orders), second.hosts, second.state) == (HOSTS - 1, (LAST,), WaveState.PLANNED)
+    service.advance(hours=1)
+    assert len(service.driver.begun) == HOSTS - 1
+    service.fleet.hosts.release(hold, by="ops")
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_a_host_that_fails_before_its_order_is_placed_waits_for_the_next_wave(service: Service) -> None:
+    rollout = begun(service)
+    service.fleet.hosts.order_host(LAST, Action.FAIL, TEST)
+    service.tick()
+    assert LAST not in service.rollout(rollout).begun[0].hosts
+    assert service.rollout(rollout).left == (LAST,)
+
+
+def test_a_host_that_leaves_before_its_order_is_placed_is_forgotten(service: Service) -> None:
+    rollout = begun(service)
+    spec = many_hosts(carrying=HOSTS - 1)
+    service.apply(replace(spec, hosts=spec.hosts[:-1]))
+    service.advance(hours=1)
+    done = service.rollout(rollout)
+    assert (done.state, len(done.hosts), len(done.waves)) == (RolloutState.DONE, HOSTS - 1, 1)
+
+
+def test_no_machine_can_move_onto_a_host_of_its_own_large_wave(service: Service) -> None:
+    service.apply(many_hosts(carrying=0))
+    [wave] = begun(service, Work.REDEPLOY).waves
+    assert len(wave.orders) == HOSTS
