@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import count
 from statistics import median, quantiles
@@ -26,7 +26,14 @@ ROUNDS = 2
 COMMITTING = 2.0  # seconds
 ALONE_HOSTS = 1000  # hosts with one machine each, whose orders all fall due together
 ORDERS_A_SECOND = 8
+# The orders of the rollout are placed, start and end while others are timed.
+SOON_DUE = {
+    "FOREWARN_TIMES_FREEZE_NOTICE": "10",
+    "FOREWARN_TIMES_LINGER": "0",
+    "FOREWARN_SIMULATED_MAINTENANCE": "5",
+}
 QUIET_FOR, LONGEST_BURST = 20.0, 150.0  # seconds
+LOOK_EVERY = 2.0  # seconds, at the rollout
 MOST_RATIO = 3.0
 
 Found = dict[str, Any]
@@ -136,16 +143,20 @@ def _waits(work: Workplace, version: Version, postgres: str) -> Found:
         *("--fleet", str(fleet)),
         database=new_database(postgres, f"due_{version.name}"),
         program=version.forewarn,
-        settings=fleets.NO_LIMITS,
+        settings={**fleets.NO_LIMITS, **SOON_DUE},
     ) as server:
-        # On a host without a share in the rollout.
-        paths = (f"/v1/machines/apart-{number}/freeze" for number in count())
+        # On a host without a share in the rollout, and not due while this lasts.
+        paths = (f"/v1/machines/apart-{number}/restart" for number in count())
         idle = _order_steadily(server, paths, until=lambda waited: waited >= QUIET_FOR)
         hosts = [f"host-{number}" for number in range(ALONE_HOSTS)]
         wanted = {"hosts": hosts, "action": "freeze", "hosts_at_once": len(hosts)}
         with ThreadPoolExecutor(1) as pool, closing(Operator(server.operator.port)) as other:
-            begun = pool.submit(other.post, "/v1/rollouts", wanted)
-            busy = _order_steadily(server, paths, until=lambda waited: _is_over(server, begun, waited))
+            # On a thread of its own: what it asks must not make an order late.
+            rolled_out = pool.submit(_roll_out, other, wanted)
+            busy = _order_steadily(
+                server, paths, until=lambda waited: waited >= QUIET_FOR and rolled_out.done()
+            )
+            rolled_out.result()
     found = {"idle": _p99(idle), "busy": _p99(busy), "orders": len(busy), "longest": max(busy)}
     found["ratio"] = found["busy"] / found["idle"]
     shown = f"{found['idle'] * 1000:.0f} ms idle, {found['busy'] * 1000:.0f} ms while {ALONE_HOSTS} are due"
@@ -176,13 +187,12 @@ def _order_at(server: Serving, path: str, at: float) -> float:
     return time.perf_counter() - at
 
 
-def _is_over(server: Serving, begun: "Future[Any]", waited: float) -> bool:
-    if waited < QUIET_FOR or not begun.done():
-        return False
-    if waited > LONGEST_BURST:
-        return True
-    state = server.operator.get(f"/v1/rollouts/{begun.result()['rollout']['id']}")["rollout"]["state"]
-    return bool(state == "done")
+def _roll_out(operator: Operator, wanted: Found) -> None:
+    """Begin a rollout, and wait until it is over or that has taken long enough."""
+    until = time.perf_counter() + LONGEST_BURST
+    operator.post("/v1/rollouts", wanted)
+    while operator.get("/v1/rollouts?open=true")["rollouts"] and time.perf_counter() < until:
+        time.sleep(LOOK_EVERY)
 
 
 def _waits_row(waits: dict[str, Found]) -> Row:
