@@ -75,7 +75,10 @@ def test_a_postgresql_whose_disk_is_full_loses_nothing_that_was_answered(
                 postgres.control("start")
         outage_load.check_in_time(load)
         until(lambda: program.call("GET", "/readyz").status_code == 200, what="it to be ready again")
-        assert [hold["saved"] for hold in program.get("/v1/holds")["holds"]] == [True]
+        until(
+            lambda: [hold["saved"] for hold in program.get("/v1/holds")["holds"]] == [True],
+            what="the hold to be saved",
+        )
         outage_load.check_books(load, program)
         assert program.stop() == 0
         assert "Traceback" not in program.err.text
@@ -108,7 +111,8 @@ def test_a_database_that_becomes_read_only_refuses_writes_and_polls_go_on(tmp_pa
         guest.document()
         event = program.post("/v1/machines/web-0/restart")["event"]
         before = guest.poll().content
-        with immutable(*tmp_path.glob("forewarn.db*")):
+        # Not the index in shared memory: the kernel ends who writes to a mapped file that is immutable.
+        with immutable(tmp_path / "forewarn.db", tmp_path / "forewarn.db-wal"):
             assert program.call("POST", "/v1/machines/web-1/restart").status_code == 503
             assert guest.approve(event["id"]).status_code == 503
             assert guest.poll().content == before
