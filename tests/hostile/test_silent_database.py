@@ -149,7 +149,10 @@ def test_a_database_without_a_connection_left_refuses_and_goes_on(
             assert program.post("/v1/holds", json={"reason": "it burns"})["hold"]["saved"] is False
     check_in_time(load)
     until(lambda: is_ready(program), what="it to be ready again")
-    assert [hold["saved"] for hold in program.get("/v1/holds")["holds"]] == [True]
+    until(
+        lambda: [hold["saved"] for hold in program.get("/v1/holds")["holds"]] == [True],
+        what="the hold to be saved",
+    )
     check_recovered(program, load)
 
 
