@@ -149,6 +149,6 @@ class Deadlines:
             except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
                 log.debug("%s: %s", self._trouble, error)
             else:
+                log.info("%s answers again", self._name)
                 break
-        log.info("%s answers again", self._name)
         self._trouble = None
