@@ -241,7 +241,7 @@ class Service:
             drivers=frozenset(drivers),
             preview=self.preview,
         )
-        board = Board(lineage=self.url)
+        board = self.board = Board(lineage=self.url)
         with store.read() as snapshot:
             board.apply(snapshot.feed.since(0))
         rehearsals = OpenRehearsals(context, endpoint=RehearsalRegistry(board), monotonic=lambda: self.real)

@@ -131,3 +131,21 @@ def test_what_is_under_way_for_too_long_may_still_happen_and_its_caller_is_told_
     refused = asyncio.run(given_up(jobs, slow, under_way=True))
     assert type(refused) is Uncertain
     assert "same Idempotency-Key" in str(refused)
+
+
+def test_a_job_whose_turn_had_come_but_not_together_with_others_is_taken_back_too() -> None:
+    jobs, slow = Jobs(), SlowDatabase()
+    jobs.waited = slow
+
+    async def refused() -> Unavailable:
+        asked = asyncio.ensure_future(jobs.run_for("a")(Alone(lambda: "done")))
+        await asyncio.sleep(0)
+        jobs.post(lambda: "before")
+        assert together(jobs, 2) == ["before"]
+        slow.waited += LONGEST_WAIT + 0.1
+        with pytest.raises(Unavailable) as refused:
+            await asked
+        return refused.value
+
+    assert type(asyncio.run(refused())) is Unavailable
+    assert not jobs.waiting

@@ -171,7 +171,7 @@ def test_a_project_that_is_used_meanwhile_is_not_removed(service: Service) -> No
 
 def test_a_second_fleet_is_refused_while_one_is_applied(service: Service) -> None:
     api = Api(app_of(service))
-    with service.fleet.declarations.applying_alone():
+    with service.fleet.declarations.turns.alone():
         answer = api("PUT", "/v1/fleet", json=write_fleet(declared()))
         assert (answer.status_code, answer.json()["error"]["message"]) == (
             409,

@@ -12,6 +12,7 @@ from forewarn.api.inputs import TableInBody
 from forewarn.api.request_fields import FLAG_IN_QUERY, PROJECT
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service, Services
+from forewarn.control.alone import Alone
 from forewarn.core.access import Right
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.words import ProjectName
@@ -80,8 +81,9 @@ async def put_fleet(
 
     What is declared is checked whole first, and changes nothing if it is refused. Many changes are saved in
     parts, between which other calls are answered. If one of these changes what a later part needs, the answer
-    is 409 and says how far it got: the same declaration, sent again, goes on from there. While one is being
-    applied, another is refused with 409. A machine that is known stays on the host it is on.
+    is 409 and says how far it got: the same declaration, sent again, goes on from there, as after
+    a 503. While one is being applied, another is refused with 409. A machine that is
+    known stays on the host it is on.
     """
     # What is begun is finished, also if the caller has gone.
     changes = await asyncio.shield(asyncio.ensure_future(_apply(service, _declared(body), by=caller)))
@@ -93,11 +95,14 @@ async def put_fleet(
 async def _apply(service: Services, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
     """Apply a fleet; every part is a job of its own, so that those of others come between."""
     declarations = service.fleet.declarations
-    with declarations.applying_alone():
+    with declarations.turns.alone():
+        if declarations.turns.in_doubt:
+            await service.run(declarations.resolve_doubt)
         checked = await service.read(lambda reads: reads.fleet.dry_runs.check(spec, by=by))
         application = declarations.application(checked, by=by)
-        while not application.over:
-            await service.run(application.apply_next)
+        with application.awaited():
+            while not application.over:
+                await service.run(Alone(application.apply_next))
     return application.changes
 
 

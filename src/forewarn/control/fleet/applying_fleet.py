@@ -3,9 +3,15 @@
 A fleet of many machines would else be one transaction, for which everybody waits. Each part is decided anew
 on what is there by then, so that others may change things in between. What a crash has left out is done when
 the same fleet is applied again.
+
+A part that was begun ends, though its caller may have been told that the database is too slow: until then no
+other fleet is applied. Nor is one looked at before it is known what has become of a part whose saving was not
+answered.
 """
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from forewarn.control.fleet.removed_projects import left_behind, let_go
@@ -14,7 +20,7 @@ from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.ports.store import Transaction
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, FleetUseCase
-from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
 from forewarn.core.fleet import applying
 from forewarn.core.fleet.parts import FleetPart
 from forewarn.core.model.declaration import MachineSpec
@@ -34,8 +40,43 @@ class CheckedFleet:
     parts: Sequence[FleetPart]
 
 
+class FleetTurns:
+    """Who applies a fleet: one at a time, and none while a part of another is being saved; for any thread."""
+
+    def __init__(self) -> None:
+        self.in_doubt = False  # whether it cannot be told if the last part is saved
+        self._applying = threading.Lock()
+        self._saving = threading.Lock()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Apply no other fleet within the block; Conflict if one is being applied."""
+        if not self._applying.acquire(blocking=False):
+            raise _taken()
+        try:
+            if self._saving.locked():
+                raise _taken()
+            yield
+        finally:
+            self._applying.release()
+
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """Save a part within the block."""
+        with self._saving:
+            try:
+                yield
+            except Uncertain:
+                self.in_doubt = True
+                raise
+
+
+def _taken() -> Conflict:
+    return Conflict("another fleet is being applied: try again when that is done")
+
+
 class FleetApplication(FleetUseCase):
-    """Saves the parts of one declaration, and at the end that it is applied."""
+    """Saves the parts of one declaration, a transaction for each, and at the end that it is applied."""
 
     def __init__(
         self,
@@ -45,9 +86,12 @@ class FleetApplication(FleetUseCase):
         digest: str | None,
         by: str,
         webhooks_changed: Signal,
+        turns: FleetTurns,
     ) -> None:
         super().__init__(context)
         self.changes = checked.changes
+        self._turns = turns
+        self._given_up = False
         nothing = () if digest is None else (FleetPart(),)
         self._parts = checked.parts or nothing
         self._saved = 0
@@ -60,17 +104,24 @@ class FleetApplication(FleetUseCase):
         """Whether all parts are saved."""
         return self._saved == len(self._parts)
 
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """Have parts saved within the block alone: one that is still to be begun then is given up."""
+        try:
+            yield
+        finally:
+            self._given_up = True
+
     def apply_next(self) -> None:
         """Save the next part; Conflict if it cannot be any more, which says how far it got."""
-        try:
-            self._save(self._parts[self._saved], last=self._saved == len(self._parts) - 1)
-        except (Conflict, Invalid) as error:
-            raise self._refusal(error) from error
-        self._saved += 1
-        self._store.after_saving(lambda: None, undone=self._uncount)
-
-    def _uncount(self) -> None:
-        self._saved -= 1
+        with self._turns.saving():
+            if self._given_up:
+                raise Unavailable("nobody waits for this fleet any more: apply it again to go on")
+            try:
+                self._save(self._parts[self._saved], last=self._saved == len(self._parts) - 1)
+            except (Conflict, Invalid) as error:
+                raise self._refusal(error) from error
+            self._saved += 1
 
     def _save(self, part: FleetPart, *, last: bool) -> None:
         members = self._members_of_projects(part)

@@ -1,18 +1,16 @@
 """Declaring the fleet: machine by machine, or as a whole."""
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from forewarn.control import naming
-from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet, FleetApplication
+from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet, FleetApplication, FleetTurns
 from forewarn.control.fleet.removed_projects import left_behind
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, FleetReading, FleetUseCase
-from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.fleet import applying, machines
 from forewarn.core.fleet.parts import cut, difference
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
@@ -52,7 +50,7 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
         super().__init__(context)
         self._context = context
         self._webhooks_changed = webhooks_changed
-        self._applying = threading.Lock()
+        self.turns = FleetTurns()
 
     def put_machine(
         self,
@@ -91,26 +89,29 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
 
     def apply_fleet(self, spec: FleetSpec, *, digest: str | None = None, by: str) -> tuple[str, ...]:
         """Make the fleet what is declared, and return what that changes."""
-        with self.applying_alone():
+        with self.turns.alone():
+            self.resolve_doubt()
             application = self.application(self.check(spec, by=by), digest=digest, by=by)
             while not application.over:
                 application.apply_next()
         return application.changes
 
-    @contextmanager
-    def applying_alone(self) -> Iterator[None]:
-        """Apply no other fleet within the block; Conflict if one is being applied."""
-        if not self._applying.acquire(blocking=False):
-            raise Conflict("another fleet is being applied: try again when that is done")
-        try:
-            yield
-        finally:
-            self._applying.release()
+    def resolve_doubt(self) -> None:
+        """Wait until a part whose saving was not answered is saved or undone."""
+        if not self.turns.in_doubt:
+            return
+        with self._store.write():  # it would hold the lock of those who write until then
+            self.turns.in_doubt = False
 
     def application(self, checked: CheckedFleet, *, digest: str | None = None, by: str) -> FleetApplication:
         """Return what applies a declaration that was checked, a part at a time."""
         return FleetApplication(
-            self._context, checked, digest=digest, by=by, webhooks_changed=self._webhooks_changed
+            self._context,
+            checked,
+            digest=digest,
+            by=by,
+            webhooks_changed=self._webhooks_changed,
+            turns=self.turns,
         )
 
     def applied_fleet(self) -> str | None:

@@ -3,14 +3,16 @@
 After a start those that went on go on, but no answer is spoiled until the client that rehearses asks for it
 again: it may be long gone. A rehearsal that is not asked for again ends by itself, so that no guest is misled
 for long, and its orders are called off.
+
+What people ask for is saved first, in a transaction of its own, and only then guests meet it. What ends by
+itself ends for guests at once, and is saved when that can be.
 """
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Protocol
 
 from forewarn.control.parts.fleet import FleetQueries
@@ -18,7 +20,7 @@ from forewarn.control.parts.work import OrderFilter, WorkQueries
 from forewarn.control.ports.store import Transaction
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.use_case import Context, FleetUseCase
-from forewarn.core.errors import Conflict
+from forewarn.core.errors import Conflict, Uncertain
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
@@ -100,8 +102,13 @@ class _Ended:
     project: ProjectName
     was: OpenRehearsal
     by: str
-    why: str
-    by_tenant: bool  # whether the project's own people ended it, who have no say about others' machines
+    why: str = ""
+    by_tenant: bool = False  # whether the project's own people did, who have no say about others' machines
+    for_good: bool = False  # whether people ended it: it is not begun again
+
+    @property
+    def which(self) -> tuple[ProjectName, str]:
+        return self.project, self.was.rehearsal.id
 
     @property
     def reason(self) -> str:
@@ -126,6 +133,8 @@ class OpenRehearsals(FleetUseCase):
         # What people have ended, and who: a client that does not know it must not begin it again.
         self._over: deque[tuple[ProjectName, str, str]] = deque(maxlen=REMEMBERED)
         self._unsettled: deque[_Ended] = deque()
+        # Of which it cannot be told whether what was last asked for is kept.
+        self._doubtful: set[ProjectName] = set()
         self._take_up()
         # Of those that went on when a server last ran, which the endpoint does not know of yet.
         self._unknown = dict(self._open)
@@ -157,23 +166,58 @@ class OpenRehearsals(FleetUseCase):
         """Return what the guests of a project have done so far."""
         return self._endpoint.accounts(project)
 
+    @contextmanager
+    def keeping(self, project: ProjectName) -> Iterator[None]:
+        """Save something of a rehearsal within the block; look it up later if that was not answered."""
+        try:
+            yield
+        except Uncertain:
+            self._doubtful.add(project)
+            raise
+
+    def look_up(self) -> None:
+        """Go by what is kept where it could not be told whether something was."""
+        if not self._doubtful:
+            return
+        with self._store.read() as snapshot:
+            kept = [each for each in snapshot.rehearsals.all() if each.project in self._doubtful]
+        for each in kept:
+            if each.ended_by and self.ended_by(each.project, each.id) is None:
+                self._over.append((each.project, each.id, each.ended_by))
+        going_on = {each.project: each for each in kept if not each.ended_by}
+        for project in tuple(self._doubtful):
+            self._follow(project, going_on.get(project))
+            self._doubtful.discard(project)
+
+    def _follow(self, project: ProjectName, kept: KeptRehearsal | None) -> None:
+        """Make a project's rehearsal the one that is kept."""
+        known = self._open.get(project)
+        if known is not None and (kept is None or kept.id != known.rehearsal.id):
+            self._leave(project)
+        if kept is not None and project not in self._open:
+            self.begin(project, _going_on(kept, renewed=self._monotonic()))
+
     def begin(self, project: ProjectName, opened: OpenRehearsal) -> None:
-        """Begin a rehearsal."""
+        """Begin a rehearsal that is kept."""
+        self._let_in()
         self._endpoint.open(project, opened.machines)
         self._open[project] = opened
-        self._store.after_saving(lambda: None, undone=lambda: self._drop(project))
 
     def renew(self, project: ProjectName, wanted: Rehearsal) -> None:
-        """Go on with a rehearsal, with these faults."""
+        """Go on with a rehearsal that is kept, with these faults."""
         self._let_in()
         self._endpoint.meet(project, wanted.faults)
         self._open[project] = replace(self._open[project], rehearsal=wanted, renewed=self._monotonic())
 
     def end(self, project: ProjectName, *, by: str, by_tenant: bool) -> list[OrderId]:
         """End a rehearsal for good; return the orders of it that had not begun and are cancelled."""
-        self._over.append((project, self._open[project].rehearsal.id, by))
-        self._close(project, by=by, by_tenant=by_tenant)
-        return self._settle().get(project, [])
+        was = self._open[project]
+        ended = _Ended(project=project, was=was, by=by, by_tenant=by_tenant, for_good=True)
+        with self.keeping(project), self._store.write() as tx:
+            cancelled = self._save_end(tx, ended)
+        self._over.append((project, was.rehearsal.id, by))
+        self._leave(project)
+        return cancelled
 
     def review(self) -> None:
         """End what is not asked for again, and what goes on in a project that is no longer for rehearsals."""
@@ -181,51 +225,54 @@ class OpenRehearsals(FleetUseCase):
         self._let_in()
         for project, each in tuple(self._open.items()):
             if self._monotonic() - each.renewed > LEASE:
-                self._close(project, by=FOREWARN, why=f"{each.by} has not been heard of for {LEASE:g} s")
+                self._close(project, why=f"{each.by} has not been heard of for {LEASE:g} s")
         self._settle()
+        self.look_up()
         if not self._open:
             return
         with self._store.read() as snapshot:
             marked = {project.name for project in snapshot.fleet.projects() if project.rehearsal}
         for project in self._open.keys() - marked:
-            self._close(project, by=FOREWARN, why="the project is not for rehearsals any more")
+            self._close(project, why="the project is not for rehearsals any more")
         self._settle()
 
-    def _close(self, project: ProjectName, *, by: str, why: str = "", by_tenant: bool = False) -> None:
+    def _close(self, project: ProjectName, *, why: str) -> None:
         """Spoil no more answers; the rest takes the store, which may be away."""
+        was = self._leave(project)
+        self._unsettled.append(_Ended(project=project, was=was, by=FOREWARN, why=why))
+
+    def _leave(self, project: ProjectName) -> OpenRehearsal:
         self._let_in()
         self._endpoint.close(project)
-        was = self._open.pop(project)
-        self._unsettled.append(_Ended(project=project, was=was, by=by, why=why, by_tenant=by_tenant))
+        return self._open.pop(project)
 
-    def _settle(self) -> Mapping[ProjectName, list[OrderId]]:
-        """Cancel what has been ordered and not begun, and record the ends; return what was, by project."""
-        cancelled: dict[ProjectName, list[OrderId]] = {}
+    def _settle(self) -> None:
+        """Save the ends of those that have ended by themselves."""
         while self._unsettled:
             ended = self._unsettled[0]
-            cancelled[ended.project] = list(self._cancelled(ended))
-            with self._store.write() as tx, self._saving(tx) as draft:
-                project = declared_project(tx.fleet, ended.project)
-                draft.record(Kind.REHEARSAL_ENDED, project, by=ended.by, reason=ended.reason)
-                self._keep_end(tx, ended)
+            with self._store.write() as tx:
+                # It may be saved already, though the database did not say so.
+                if any((each.project, each.id) == ended.which for each in tx.rehearsals.all()):
+                    self._save_end(tx, ended)
             self._unsettled.popleft()
-            self._store.after_saving(lambda: None, undone=partial(self._unsettled.appendleft, ended))
+
+    def _save_end(self, tx: Transaction, ended: _Ended) -> list[OrderId]:
+        """Cancel what has been ordered and not begun, and record the end; return what was cancelled."""
+        cancelled = list(self._cancelled(ended))
+        with self._saving(tx) as draft:
+            project = declared_project(tx.fleet, ended.project)
+            draft.record(Kind.REHEARSAL_ENDED, project, by=ended.by, reason=ended.reason)
+        self._keep_end(tx, ended)
         return cancelled
 
     def _keep_end(self, tx: Transaction, ended: _Ended) -> None:
         """Forget a rehearsal; one that people have ended is remembered for a while, by who has."""
-        id_, now = ended.was.rehearsal.id, self._real_now()
-        by = self.ended_by(ended.project, id_)
-        if by is None:
-            tx.rehearsals.remove(ended.project, id_)
+        now = self._real_now()
+        if ended.for_good:
+            tx.rehearsals.save(ended.was.kept(ended.project, renewed_at=now, ended_by=ended.by))
         else:
-            tx.rehearsals.save(ended.was.kept(ended.project, renewed_at=now, ended_by=by))
+            tx.rehearsals.remove(ended.project, ended.was.rehearsal.id)
         tx.rehearsals.remove_ended(before=now - REMEMBERED_FOR)
-
-    def _drop(self, project: ProjectName) -> None:
-        """Undo the beginning of a rehearsal that could not be recorded."""
-        if self._open.pop(project, None) is not None:
-            self._endpoint.close(project)
 
     def _cancelled(self, ended: _Ended) -> Iterator[OrderId]:
         """Cancel its orders: no client watches any more what they would do to guests that believe them."""

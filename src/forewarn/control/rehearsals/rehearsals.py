@@ -89,9 +89,13 @@ class Rehearsals(ScopedUseCase):
         return self._views.show(project)
 
     def play(self, project: ProjectName, wanted: Rehearsal, *, by: str) -> RehearsalView:
-        """Begin a rehearsal, or go on with it: it ends by itself unless it is asked for again."""
+        """Begin a rehearsal, or go on with it: it ends by itself unless it is asked for again.
+
+        In a transaction of its own: guests meet only what is saved.
+        """
         _check(wanted)
-        with self._store.write() as tx:
+        self._open.look_up()
+        with self._open.keeping(project), self._store.write() as tx:
             check_project(tx.fleet, project, scope=self._scope)
             declared = declared_project(tx.fleet, project) or Project(name=project)
             known = self._checked(declared, wanted)
@@ -112,7 +116,11 @@ class Rehearsals(ScopedUseCase):
         return self.show(project)
 
     def end(self, project: ProjectName, *, only: str | None = None, by: str) -> RehearsalView:
-        """End a rehearsal for good, whichever it is or only this one, and show it for the last time."""
+        """End a rehearsal for good, whichever it is or only this one, and show it for the last time.
+
+        In a transaction of its own: it ends for guests once that is saved.
+        """
+        self._open.look_up()
         ended = self.show(project)
         if only not in (None, ended.rehearsal.id):
             raise NotFound(f"another rehearsal is played in project {project} now")

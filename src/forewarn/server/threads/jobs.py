@@ -129,15 +129,22 @@ class Jobs:
     def _given_up(self, answer: "Future[Any]") -> Unavailable:
         """Take back a job that still waits; what is under way cannot be."""
         with self._news:
-            for waiting in (self._guests, *self._callers.values()):
-                for job in waiting:
-                    if job.answer is answer:
-                        waiting.remove(job)
-                        self._callers = OrderedDict(
-                            (who, jobs) for who, jobs in self._callers.items() if jobs
-                        )
-                        return Unavailable("the database is too slow to answer; nothing was done")
+            taken_back = self._take_back(answer)
+        if taken_back:
+            return Unavailable("the database is too slow to answer; nothing was done")
         return Uncertain(f"the database is too slow to answer; {MAY_STILL_HAPPEN}")
+
+    def _take_back(self, answer: "Future[Any]") -> bool:
+        if self._first is not None and self._first.answer is answer:
+            self._first = None
+            return True
+        for waiting in (self._guests, *self._callers.values()):
+            for job in waiting:
+                if job.answer is answer:
+                    waiting.remove(job)
+                    self._callers = OrderedDict((who, jobs) for who, jobs in self._callers.items() if jobs)
+                    return True
+        return False
 
     def _put(self, caller: str | None, work: Callable[[], T]) -> "Future[T]":
         answer: Future[T] = Future()

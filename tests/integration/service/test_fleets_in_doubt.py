@@ -1,0 +1,130 @@
+"""Fleets of which a part was not answered: finished or taken up again, and no other comes between."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from forewarn.control.fleet import declaring
+from forewarn.core.errors import MAY_STILL_HAPPEN, Conflict, Unavailable, Uncertain
+from forewarn.core.words import Kind
+from forewarn.store.sql import SqlStore
+from forewarn.wire.fleet import write_fleet
+from tests.harness import Service, fleet, group, machine
+from tests.lost_answers import lost_commit
+from tests.served import Api, Worker, app_of
+from tests.stores import sqlite_url
+
+T = TypeVar("T")
+
+MANY = 6
+DECLARED = write_fleet(
+    fleet(group("web"), *(machine(f"web-{n}", "host-1", group="web") for n in range(MANY)))
+)
+
+
+class LateWorker(Worker):
+    """Keeps one job for later, whose caller is told that it may still happen."""
+
+    def __init__(self, service: Service, *, late: int) -> None:
+        super().__init__(service)
+        self._left = late
+        self.late: Callable[[], object] = lambda: None
+
+    async def __call__(self, job: Callable[[], T], /) -> T:
+        self._left -= 1
+        if self._left == 0:
+            self.late = job
+            raise Uncertain(f"too slow; {MAY_STILL_HAPPEN}")
+        return await super().__call__(job)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Service]:
+    monkeypatch.setattr(declaring, "AT_ONCE", 2)
+    sqlite = request.param == "sqlite"
+    service = Service(sqlite_url(tmp_path) if sqlite else request.getfixturevalue("postgres_url"))
+    yield service
+    service.close()
+
+
+def applied(service: Service) -> int:
+    return sum(line.kind == Kind.FLEET_APPLIED for line in service.history())
+
+
+@contextmanager
+def one_being_saved(service: Service, act: Callable[[], object]) -> Iterator[None]:
+    """Do something on another thread, and stay within the block before it is saved."""
+    reached, go_on = threading.Event(), threading.Event()
+    whole = SqlStore.write
+
+    @contextmanager
+    def write(store: SqlStore) -> Iterator[object]:
+        with whole(store) as tx:
+            yield tx
+            reached.set()
+            assert go_on.wait(30)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqlStore, "write", write)
+        thread = threading.Thread(target=act)
+        thread.start()
+        assert reached.wait(30)
+    try:
+        yield
+    finally:
+        go_on.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("saved", [True, False])
+@pytest.mark.parametrize("part", [0, 1, 4])
+def test_a_fleet_of_which_a_part_was_not_answered_goes_on_when_it_is_sent_again(
+    service: Service, saved: bool, part: int
+) -> None:
+    api = Api(app_of(service))
+    with lost_commit(saved=saved, after=part):
+        answer = api("PUT", "/v1/fleet", json=DECLARED)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "Uncertain")
+    assert service.fleet.declarations.turns.in_doubt
+    assert api("PUT", "/v1/fleet", json=DECLARED).status_code == 200
+    assert not service.fleet.declarations.turns.in_doubt
+    assert len(service.everything().machines) == MANY
+    assert applied(service) == 1
+    assert api("PUT", "/v1/fleet", json=DECLARED).json()["changes"] == []
+
+
+def test_a_part_that_had_not_begun_when_its_caller_was_answered_is_not_saved_any_more(
+    service: Service,
+) -> None:
+    worker = LateWorker(service, late=2)
+    api = Api(app_of(service, worker=worker))
+    assert api("PUT", "/v1/fleet", json=DECLARED).status_code == 503
+    before = service.history()
+    with pytest.raises(Unavailable, match="nobody waits for this fleet any more"):
+        worker.late()
+    assert service.history() == before
+    assert api("PUT", "/v1/fleet", json=DECLARED).status_code == 200
+    assert applied(service) == 1
+
+
+def test_no_fleet_is_applied_while_a_part_of_another_is_being_saved_for_which_nobody_waits(
+    service: Service,
+) -> None:
+    commands = service.fleet.declarations
+    api = Api(app_of(service))
+    spec = fleet(group("web"), machine("web-0", "host-1", group="web"))
+    application = commands.application(commands.check(spec, by="test"), by="test")
+    with application.awaited(), one_being_saved(service, application.apply_next):
+        answer = api("PUT", "/v1/fleet", json=DECLARED)
+        assert answer.status_code == 409
+        assert "another fleet is being applied" in answer.json()["error"]["message"]
+        with pytest.raises(Conflict), commands.turns.alone():
+            pass
+    assert api("PUT", "/v1/fleet", json=DECLARED).status_code == 200
+    assert len(service.everything().machines) == MANY

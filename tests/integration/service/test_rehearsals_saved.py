@@ -1,0 +1,148 @@
+"""Rehearsals whose saving fails, or is not answered: guests meet only what is kept."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from forewarn.control.rehearsals.open_rehearsals import Rehearsal
+from forewarn.core.errors import Conflict, NotFound, Unavailable, Uncertain
+from forewarn.core.rehearsal.faults import Fault, FaultKind
+from forewarn.core.words import Action, OrderState, ProjectName
+from forewarn.store.opening import database
+from forewarn.store.sql import open_store
+from forewarn.wire.fleet import read_fleet
+from tests.harness import Service
+from tests.lost_answers import lost_commit
+from tests.stores import sqlite_url
+
+LAB = ProjectName("lab")
+FLEET = {
+    "projects": {"lab": {"rehearsal": True}},
+    "defaults": {"driver": "simulated"},
+    "hosts": {"own": {}},
+    "machines": [{"name": "lab-0", "project": "lab", "host": "own"}],
+}
+CALM = Rehearsal(id="1", scenario="mine", machines=("lab-0",))
+SPOILED = Rehearsal(
+    id="1", scenario="mine", machines=("lab-0",), faults=(Fault(number=1, kind=FaultKind.UNAVAILABLE),)
+)
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    monkeypatch.setattr(database, "LOCK_SECONDS", 0)
+    service = Service(sqlite_url(tmp_path))
+    service.apply(read_fleet(FLEET))
+    service.restart()  # the endpoint knows the machines from then on
+    service.poll("lab-0")
+    yield service
+    service.close()
+
+
+def play(service: Service, wanted: Rehearsal = SPOILED) -> Rehearsal:
+    return service.rehearsals.play(LAB, wanted, by="lea").rehearsal
+
+
+def shown(service: Service) -> Rehearsal:
+    return service.rehearsals.show(LAB).rehearsal
+
+
+def is_spoiled(service: Service) -> bool:
+    """Return whether the guest of the machine meets a fault."""
+    member = service.board.members[service.machine("lab-0").id]
+    return member.rehearsal is not None and member.rehearsal.spoils(service.clock.now())
+
+
+def said(service: Service) -> list[str]:
+    return [each.kind for each in service.history() if each.kind.startswith("rehearsal")]
+
+
+def while_locked(service: Service, act: Callable[[], object]) -> None:
+    """Do something while nothing can be saved."""
+    other = open_store(service.url, new_id=service.ids)
+    with other.write(), pytest.raises(Unavailable):
+        act()
+    other.close()
+
+
+def test_no_guest_meets_a_rehearsal_that_could_not_be_saved(service: Service) -> None:
+    while_locked(service, lambda: play(service))
+    with pytest.raises(NotFound):
+        shown(service)
+    assert not is_spoiled(service)
+
+
+def test_no_guest_meets_faults_that_could_not_be_saved(service: Service) -> None:
+    play(service, CALM)
+    while_locked(service, lambda: play(service))
+    assert shown(service) == CALM
+    assert not is_spoiled(service)
+
+
+def test_what_was_not_renewed_for_want_of_a_store_is_not_taken_for_renewed(service: Service) -> None:
+    play(service)
+    service.real += 29
+    while_locked(service, lambda: play(service))
+    service.real += 2
+    service.tick()
+    with pytest.raises(NotFound):
+        shown(service)
+
+
+def test_a_rehearsal_whose_end_could_not_be_saved_goes_on_with_its_orders_and_can_be_ended(
+    service: Service,
+) -> None:
+    play(service)
+    order = service.order("lab-0", Action.FREEZE)
+    while_locked(service, lambda: service.rehearsals.end(LAB, by="lea"))
+    assert shown(service) == play(service) == SPOILED
+    assert is_spoiled(service)
+    assert service.reload(order).state is OrderState.ANNOUNCED
+    service.rehearsals.end(LAB, by="lea")
+    assert not is_spoiled(service)
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_beginning_that_was_not_answered_is_begun_once(service: Service, saved: bool) -> None:
+    with lost_commit(saved=saved), pytest.raises(Uncertain):
+        play(service)
+    assert play(service) == SPOILED
+    assert is_spoiled(service)
+    assert said(service).count("rehearsal-begun") == 1
+
+
+def test_a_beginning_that_was_not_answered_and_is_not_asked_for_again_ends_by_itself(
+    service: Service,
+) -> None:
+    with lost_commit(saved=True), pytest.raises(Uncertain):
+        play(service)
+    service.tick()
+    assert shown(service) == CALM
+    service.real += 31
+    service.tick()
+    assert said(service)[-1] == "rehearsal-ended"
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_an_end_that_was_not_answered_is_the_end_if_it_was_saved(service: Service, saved: bool) -> None:
+    play(service)
+    with lost_commit(saved=saved), pytest.raises(Uncertain):
+        service.rehearsals.end(LAB, by="lea")
+    service.tick()
+    assert is_spoiled(service) is not saved
+    assert said(service).count("rehearsal-ended") == saved
+    if saved:
+        with pytest.raises(Conflict, match="lea has ended"):
+            play(service)
+    else:
+        assert play(service) == SPOILED
+
+
+def test_an_end_of_itself_that_was_not_answered_is_recorded_once(service: Service) -> None:
+    play(service)
+    service.real += 31
+    with lost_commit(saved=True), pytest.raises(Uncertain):
+        service.tick()
+    service.tick()
+    assert said(service).count("rehearsal-ended") == 1
