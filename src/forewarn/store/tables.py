@@ -256,6 +256,7 @@ events = Table(
     Column("resources", JSON, nullable=False),
     Column("announced_at", TIME, nullable=False),
     Column("not_before", TIME, nullable=False),
+    Column("armed_at", TIME),  # of events that ended before 0023 nobody knows
     Column("started_at", TIME),
     Column("ended_at", TIME),
     Column("why", Text, nullable=False),

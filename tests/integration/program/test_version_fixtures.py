@@ -206,6 +206,12 @@ def test_what_was_judged_when_it_started_is_not_judged_again_when_it_ends(servic
     assert [record for record in service.history() if record.kind in kinds] == before
 
 
+@pytest.mark.parametrize("version", ["schema-0022"])
+def test_what_was_listed_is_armed_since_its_announcement(service: Service) -> None:
+    listed = service.everything().events.values()
+    assert [event.armed_at for event in listed] == [event.announced_at for event in listed]
+
+
 # The agent's journal
 
 

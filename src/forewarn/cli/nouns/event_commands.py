@@ -141,6 +141,7 @@ def _show(session: Session, event: NotedEventAnswer) -> None:
             ("group", event.group),
             ("update domain", event.update_domain),
             ("announced", event.announced_at),
+            ("armed", event.armed_at or (None if event.ended_at else "not yet")),
             ("not before", event.not_before),
             ("starts", _starts(event, session.now())),
             ("ended", event.ended_at),

@@ -70,6 +70,7 @@ class Event:
     resources: tuple[Resource, ...]
     announced_at: datetime
     not_before: datetime
+    armed_at: datetime | None = None  # since when it keeps other update domains away, and may start
     started_at: datetime | None = None
     ended_at: datetime | None = None
     why: str = ""  # why it left the document
@@ -102,6 +103,11 @@ class Event:
                 return tuple(name for name in names if name not in guests)
             case ApprovalRule.LEADER:
                 return () if names[0] in guests else names[:1]
+
+    @property
+    def armed(self) -> bool:
+        """Whether it keeps other update domains of its group away."""
+        return self.armed_at is not None
 
     @property
     def listed(self) -> bool:

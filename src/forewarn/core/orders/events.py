@@ -13,6 +13,7 @@ from forewarn.core.model.order import Order, Step
 from forewarn.core.moments import format_span, format_time, whole_second
 from forewarn.core.policy import Notice
 from forewarn.core.words import (
+    HINTS,
     ApprovalRule,
     ApprovedBy,
     EventId,
@@ -78,6 +79,7 @@ def _event(draft: Draft, order: Order, index: int, share: Sequence[Step], notice
         resources=tuple(Resource(machine=step.machine, name=step.name) for step in named),
         announced_at=draft.now,
         not_before=whole_second(draft.now + notice.ahead),
+        armed_at=None if notice.type in HINTS else draft.now,
         rule=draft.groups[share[0].group].policy.approval,
     )
 

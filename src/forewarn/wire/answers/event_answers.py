@@ -69,6 +69,7 @@ class EventAnswer(ApiAnswer):
     started_at: datetime | None
     ended_at: datetime | None
     why: str | None
+    armed_at: datetime | None = None  # not sent by servers of before
 
     @classmethod
     def of(cls, event: Event, **more: object) -> Self:

@@ -181,6 +181,8 @@ class EventView extends View {
         fact("Order", orderLink(event.order)),
         fact("Approval", APPROVAL[event.approval] ?? event.approval),
         fact("Announced", time(event.announced_at)),
+        (event.armed_at || !event.ended_at) &&
+          fact("Armed", event.armed_at ? time(event.armed_at) : "not yet: it keeps nobody away"),
         fact("Impact announced", event.duration_seconds < 0 ? "unknown (-1)" : span(event.duration_seconds)),
         fact("Impact measured", impact(event)),
         fact("Id", h("span", { class: "mono" }, event.id)),

@@ -1,0 +1,21 @@
+"""A night of maintenance: what is kept of events, orders and hosts that go through one."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0023"
+down_revision = "0022"
+
+
+def upgrade() -> None:
+    """Change one thing after another; each is a function below."""
+    _keep_when_events_are_armed()
+
+
+def _keep_when_events_are_armed() -> None:
+    """Count what is listed as armed since its announcement: so far all of it kept others away."""
+    op.add_column("events", sa.Column("armed_at", sa.BigInteger))
+    op.execute(
+        "UPDATE events SET armed_at = announced_at "
+        "WHERE ended_at IS NULL AND type <> 'SpotRebalanceRecommendation'"
+    )
