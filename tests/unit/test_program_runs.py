@@ -1,0 +1,138 @@
+"""Programs that drivers run: their environment, their end, their output, and what they leave behind."""
+
+import os
+import select
+import threading
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from forewarn.drivers.programs.program_runs import (
+    LONGEST_LINE,
+    MOST_OUTPUT,
+    Exited,
+    Invocation,
+    NotRun,
+    ProgramRun,
+    TimedOut,
+    run,
+)
+
+LONG, AT_ONCE = timedelta(minutes=1), timedelta(milliseconds=1)
+
+
+@pytest.fixture(autouse=True)
+def _looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forewarn.drivers.programs.program_runs.LOOK_EVERY", 0.05)
+
+
+def script(text: str, *words: str, timeout: timedelta = LONG, given: bytes = b"") -> Invocation:
+    return Invocation(words=("/bin/sh", "-c", text, *words), variables={}, input=given, timeout=timeout)
+
+
+def exited(invocation: Invocation) -> Exited:
+    outcome = run(invocation)
+    assert isinstance(outcome, Exited)
+    return outcome
+
+
+def await_end(pid: int) -> None:
+    """Wait for the end of a process that is nobody's child here."""
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        waiting = select.poll()
+        waiting.register(watched, select.POLLIN)
+        assert waiting.poll(60_000), f"{pid} lives"
+    finally:
+        os.close(watched)
+
+
+def await_file(path: Path) -> None:
+    until = time.monotonic() + 60
+    while not (path.exists() and path.read_text().strip()):
+        assert time.monotonic() < until
+        threading.Event().wait(0.01)
+
+
+def test_a_program_that_ends_tells_its_code_its_output_and_its_last_complaint() -> None:
+    outcome = exited(script("cat; echo first >&2; echo last >&2; echo >&2; exit 3", given=b"given"))
+    assert outcome == Exited(code=3, output=b"given", last_line="last")
+
+
+def test_a_signal_that_ends_a_program_is_a_negative_code() -> None:
+    assert exited(script("kill -9 $$")).code == -9
+
+
+@pytest.mark.parametrize("words", [("/no/such/program",), ("/etc/hostname",)])
+def test_what_cannot_be_run_says_why(words: Sequence[str]) -> None:
+    outcome = run(Invocation(words=words, variables={}, timeout=LONG))
+    assert isinstance(outcome, NotRun)
+    assert words[0] in outcome.why
+
+
+def test_a_program_is_given_no_more_of_the_environment_than_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREWARN_TOKEN", "secret")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    own = Invocation(words=("/usr/bin/env",), variables={"FOREWARN_HOST": "host-1"}, timeout=LONG)
+    shown = exited(own).output.decode().split()
+    assert "FOREWARN_HOST=host-1" in shown
+    assert "LANG=C.UTF-8" in shown
+    assert not [each for each in shown if each.startswith("FOREWARN_TOKEN")]
+
+
+def test_a_program_is_ended_with_all_that_it_has_started(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    text = 'trap "" TERM; sleep 600 & echo $$ $! > "$0"; while :; do wait; done'
+    # It does not end when it is asked to, only when it is made to.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("forewarn.drivers.programs.program_runs.GRACE", 0.2)
+        started = ProgramRun(script(text, str(pids)))
+        await_file(pids)
+        assert started.end() == TimedOut()
+    for pid in map(int, pids.read_text().split()):
+        await_end(pid)
+
+
+def test_what_a_program_leaves_in_its_group_ends_with_it(tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    exited(script('sleep 600 & echo $! > "$0"', str(left)))
+    await_end(int(left.read_text()))
+
+
+def test_a_program_whose_time_is_over_is_ended() -> None:
+    assert run(script("exec sleep 600", timeout=AT_ONCE)) == TimedOut()
+
+
+def test_a_program_that_nobody_wants_any_more_is_ended() -> None:
+    started = ProgramRun(script("exec sleep 600"))
+    assert started.wait(0) is None
+    assert started.end() == TimedOut()
+
+
+def test_of_much_output_the_beginning_and_the_last_complaint_are_kept() -> None:
+    outcome = exited(script("head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; echo '\nlast' >&2"))
+    assert len(outcome.output) == MOST_OUTPUT
+    assert outcome.last_line == "last"
+
+
+def test_a_complaint_is_one_line_of_bounded_length() -> None:
+    said = exited(script(r"printf 'a\033b' >&2; head -c 3000 /dev/zero | tr '\0' x >&2")).last_line
+    assert said.isprintable()
+    assert len(said) == LONGEST_LINE
+
+
+def test_output_is_cut_while_a_program_runs(tmp_path: Path) -> None:
+    go_on = tmp_path / "go-on"
+    os.mkfifo(go_on)
+    text = 'head -c 200000 /dev/zero; head -c 200000 /dev/zero >&2; echo >&2; read x < "$0"; echo end >&2'
+    started = ProgramRun(script(text, str(go_on)))
+    go_on.write_text("on\n")
+    outcome = started.wait(60)
+    assert isinstance(outcome, Exited)
+    assert outcome.last_line == "end"
