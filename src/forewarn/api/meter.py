@@ -35,6 +35,7 @@ class Saving:
     possible: bool
     silences: int
     unsaved_holds: int
+    refused_holds: int
 
 
 class Meter:
@@ -76,10 +77,7 @@ class Meter:
         """Name nothing beforehand: what there is depends on the fleet."""
         return iter(())
 
-    def collect(self) -> Iterator[Metric]:
-        """Give what is to be written."""
-        said = "Whether the store can be read."
-        yield GaugeMetricFamily("forewarn_store_readable", said, value=0.0 if self._counted is None else 1.0)
+    def _of_saving(self) -> Iterator[Metric]:
         writable = GaugeMetricFamily("forewarn_store_writable", "Whether something can be saved.")
         writable.add_metric([], float(self._saving.possible))
         yield writable
@@ -87,6 +85,14 @@ class Meter:
         yield CounterMetricFamily("forewarn_store_silences", said, value=self._saving.silences)
         said = "How many holds are in memory only, because nothing could be saved."
         yield GaugeMetricFamily("forewarn_unsaved_holds", said, value=self._saving.unsaved_holds)
+        said = "How many holds of memory could not be kept when they were to be saved, since the start."
+        yield CounterMetricFamily("forewarn_refused_holds", said, value=self._saving.refused_holds)
+
+    def collect(self) -> Iterator[Metric]:
+        """Give what is to be written."""
+        said = "Whether the store can be read."
+        yield GaugeMetricFamily("forewarn_store_readable", said, value=0.0 if self._counted is None else 1.0)
+        yield from self._of_saving()
         offset = GaugeMetricFamily(
             "forewarn_clock_offset_seconds", "How far service time is ahead of the system's."
         )

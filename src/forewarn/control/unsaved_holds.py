@@ -1,7 +1,8 @@
 """Holds that could not be saved: kept in memory, and saved before anything else is decided.
 
 Nothing can be announced or started while nothing can be saved, so that such a hold is obeyed from the moment
-it is set. It is lost if the process ends first; who sets it is told so.
+it is set. It is lost if the process ends first; who sets it is told so. One whose host or project does
+not exist, or is held already, is refused when it is saved: that is recorded, and shown until it is released.
 """
 
 import logging
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 _ABOUT_HOLDS = frozenset({Kind.HOLD_SET, Kind.HOLD_RELEASED})
 # Nobody sets so many by hand while a database is away.
 MOST = 1000
+# Of those that were refused, the newest; the history has all.
+REFUSED_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,14 @@ class UnsavedHold:
     call: KeyedCall | None = None
     answered: Answered | None = None  # as it is repeated once it is saved
     released_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedHold:
+    """A hold of memory that could not be kept, and why; it holds nothing."""
+
+    hold: Hold
+    why: str
 
 
 class HoldsInMemory(Protocol):
@@ -50,6 +61,11 @@ class HoldsInMemory(Protocol):
         """Holds that are saved, as far as that was known when the store was last read."""
         ...
 
+    @property
+    def refused(self) -> Sequence[RefusedHold]:
+        """Those that were refused when they were to be saved, until somebody releases them."""
+        ...
+
 
 class UnsavedHolds(FleetUseCase):
     """Sets and lifts holds while nothing can be saved; any thread may ask, the worker saves."""
@@ -62,6 +78,8 @@ class UnsavedHolds(FleetUseCase):
         self._unsaved: tuple[UnsavedHold, ...] = ()
         self._known: tuple[Hold, ...] = ()  # those that are saved, as last read
         self._stale = True  # whether those may have changed since
+        self._refused: tuple[RefusedHold, ...] = ()
+        self.refused_so_far = 0
 
     def new_id(self) -> str:
         """Make the id of a hold: the same whether it is saved at once or kept in memory first."""
@@ -77,6 +95,20 @@ class UnsavedHolds(FleetUseCase):
         """Holds that are saved, as far as that was known when the store was last read."""
         lifted = {each.hold.id for each in self._unsaved}
         return [hold for hold in self._known if hold.id not in lifted]
+
+    @property
+    def refused(self) -> Sequence[RefusedHold]:
+        """Those that were refused when they were to be saved, until somebody releases them."""
+        return self._refused
+
+    def find_refused(self, id_: str) -> Hold | None:
+        """Return a hold that was refused."""
+        return next((each.hold for each in self._refused if each.hold.id == id_.upper()), None)
+
+    def dismiss(self, refused: Hold) -> None:
+        """Show a hold that was refused no longer."""
+        with self._lock:
+            self._refused = tuple(each for each in self._refused if each.hold.id != refused.id)
 
     def put(
         self,
@@ -137,29 +169,41 @@ class UnsavedHolds(FleetUseCase):
         """Save what is in memory alone; Unavailable if it cannot be: then nothing else must be decided."""
         if unsaved := self._unsaved:
             with self._store.write():
-                for each in unsaved:
-                    self._save(each)
+                refused = [each for each in map(self._save, unsaved) if each is not None]
             with self._lock:
                 saved = {id(each) for each in unsaved}  # one that was lifted meanwhile is another
                 self._unsaved = tuple(each for each in self._unsaved if id(each) not in saved)
+                self._refused = (*self._refused, *refused)[-REFUSED_SHOWN:]
+                self.refused_so_far += len(refused)
             self._stale = True
         if self._stale:
             with self._store.read() as snapshot:
                 self._known = tuple(snapshot.rules.around().holds.values())
             self._stale = False
 
-    def _save(self, unsaved: UnsavedHold) -> None:
-        hold = unsaved.hold
+    def _save(self, unsaved: UnsavedHold) -> RefusedHold | None:
+        """Save a hold; return it with the reason if it cannot be kept."""
+        hold, new = unsaved.hold, self._is_new(unsaved.hold)
         try:
-            if unsaved.call is not None and unsaved.answered is not None:
-                answered = unsaved.answered
-                self._answering.answer(unsaved.call, lambda: answered)
-            if self._is_new(hold):
-                self._hosts.keep(hold, late=True)
-            if unsaved.released_by is not None:
-                self._hosts.release(hold.id, by=unsaved.released_by)
+            with self._store.write():  # whose call was refused is not answered that it was done
+                if unsaved.call is not None and unsaved.answered is not None:
+                    answered = unsaved.answered
+                    self._answering.answer(unsaved.call, lambda: answered)
+                if new:
+                    self._hosts.keep(hold, late=True)
+                if unsaved.released_by is not None:
+                    self._hosts.release(hold.id, by=unsaved.released_by)
         except (Conflict, NotFound) as error:
-            log.warning("the hold of %s by %s is not kept: %s", holds.reach(hold), hold.by, error)
+            return self._refuse(unsaved, str(error), new=new)
+        return None
+
+    def _refuse(self, unsaved: UnsavedHold, why: str, *, new: bool) -> RefusedHold | None:
+        hold = unsaved.hold
+        log.warning("the hold of %s by %s is not kept: %s", holds.reach(hold), hold.by, why)
+        if new:
+            with self._store.write() as tx, self._saving(tx) as draft:
+                holds.refuse(draft, hold, why)
+        return None if unsaved.released_by is not None else RefusedHold(hold=hold, why=why)
 
     def _is_new(self, hold: Hold) -> bool:
         """Return whether a hold was never saved: it may have been, though the database did not say so.

@@ -185,6 +185,7 @@ class Kind(StrEnum):
     PROMISE_BROKEN = "promise-broken"  # an operator's emergency shortened the notice
     HOLD_SET = "hold-set"
     HOLD_RELEASED = "hold-released"
+    HOLD_REFUSED = "hold-refused"  # it was in memory, and could not be kept
     ROLLOUT_BEGUN = "rollout-begun"
     ROLLOUT_PAUSED = "rollout-paused"
     ROLLOUT_RESUMED = "rollout-resumed"

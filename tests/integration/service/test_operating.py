@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.control.access.answering_once import Answered, KeyedCall
 from forewarn.core.errors import Conflict, Unavailable
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
@@ -25,6 +26,7 @@ from forewarn.core.words import (
     Work,
 )
 from tests.harness import START, TEST, Service, fleet, group, machine
+from tests.served import Api, app_of
 from tests.stores import sqlite_url
 
 
@@ -93,6 +95,42 @@ def test_a_hold_of_memory_is_recorded_once_though_nobody_knew_that_it_was_saved(
         unsaved.save()
     about_holds = [record.kind for record in service.history() if record.kind.startswith("hold-")]
     assert about_holds == [Kind.HOLD_SET, Kind.HOLD_RELEASED]
+
+
+def test_a_hold_of_memory_that_cannot_be_kept_is_recorded_and_shown_until_it_is_released(
+    service: Service,
+) -> None:
+    unsaved, api = service.shared.unsaved_holds, Api(app_of(service))
+    wrong = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=HostName("host-9"))
+    right = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=HostName("host-1"))
+    unsaved.save()
+    (record,) = [each for each in service.history() if each.kind == Kind.HOLD_REFUSED]
+    assert (record.by, record.host) == ("test", "host-9")
+    assert 'it is not kept, and holds nothing: host "host-9" does not exist' in record.reason
+    kept, refused = api("GET", "/v1/holds").json()["holds"]
+    assert (kept["id"], kept["refused"], refused["id"]) == (right.id, None, wrong.id)
+    assert 'host "host-9" does not exist' in refused["refused"]
+    assert "forewarn_refused_holds_total 1.0" in api("GET", "/metrics").text
+    assert api("POST", f"/v1/holds/{wrong.id}/release").status_code == 200
+    assert [each["id"] for each in api("GET", "/v1/holds").json()["holds"]] == [right.id]
+    assert api("POST", f"/v1/holds/{wrong.id}/release").status_code == 404
+
+
+def test_a_call_whose_hold_of_memory_was_refused_is_not_answered_as_done(service: Service) -> None:
+    unsaved = service.shared.unsaved_holds
+    call = KeyedCall(caller="test", key="k", method="POST", path="/v1/holds", body=b"{}")
+    hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=HostName("host-9"), call=call)
+    unsaved.will_answer(hold, Answered(status=201, body=b"held"))
+    unsaved.save()
+    assert not service.answering.answer(call, lambda: Answered(status=404, body=b"")).again
+
+
+def test_a_hold_of_memory_that_was_lifted_before_it_was_refused_is_not_shown(service: Service) -> None:
+    unsaved = service.shared.unsaved_holds
+    hold = unsaved.put(TEST, id_=unsaved.new_id(), project=ProjectName("none"), host=None)
+    unsaved.release(hold.id, by="ops")
+    unsaved.save()
+    assert (unsaved.refused, unsaved.in_force) == ((), [])
 
 
 def test_holds_that_could_not_be_read_are_read_the_next_time(service: Service) -> None:

@@ -50,13 +50,16 @@ def _lift_in_memory(
     _: KeyedCall | None, *, id: str, service: Service, caller: str
 ) -> WithStatus[HoldAnswer] | None:
     """Lift a hold that was never saved; another can only be lifted when something can be saved."""
-    hold = service.fleet.unsaved_holds.release(id, by=caller)
+    unsaved = service.fleet.unsaved_holds
+    hold = unsaved.release(id, by=caller)
+    if hold is None and (hold := unsaved.find_refused(id)) is not None:
+        unsaved.dismiss(hold)
     return None if hold is None else WithStatus(HoldAnswer.of(hold, saved=False), status=202)
 
 
 @router.call("GET /v1/holds", "List holds")
 def list_holds(reads: CallerReading) -> Page[HoldAnswer]:
-    """List what is held, and why, oldest first.
+    """List what is held, and why, oldest first; then holds of memory that could not be kept, with `refused`.
 
     While the database does not answer, those that are saved are listed as they were known last.
     """
@@ -68,7 +71,8 @@ def list_holds(reads: CallerReading) -> Page[HoldAnswer]:
         found = unsaved.known
     saved = {hold.id for hold in found}
     only_there = [HoldAnswer.of(hold, saved=False) for hold in in_memory if hold.id not in saved]
-    return Page(kind=HoldAnswer, items=[*(HoldAnswer.of(hold) for hold in found), *only_there])
+    refused = [HoldAnswer.of(each.hold, saved=False, refused=each.why) for each in unsaved.refused]
+    return Page(kind=HoldAnswer, items=[*(HoldAnswer.of(hold) for hold in found), *only_there, *refused])
 
 
 @router.call(
@@ -83,7 +87,8 @@ def set_hold(body: HoldBody, id: NewHoldId, service: Service, caller: CallerName
     """Let nothing new be announced or started; polls and approvals go on.
 
     While nothing can be saved the hold is kept in memory, obeyed, and saved before anything else when that
-    is possible again: `saved` is false then, and `note` says so.
+    is possible again: `saved` is false then, and `note` says so. If what it is to hold does not exist or is
+    held already, it is refused then: a record says so, and the list of holds.
     """
     request = _request(body, caller)
     return HoldAnswer.of(service.fleet.hosts.hold(request, id_=id, project=body.project, host=body.host))
@@ -97,7 +102,11 @@ def set_hold(body: HoldBody, id: NewHoldId, service: Service, caller: CallerName
     otherwise=_lift_in_memory,
 )
 def release_hold(id: HoldInPath, service: Service, caller: CallerName) -> HoldAnswer:
-    """Lift a hold; what waited for it goes on."""
+    """Lift a hold; what waited for it goes on. One that was refused is not listed any more."""
+    unsaved = service.fleet.unsaved_holds
+    if (refused := unsaved.find_refused(id)) is not None:
+        service.after_saving(lambda: unsaved.dismiss(refused))
+        return HoldAnswer.of(refused, saved=False)
     return HoldAnswer.of(service.fleet.hosts.release(id, by=caller))
 
 

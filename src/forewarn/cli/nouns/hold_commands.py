@@ -29,7 +29,7 @@ LIST = terminal.ItemTable[HoldAnswer](
         "REACH": lambda hold: hold.reach,
         "BY": lambda hold: hold.by,
         "SINCE": lambda hold: hold.at,
-        "WHY": lambda hold: hold.reason if hold.saved else f"{hold.reason} (in memory only)",
+        "WHY": lambda hold: hold.reason + _standing(hold),
     },
     wraps=("WHY",),
     empty="Nothing is held.",
@@ -64,6 +64,13 @@ def holds(session: Session) -> None:
     session.print_reply(session.client.page(HoldAnswer), lambda page: LIST.print(page.items))
 
 
+def _standing(hold: HoldAnswer) -> str:
+    """Return what is to be said of a hold that is not saved."""
+    if hold.refused is not None:
+        return f" (NOT held: {hold.refused}; `forewarn release {terminal.short(hold.id)}` when you know)"
+    return "" if hold.saved else " (in memory only)"
+
+
 def _show_set(session: Session, hold: HoldAnswer) -> None:
     terminal.echo(f"{hold.reach}: held. Nothing new is announced or started; polls and approvals go on.")
     if hold.note is not None:
@@ -73,11 +80,11 @@ def _show_set(session: Session, hold: HoldAnswer) -> None:
 
 def _only(session: Session, host: str | None) -> str:
     """Find the hold on a project or a host or, where none is named, the only one there is."""
-    held = session.client.page(HoldAnswer).value.items
+    held = [each for each in session.client.page(HoldAnswer).value.items if each.refused is None]
     named = {"project": session.project, "host": host}
     found = [each for each in held if (each.project, each.host) == (session.project, host)]
     if not any(named.values()):
-        found = list(held)
+        found = held
     if len(found) == 1:
         return found[0].id
     if found:

@@ -41,6 +41,12 @@ def release(draft: Draft, hold: str, *, by: str) -> Hold:
     return known
 
 
+def refuse(draft: Draft, hold: Hold, why: str) -> None:
+    """Record that a hold which was set while nothing could be saved is not kept."""
+    reason = f"{reach(hold)}: {hold.reason}; it is not kept, and holds nothing: {why}"
+    draft.record(Kind.HOLD_REFUSED, _about(hold), by=hold.by, reason=reason)
+
+
 def _about(hold: Hold) -> Host | Project | None:
     """Return what a hold is about, so that it is found among the records of its host or project."""
     if hold.host is not None:

@@ -39,6 +39,10 @@ IN_MEMORY_ONLY = (
 )
 
 
+# Of one that could not be kept.
+NOT_KEPT = "not in force: it could not be kept when it was to be saved"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldAnswer(ApiAnswer):
     """Where nothing new is announced or started, and in words what that reaches."""
@@ -54,11 +58,13 @@ class HoldAnswer(ApiAnswer):
     at: datetime
     saved: bool = True
     note: str | None = None  # what becomes of one that is not saved
+    refused: str | None = None  # why one could not be kept: it holds nothing
 
     @classmethod
-    def of(cls, hold: Hold, *, saved: bool = True) -> Self:
-        """Show a hold, saved or in memory alone."""
-        return cls.like(hold, reach=reach(hold), saved=saved, note=None if saved else IN_MEMORY_ONLY)
+    def of(cls, hold: Hold, *, saved: bool = True, refused: str | None = None) -> Self:
+        """Show a hold: saved, in memory alone, or refused when it was to be saved."""
+        note = None if saved else IN_MEMORY_ONLY if refused is None else NOT_KEPT
+        return cls.like(hold, reach=reach(hold), saved=saved, note=note, refused=refused)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,7 +149,9 @@ export const RELEASE = {
   isFrequent: true,
   question: (hold) => `Release the hold of ${hold.reach}?`,
   doing: () => "Release",
-  touches: (hold) => ({ summary: `Held by ${hold.by}: ${hold.reason}` }),
+  touches: (hold) => ({
+    summary: hold.refused ? `It holds nothing: ${hold.refused}` : `Held by ${hold.by}: ${hold.reason}`,
+  }),
   request: (hold) => post("/v1/holds/{id}/release", { path: { id: hold.id } }),
   after,
   command: (hold) => ["release", shortId(hold.id)],

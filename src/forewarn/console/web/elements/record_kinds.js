@@ -29,6 +29,7 @@ const LOOKS = {
   "notice-never": ["danger", "○"],
   "hold-set": ["danger", "■"],
   "hold-released": ["calm", "▶"],
+  "hold-refused": ["danger", "■"],
   "rollout-begun": ["info", "▶"],
   "rollout-paused": ["warn", "‖"],
   "rollout-resumed": ["info", "▶"],

@@ -69,6 +69,8 @@ export class FleetCopy extends EventTarget {
   rollouts = null;
   /** @type {import("../types").Hold[] | null} */
   holds = null;
+  /** Those that were in memory and could not be kept: they hold nothing. @type {import("../types").Hold[]} */
+  refusedHolds = [];
   /** @type {import("../types").Summary | null} */
   summary = null;
   /** The newest first. @type {Record[]} */
@@ -155,6 +157,7 @@ export class FleetCopy extends EventTarget {
     this.orders.clear();
     this.records = [];
     this.hosts = this.rollouts = this.holds = this.summary = null;
+    this.refusedHolds = [];
     this.drivers = [];
     this.#eventsByMachine = null;
   }
@@ -344,7 +347,9 @@ export class FleetCopy extends EventTarget {
   }
 
   async #readHolds() {
-    this.holds = (await this.#api.get("/v1/holds")).holds;
+    const { holds } = await this.#api.get("/v1/holds");
+    this.holds = holds.filter((hold) => hold.refused === null);
+    this.refusedHolds = holds.filter((hold) => hold.refused !== null);
     this.#changed("holds");
   }
 

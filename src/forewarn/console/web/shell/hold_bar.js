@@ -21,6 +21,7 @@ class HoldBar extends LiveElement {
     const holds = copy.holds ?? [];
     const partial = holds.filter((hold) => !isEverywhere(hold));
     return [
+      copy.refusedHolds.map(refusal),
       holds.filter(isEverywhere).map(line),
       partial.length <= IN_SIGHT
         ? partial.map(line)
@@ -55,6 +56,21 @@ function line(hold) {
       countdown(hold.at),
       ")",
       hold.saved ? null : h("em", { title: hold.note }, " in memory only, not saved yet"),
+    ),
+    actionButtons("hold", hold),
+  );
+}
+
+/** What somebody believes to be held and is not. @param {Hold} hold */
+function refusal(hold) {
+  return h(
+    "div",
+    { class: "held", "data-tone": "warn", key: hold.id, role: "alert" },
+    h(
+      "p",
+      { class: "name" },
+      h("strong", null, "Not held"),
+      `: ${hold.reach}, as ${hold.by} wanted (${hold.reason}). It could not be kept: ${hold.refused}`,
     ),
     actionButtons("hold", hold),
   );
