@@ -71,7 +71,11 @@ class Declared:
         """Return the schema of each field."""
         return {
             each.name: each.metadata["field"].schema
-            | ({} if each.default in (MISSING, None, ()) else {"default": each.default})
+            | (
+                {}
+                if each.default in (MISSING, None, ())
+                else {"default": each.metadata["field"].write(each.default)}
+            )
             for each in fields(cls)
         }
 

@@ -5,7 +5,18 @@ import re
 _FIELD = re.compile(r"([a-z_]+)(\[\d+\])?: ")
 
 _SAME_NAME = (
-    *("action", "deadline", "driver", "emergency", "host", "hosts_at_once", "kind", "limit"),
+    *(
+        "action",
+        "canary",
+        "deadline",
+        "driver",
+        "emergency",
+        "host",
+        "hosts_at_once",
+        "kind",
+        "limit",
+        "max_failures",
+    ),
     *("name", "overlap", "project", "reason", "require_poll", "role", "secret", "since", "state"),
     *("together", "whole"),
 )
@@ -18,6 +29,7 @@ FLAGS = {
     "health_seconds": "--health",
     "heartbeat_seconds": "--heartbeat",
     "notice_seconds": "--notice",
+    "soak_seconds": "--soak",
     "kinds": "--kind",
     "tags": "--tag",
     "hosts": "HOST",

@@ -16,7 +16,7 @@ from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, WaveState
+from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms, WaveState
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.rollouts import planning as rules
 from forewarn.core.words import (
@@ -300,6 +300,25 @@ def test_a_host_whose_order_was_abandoned_is_given_up(service: Service) -> None:
     service.advance(hours=1)
     done = service.rollout(rollout)
     assert (done.state, done.abandoned) == (RolloutState.DONE, (HostName("host-1"),))
+
+
+def test_hosts_that_fail_are_left_out_as_many_as_the_rollout_may_lose(service: Service) -> None:
+    service.driver.failing |= {"web-0", "web-2"}
+    terms = RolloutTerms(max_failures=FailureLimit(amount=1))
+    rollout = service.roll(hosts_at_once=1, terms=terms)
+    service.advance(minutes=30)
+    rollout = service.rollout(rollout)
+    assert (rollout.state, rollout.abandoned) == ("running", ("host-1",))
+    failed = service.views.order(OrderId(order_of(service, rollout, "host-1"))).order
+    assert (failed.state, failed.open, failed.why) == (
+        "failed",
+        False,
+        "abandoned by forewarn: failed: told to fail",
+    )
+    service.advance(hours=1)
+    rollout = service.rollout(rollout)
+    assert (rollout.state, rollout.abandoned) == ("paused", ("host-1",))
+    assert rollout.why.startswith("host-3: order ")
 
 
 def test_a_cancelled_order_pauses_and_its_host_is_announced_anew(service: Service) -> None:

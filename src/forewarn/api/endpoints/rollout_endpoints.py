@@ -1,5 +1,6 @@
 """Rollouts: plan, begin, show, pause, resume and abort them."""
 
+import re
 from datetime import datetime
 from typing import Literal
 
@@ -20,11 +21,12 @@ from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, LINE, NAME
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView
-from forewarn.core.model.rollout import RolloutTerms
+from forewarn.core.errors import Invalid
+from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, RolloutTerms
 from forewarn.core.words import HostName, Work
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
-from forewarn.wire.fields import Field, flag
+from forewarn.wire.fields import Field, flag, shown
 
 router = ApiRouter("rollouts")
 
@@ -33,6 +35,29 @@ _LIST = several(HOST)
 HOSTS: Field[tuple[HostName, ...] | None] = Field(
     read=lambda value: None if value == "all" else _LIST(value),
     schema={"anyOf": [_LIST.schema, {"type": "string", "const": "all"}]},
+)
+
+
+# A number of hosts, or a share of them, which may have a fraction.
+_FAILURE_LIMIT = r"([0-9]{1,6}|([0-9]{1,2}(\.[0-9]{1,3})?|100)%)"
+
+
+def _failure_limit(value: object) -> FailureLimit:
+    text = "" if isinstance(value, bool) or not isinstance(value, int | str) else f"{value}"
+    if not re.fullmatch(_FAILURE_LIMIT, text, re.ASCII):
+        raise Invalid(f"expected a number of hosts, as 3, or a share of them, as 2%, got {shown(value)}")
+    return FailureLimit(amount=float(text.removesuffix("%")), percent=text.endswith("%"))
+
+
+MAX_FAILURES = Field(
+    read=_failure_limit,
+    schema={
+        "anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": 999_999},
+            {"type": "string", "pattern": f"^{_FAILURE_LIMIT}$"},
+        ]
+    },
+    write=str,
 )
 
 
@@ -59,6 +84,21 @@ class RolloutBody(OrderBody):
     )
     require_poll: bool = given(
         flag, "A machine that polled before is healthy when it has polled again.", default=False
+    )
+    canary: int = given(
+        whole(minimum=0, maximum=1_000_000),
+        "So many of the hosts come first, and apart from all others.",
+        default=0,
+    )
+    soak_seconds: float = given(
+        seconds(minimum=0, maximum=30 * DAY),
+        "How long the others wait once the canaries are done.",
+        default=0,
+    )
+    max_failures: FailureLimit = given(
+        MAX_FAILURES,
+        "How many hosts may fail, and are left out, before it pauses: 3, or 2%.",
+        default=NO_FAILURE,
     )
     whole: bool = given(*WHOLE, default=False)
     together: str | None = maybe(*TOGETHER)
@@ -176,11 +216,11 @@ _add_stop(
 )
 
 
-def _shown(shown: RolloutView) -> RolloutAnswer:
+def _shown(view: RolloutView) -> RolloutAnswer:
     return RolloutAnswer.of(
-        shown.rollout,
-        waiting=shown.waiting,
-        drivers=shown.drivers,
-        expected=shown.expected,
-        warnings=shown.warnings,
+        view.rollout,
+        waiting=view.waiting,
+        drivers=view.drivers,
+        expected=view.expected,
+        warnings=view.warnings,
     )

@@ -44,6 +44,21 @@ Overlap = Annotated[
     typer.Option("--overlap", help="Even over hosts that another rollout has still to do."),
 ]
 
+Canary = Annotated[
+    int | None,
+    typer.Option("--canary", metavar="N", min=0, help="So many hosts first, apart from all others."),
+]
+Soak = Annotated[
+    str | None,
+    typer.Option("--soak", metavar="DURATION", help="How long the others wait after the canaries."),
+]
+MaxFailures = Annotated[
+    str | None,
+    typer.Option(
+        "--max-failures", metavar="N|N%", help="How many hosts may fail and are left out before it pauses."
+    ),
+]
+
 
 def _body(
     hosts: Hosts = None,
@@ -55,6 +70,9 @@ def _body(
     takes: Takes = None,
     health: Health = None,
     require_poll: RequirePoll = False,
+    canary: Canary = None,
+    soak: Soak = None,
+    max_failures: MaxFailures = None,
     driver: Driver = None,
     overlap: Overlap = False,
     heartbeat: Heartbeat = None,
@@ -77,6 +95,9 @@ def _body(
         "health_seconds": seconds_or_none(health, hint="--health"),
         "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
         "require_poll": require_poll or None,
+        "canary": canary,
+        "soak_seconds": seconds_or_none(soak, hint="--soak"),
+        "max_failures": max_failures,
         "driver": driver,
         "overlap": overlap or None,
         "whole": whole or None,

@@ -86,6 +86,8 @@ def show(rollout: RolloutAnswer) -> None:
             ("deadline", rollout.deadline),
             *([("together", rollout.together)] if rollout.together else []),
             ("health", _health(rollout)),
+            ("canaries", _canaries(rollout)),
+            ("failures", _failures(rollout)),
             ("abandoned", rollout.given_up),
             ("why", rollout.why),
             ("notice", formatting.notice(rollout.notice)),
@@ -105,6 +107,23 @@ def _known_or_about(known: datetime | None, expected: datetime | None) -> dateti
 def _health(rollout: RolloutAnswer) -> str:
     polls = ", and has polled again if it did before" if rollout.require_poll else ""
     return f"a machine is healthy within {format_span_briefly(rollout.health_seconds)} of its work{polls}"
+
+
+def _canaries(rollout: RolloutAnswer) -> str | None:
+    if not rollout.canary:
+        return None
+    soak = (
+        f", then {format_span_briefly(rollout.soak_seconds)} before the others"
+        if rollout.soak_seconds
+        else ""
+    )
+    return f"the first {rollout.canary} of its hosts{soak}"
+
+
+def _failures(rollout: RolloutAnswer) -> str | None:
+    if rollout.max_failures == "0":
+        return None
+    return f"up to {rollout.max_failures} of its hosts are left out before it pauses"
 
 
 def show_started(session: Session, rollout: RolloutAnswer) -> None:

@@ -26,7 +26,7 @@ from forewarn.core.rollouts import (
     steering,
 )
 from forewarn.core.rollouts.progress import Orders
-from forewarn.core.words import Action, HostName, Kind, OrderId
+from forewarn.core.words import FOREWARN, Action, HostName, Kind, OrderId
 
 Item = TypeVar("Item")
 
@@ -58,6 +58,8 @@ class RolloutEngine(FleetUseCase):
         mine = progress.settle(mine, orders_, quiet, now=now)
         if not mine.open:
             return self._over(tx, mine, now)
+        if failed := progress.left_out(mine, orders_):
+            return self._leave_out(tx, mine, failed, now)
         wrong = _what_is_wrong(mine, orders_, quiet, now, self._policy)
         if wrong:
             return self.pause(tx, mine, by="", why=wrong, now=now)
@@ -79,6 +81,15 @@ class RolloutEngine(FleetUseCase):
         # Empty hosts are done at once. What comes then, and the rest of a large wave, is for the next tick:
         # others get their turn before.
         return self.save(tx, replace(mine, due_at=now), now)
+
+    def _leave_out(self, tx: Transaction, mine: Rollout, failed: Sequence[Order], now: datetime) -> Rollout:
+        """Give up hosts that failed, as many as the rollout may; it goes on without them."""
+        for some in _chunks(failed):
+            with self._saving(tx, tx.rules.around(orders=[order.id for order in some]), now=now) as draft:
+                for order in some:
+                    interventions.abandon(draft, order.id, by=FOREWARN)
+        hosts = (order.host for order in failed if order.host is not None)
+        return self.save(tx, replace(progress.without(mine, hosts), due_at=now), now)
 
     def _go_on(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
         """Place the next orders of a large wave, unless one of the first has gone wrong."""

@@ -64,6 +64,24 @@ class Wave:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailureLimit:
+    """How many hosts of a rollout may fail and are left out before it pauses: so many, or a share of all."""
+
+    amount: float = 0
+    percent: bool = False
+
+    def of(self, hosts: int) -> int:
+        """Return how many of so many hosts may fail."""
+        return int(hosts * self.amount / 100 if self.percent else self.amount)
+
+    def __str__(self) -> str:
+        return f"{self.amount:g}%" if self.percent else f"{self.amount:g}"
+
+
+NO_FAILURE = FailureLimit()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutTerms:
     """What a rollout was asked for beside its hosts: who does the work, until when, and what is healthy."""
 
@@ -75,6 +93,9 @@ class RolloutTerms:
     require_poll: bool = False  # a machine that polled before is healthy when it polls again
     whole: bool = False  # each host is done in one go; refused where that breaks rule 4
     together: str = ""  # why each host is done in one go though that breaks rule 4
+    canary: int = 0  # so many hosts come first, and apart from all others
+    soak: timedelta = timedelta()  # how long the others wait once the canaries are done
+    max_failures: FailureLimit = NO_FAILURE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +173,18 @@ class Rollout:
         """The hosts whose work is not done, or not yet."""
         done = frozenset(self.hosts_done)
         return tuple(host for host in self.hosts if host not in done)
+
+    @property
+    def canaries(self) -> tuple[HostName, ...]:
+        """The hosts that come before all others."""
+        return self.hosts[: self.terms.canary]
+
+    @property
+    def failures_left(self) -> int:
+        """How many more hosts may fail before it pauses; of one that does not go on, none."""
+        if self.state is not RolloutState.RUNNING or self.aborting:
+            return 0
+        return max(self.terms.max_failures.of(len(self.hosts)) - len(self.abandoned), 0)
 
     @property
     def left(self) -> tuple[HostName, ...]:

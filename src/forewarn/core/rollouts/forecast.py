@@ -40,20 +40,20 @@ def forecast(
     found: list[Expected] = []
     planned: list[Wave] = []
     while left:
-        moments = {host: candidates.announce_at(host, at) for host in left}
+        moments = {host: candidates.announce_at(host, at) for host in waves.turn_of(rollout, left)}
         possible = [moment for moment in moments.values() if moment is not None]
         if not possible:
-            planned += limits.cut(left)
+            planned += waves.cut(rollout, survey, left)
             break
         at = min(possible)
-        free = [host for host in left if moments[host] == at]
+        free = [host for host, moment in moments.items() if moment == at]
         chosen = limits.pick(free)
         expected = _expected(chosen, survey, candidates, at=at)
         planned.append(Wave(hosts=chosen))
         found.append(expected)
-        at = expected.end_at + rollout.gap
         taken = set(chosen)
         left = [host for host in left if host not in taken]
+        at = expected.end_at + waves.rest_after(rollout, chosen, left)
     return replace(rollout, waves=(*rollout.begun, *planned)), tuple(found)
 
 
@@ -68,12 +68,14 @@ def times(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy
     """Return when each planned wave is to be expected, up to one that no window has room for."""
     candidates, at = Candidates(rollout, survey, policy), _free_at(rollout, now)
     found: list[Expected] = []
+    left = list(rollout.left)
     for wave in rollout.planned:
         together = _together_at(wave.hosts, candidates, at)
         if together is None:
             break
         found.append(_expected(wave.hosts, survey, candidates, at=together))
-        at = found[-1].end_at + rollout.gap
+        left = [host for host in left if host not in wave.hosts]
+        at = found[-1].end_at + waves.rest_after(rollout, wave.hosts, left)
     return tuple(found)
 
 
@@ -100,8 +102,12 @@ def ends_about(
 
 def _free_at(rollout: Rollout, now: datetime) -> datetime:
     """Return when the next wave may come: after the one that is under way, and after the gap."""
-    ends = (wave.ended_at or max(wave.ends_about or now, now) for wave in rollout.begun)
-    return max(now, max((end + rollout.gap for end in ends), default=now))
+    free = (
+        (wave.ended_at or max(wave.ends_about or now, now))
+        + waves.rest_after(rollout, wave.hosts, rollout.left)
+        for wave in rollout.begun
+    )
+    return max(now, max(free, default=now))
 
 
 def _expected(

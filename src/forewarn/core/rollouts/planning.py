@@ -24,9 +24,13 @@ LOOK_FOR_POLLS = timedelta(seconds=5)
 
 
 def resting_until(rollout: Rollout) -> datetime | None:
-    """Return when the gap after the last wave is over."""
-    ended = [wave.ended_at for wave in rollout.begun if wave.ended_at is not None]
-    return max(ended) + rollout.gap if ended else None
+    """Return when the gap after the last wave is over, or the time that canaries are watched."""
+    rests = [
+        wave.ended_at + waves.rest_after(rollout, wave.hosts, rollout.left)
+        for wave in rollout.begun
+        if wave.ended_at is not None
+    ]
+    return max(rests, default=None)
 
 
 def is_ready(rollout: Rollout, *, now: datetime) -> bool:
@@ -64,14 +68,14 @@ def next_wave(
         return replace(rollout, blocked=False), ()
     candidates = Candidates(rollout, survey, policy)
     reasons = {host: candidates.why_not(host, now=now) for host in rollout.left}
-    free = [host for host in rollout.left if not reasons[host]]
+    free = [host for host in waves.turn_of(rollout, rollout.left) if not reasons[host]]
     first = rollout.planned[0].hosts
     chosen = first if all(not reasons[host] for host in first) else ()
     chosen = waves.limits_now(rollout, survey).pick(chosen or free)
     if chosen != first and chosen:
         rest = [host for host in rollout.left if host not in chosen]
         rollout = replace(
-            rollout, waves=(*rollout.begun, Wave(hosts=chosen), *waves.limits(rollout, survey).cut(rest))
+            rollout, waves=(*rollout.begun, Wave(hosts=chosen), *waves.cut(rollout, survey, rest))
         )
     blocking = tuple(dict.fromkeys(why for host in rollout.left for why in reasons[host]))
     opening = (candidates.announce_at(host, now) for host in rollout.left)
@@ -82,7 +86,7 @@ def next_wave(
 def dead_end(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
     """Return why none of the hosts left will ever be done unless a person helps; "" if one may be."""
     candidates, ends = Candidates(rollout, survey, policy), []
-    for host in rollout.left:
+    for host in waves.turn_of(rollout, rollout.left):
         stuck = [wait for wait in candidates.why_not(host, now=now) if wait.stuck]
         if not stuck:
             return ""
@@ -110,10 +114,9 @@ def _without_departed(rollout: Rollout, survey: HostSurvey) -> Rollout:
 
 def replan(rollout: Rollout, survey: HostSurvey) -> Rollout:
     """Cut anew what is not begun, unless it still holds good."""
-    limits = waves.limits(rollout, survey)
-    if limits.allow(rollout.planned, rollout.left):
+    if waves.limits(rollout, survey).allow(rollout.planned, rollout.left):
         return rollout
-    return replace(rollout, waves=(*rollout.begun, *limits.cut(rollout.left)))
+    return replace(rollout, waves=(*rollout.begun, *waves.cut(rollout, survey, rollout.left)))
 
 
 def begin(
@@ -183,6 +186,8 @@ def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
     resting = None if under_way or not rollout.planned else resting_until(rollout)
     gap: tuple[Waiting, ...] = ()
     if resting is not None and resting > now:
-        reason = f"wave {begun + 1} waits for the gap after wave {begun}, until {format_time(resting)}"
+        soaking = resting > max(wave.ended_at or now for wave in rollout.begun) + rollout.gap
+        rest_ = "the canaries to prove themselves" if soaking else f"the gap after wave {begun}"
+        reason = f"wave {begun + 1} waits for {rest_}, until {format_time(resting)}"
         gap = tuple(Waiting(what=host, reason=reason, until=resting) for host in rollout.planned[0].hosts)
     return (*kept, *gap, *turns)

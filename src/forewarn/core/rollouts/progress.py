@@ -1,6 +1,6 @@
 """What has become of a rollout: how far its waves are, what went wrong, and whether it is over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
@@ -85,16 +85,42 @@ def unfinished(rollout: Rollout) -> tuple[Wave, ...]:
 
 
 def trouble(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
-    """Return what went wrong with its hosts that no person has settled yet."""
+    """Return what went wrong with its hosts that no person has settled yet, and that it cannot bear."""
+    failed = failed_orders(rollout, orders)
+    borne = {order.id for order in failed} if len(failed) <= rollout.failures_left else set()
     found = []
     for wave in rollout.begun:
         for host, id_ in wave.ordered:
             order = orders.get(id_)
             if order is None or host in rollout.abandoned:
                 continue
-            if order.state in (OrderState.FAILED, OrderState.CANCELLED):
+            if order.state in (OrderState.FAILED, OrderState.CANCELLED) and order.id not in borne:
                 found.append(Waiting(what=host, reason=_what_went_wrong(order)))
     return tuple(found)
+
+
+def failed_orders(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
+    """Return its orders that failed and that nobody has given up yet."""
+    mine = (
+        orders[id_]
+        for wave in unfinished(rollout)
+        for host, id_ in wave.ordered
+        if id_ in orders and host not in rollout.abandoned
+    )
+    return tuple(order for order in mine if order.open and order.state is OrderState.FAILED)
+
+
+def left_out(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
+    """Return the failed orders that a rollout gives up by itself: as many as it may, once nothing runs."""
+    failed = failed_orders(rollout, orders)
+    if len(failed) > rollout.failures_left:
+        return ()
+    return tuple(order for order in failed if not order.running)
+
+
+def without(rollout: Rollout, hosts: Iterable[HostName]) -> Rollout:
+    """Return a rollout that goes on without hosts whose orders failed."""
+    return replace(rollout, abandoned=(*rollout.abandoned, *hosts))
 
 
 def stuck(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:

@@ -5,6 +5,7 @@ The hosts of a wave carry no two update domains of one group, and leave every gr
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout, Wave
@@ -59,6 +60,26 @@ class WaveLimits:
         if sorted(host for wave in planned for host in wave.hosts) != sorted(hosts):
             return False
         return all(self.pick(wave.hosts) == wave.hosts for wave in planned)
+
+
+def cut(rollout: Rollout, survey: HostSurvey, hosts: Sequence[HostName]) -> tuple[Wave, ...]:
+    """Cut hosts into waves that are yet to come: canaries first, and apart."""
+    first, coming = turn_of(rollout, hosts), limits(rollout, survey)
+    early = frozenset(first)
+    return (*coming.cut(first), *coming.cut(host for host in hosts if host not in early))
+
+
+def turn_of(rollout: Rollout, left: Sequence[HostName]) -> Sequence[HostName]:
+    """Return those of the hosts that are left whose turn it is: no others before the last canary."""
+    canaries = frozenset(rollout.canaries)
+    return [host for host in left if host in canaries] or left
+
+
+def rest_after(rollout: Rollout, hosts: Sequence[HostName], left: Sequence[HostName]) -> timedelta:
+    """Return how long nothing is announced after a wave: the gap, and longer after the last canaries."""
+    canaries = frozenset(rollout.canaries)
+    last = not canaries.isdisjoint(hosts) and canaries.isdisjoint(left)
+    return max(rollout.gap, rollout.terms.soak) if last else rollout.gap
 
 
 def limits(rollout: Rollout, survey: HostSurvey) -> WaveLimits:

@@ -14,7 +14,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
-from forewarn.core.model.rollout import Rollout, RolloutTerms
+from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
@@ -43,7 +43,8 @@ _SHAPES = {
         empty=OrderTerms(),
     ),
     FleetDefaults: Shape(optional=("driver",), empty=NO_DEFAULTS),
-    RolloutTerms: Shape(optional=("whole", "together")),
+    RolloutTerms: Shape(optional=("whole", "together", "canary", "soak", "max_failures")),
+    FailureLimit: Shape(optional=("amount", "percent"), empty=NO_FAILURE),
     Waiting: Shape(optional=("stuck", "outside", "until")),
     Deferral: Shape(optional=("since", "asked")),
 }

@@ -70,6 +70,9 @@ class RolloutAnswer(ApiAnswer):
     require_poll: bool
     whole: bool
     together: str | None
+    canary: int
+    soak_seconds: float
+    max_failures: str  # a number of hosts, or a share of them as 2%
     version: int
     waves: tuple[WaveAnswer, ...]
     waiting: tuple[WaitingAnswer, ...]
@@ -108,6 +111,7 @@ class RolloutAnswer(ApiAnswer):
             driver=next(iter(drivers.values())) if len({*drivers.values()}) == 1 else None,
             simulated_hosts=tuple(host for host in rollout.hosts if drivers[host] == SIMULATED),
             given_up=rollout.abandoned,
+            max_failures=f"{rollout.terms.max_failures}",
             waves=tuple(map(WaveAnswer.of, rollout.waves, times)),
             waiting=tuple(map(WaitingAnswer.like, reasons)),
             waiting_until=first_end(reasons),

@@ -81,7 +81,7 @@ function input(field, { text, set }, props) {
       return h("input", {
         ...props,
         type: "number",
-        min: "1",
+        min: field.otherwise ?? "0",
         placeholder: field.otherwise,
         ".value": text,
         oninput: (/** @type {any} */ typed) => set(typed.target.value),

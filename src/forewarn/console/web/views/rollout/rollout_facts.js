@@ -23,6 +23,11 @@ export function rolloutFacts(rollout) {
     ["A host takes", rollout.expected_seconds ? span(rollout.expected_seconds) : null],
     ["Healthy within", `${span(rollout.health_seconds)} of its work`],
     ["Polls", rollout.require_poll ? "a machine that polled before must have polled again" : null],
+    ["Canaries", canaries(rollout)],
+    [
+      "Failures",
+      rollout.max_failures === "0" ? null : `up to ${rollout.max_failures} of its hosts are left out`,
+    ],
     ["In one go", rollout.whole ? "each host, all its machines together" : null],
     ["Together", rollout.together && `two update domains at once, a broken promise: ${rollout.together}`],
     ["Done by", doneBy(rollout)],
@@ -67,4 +72,11 @@ export function noticeGiven({ notice }) {
         "A machine that reads late, or never, polls too seldom or not at all.",
       ),
   );
+}
+
+/** @param {Rollout} rollout */
+function canaries(rollout) {
+  if (!rollout.canary) return null;
+  const soak = rollout.soak_seconds ? `, then ${span(rollout.soak_seconds)} before the others` : "";
+  return `the first ${rollout.canary} of its hosts${soak}`;
 }
