@@ -103,6 +103,7 @@ class SimulatedTimes:
     terminate: timedelta = timedelta(minutes=2)
     start: timedelta = timedelta()
     maintenance: timedelta = timedelta(minutes=5)
+    service: timedelta = timedelta(minutes=10)  # the work on the host itself; its machines move as others do
     degrade: timedelta = timedelta(minutes=5)
     fail: timedelta = timedelta(minutes=5)
 

@@ -89,6 +89,7 @@ def step(name: str, state: StepState = StepState.WAITING, **more: Any) -> Step:
         "machine": machine_id(name),
         "group": GroupName("web"),
         "update_domain": 0,
+        "work": Work.REBOOT,
     }
     return Step(name=MachineName(name), state=state, **defaults | more)
 

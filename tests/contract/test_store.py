@@ -315,7 +315,7 @@ def test_counts_are_by_state_of_what_is_there_now(store: SqlStore) -> None:
     with store.read() as snapshot:
         counts = snapshot.metrics.counts()
     assert counts["machines"] == {"running": 1, "frozen": 1, "restarting": 0, "moving": 0, "stopped": 0}
-    assert counts["hosts"] == {"ok": 1, "cordoned": 0, "degraded": 0, "failed": 0}
+    assert counts["hosts"] == {"ok": 1, "cordoned": 0, "degraded": 0, "failed": 0, "lost": 0}
     assert counts["orders"] == {"queued": 2, "announced": 0, "started": 0, "failed": 0}
     assert counts["events"] == {"Scheduled": 1, "Started": 1}
 

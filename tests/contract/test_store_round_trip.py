@@ -15,7 +15,7 @@ from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Approval, Deferral, Event, Resource
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, OrderTerms, RefusedHost, Stage, Step
+from forewarn.core.model.order import HostStep, Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.store.snapshots import SqlTransaction
@@ -70,6 +70,7 @@ orders = build(
     id=upper_ids,
     number=large,
     stages=several(build(Stage, steps=several(build(Step, refused=several(build(RefusedHost)))))),
+    host_steps=several(build(HostStep)),
     waiting=several(build(Waiting)),
     terms=build(OrderTerms),
     ended_at=st.none(),

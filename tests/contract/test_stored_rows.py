@@ -13,7 +13,7 @@ from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.model.event import Approval, Deferral, NoticeSummary
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
-from forewarn.core.model.order import OrderTerms, Stage
+from forewarn.core.model.order import HostStep, OrderTerms, Stage
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook, WebhookId
@@ -21,13 +21,17 @@ from forewarn.core.rehearsal.faults import Fault, FaultKind
 from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
 from forewarn.core.words import (
     DEFAULT_PROJECT,
+    Action,
     ApprovalRule,
     ApprovedBy,
     GroupName,
     HostName,
+    HostTask,
     Kind,
     MachineName,
     Priority,
+    ServiceMode,
+    StageKind,
     StageState,
     StepState,
     Work,
@@ -183,6 +187,45 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             waiting=WAITING,
             due_at=LATER,
             heard_at=LATER,
+        ),
+    ),
+    "an order on a host itself": (
+        ORDERS,
+        order(
+            4,
+            action=Action.SERVICE,
+            work=Work.HOST,
+            host=HostName("host-1"),
+            terms=OrderTerms(
+                mode=ServiceMode.EVACUATE,
+                returning=True,
+                host_driver="hook",
+                fenced="ann",
+                despite_hold=True,
+            ),
+            stages=(
+                Stage(
+                    state=StageState.STARTED,
+                    kind=StageKind.EVACUATE,
+                    steps=(step("web-0", work=Work.FREEZE, moves=True),),
+                ),
+            ),
+            host_steps=(
+                HostStep(task=HostTask.CORDON, driver="hook", state=StepState.DONE, ended_at=LATER),
+                HostStep(
+                    task=HostTask.WORK,
+                    driver="external",
+                    state=StepState.RUNNING,
+                    attempt=2,
+                    begun_at=NOW,
+                    look_at=LATER,
+                    taken_up_at=NOW,
+                    unknown_at=NOW,
+                    mark="7",
+                    progress=0.5,
+                    why="silent",
+                ),
+            ),
         ),
     ),
     "an order that is over": (ORDERS, order(3, ended_at=NOW, why="cancelled", due_at=LATER)),

@@ -31,6 +31,7 @@ from forewarn.core.words import (
     OrderId,
     StageState,
     StepState,
+    Work,
 )
 from forewarn.store.snapshots import SqlTransaction
 from forewarn.store.sql import SqlStore
@@ -131,8 +132,8 @@ def update_domains_are_not_compared(real: Real, *_: Any) -> tuple[Waiting, ...]:
 
 
 @mutant("core.orders.stages:cut", STAGES, rule="4")
-def a_host_is_done_in_one_stage(real: Real, machines: Iterable[Machine]) -> tuple[Stage, ...]:
-    return (Stage(state=StageState.QUEUED, steps=tuple(map(stages.step_of, machines))),)
+def a_host_is_done_in_one_stage(real: Real, machines: Iterable[Machine], work: Work) -> tuple[Stage, ...]:
+    return (Stage(state=StageState.QUEUED, steps=tuple(stages.step_of(each, work) for each in machines)),)
 
 
 @mutant("core.orders.stages:fits", STAGES, LIFECYCLE, rule="4")

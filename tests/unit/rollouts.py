@@ -27,6 +27,7 @@ def step(name: str, state: StepState = StepState.DONE, **more: Any) -> Step:
         name=MachineName(name),
         group=GroupName("web"),
         update_domain=0,
+        work=Work.REBOOT,
         state=state,
         **more,
     )

@@ -22,6 +22,7 @@ from forewarn.core.words import (
     Priority,
     StageState,
     StepState,
+    Work,
 )
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 from tests.unit.test_checks import NIGHT, broken, change, fleet, of_web, with_event
@@ -73,7 +74,7 @@ def test_a_recommendation_that_starts_or_is_approved_is_found() -> None:
 def test_a_recommendation_that_has_steps_is_found() -> None:
     made = recommended()
     saved = made.draft.base
-    step = stages.step_of(made.machine("web-0"))
+    step = stages.step_of(made.machine("web-0"), Work.REBOOT)
     wrong = with_stages(saved, Stage(state=StageState.ANNOUNCED, steps=(step,)))
     assert broken(saved, wrong, made) == {"hints_never_start"}
 

@@ -171,6 +171,7 @@ def step(name: str, begun: int | None, ended: int | None, state: StepState = Ste
         name=MachineName(name),
         group=GroupName("web"),
         update_domain=0,
+        work=Work.FREEZE,
         state=state,
         begun_at=None if begun is None else NOON + begun * SECOND,
         ended_at=None if ended is None else NOON + ended * SECOND,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Stage, Step
 from forewarn.core.orders import departures, stages
-from forewarn.core.words import Action, HostName, MachineState, StageState, StepState
+from forewarn.core.words import Action, HostName, MachineState, StageState, StepState, Work
 from tests.unit.slices import HOUR, Fleet, machine
 
 
@@ -14,11 +14,11 @@ def names(stage: Stage) -> list[str]:
 
 
 def cut(*machines: Machine) -> list[list[str]]:
-    return [names(stage) for stage in stages.cut(machines)]
+    return [names(stage) for stage in stages.cut(machines, Work.REBOOT)]
 
 
 def steps(*machines: Machine) -> tuple[Step, ...]:
-    return tuple(map(stages.step_of, machines))
+    return tuple(stages.step_of(machine, Work.REBOOT) for machine in machines)
 
 
 def test_machines_of_one_update_domain_are_one_stage() -> None:
@@ -35,7 +35,7 @@ def test_groups_go_side_by_side_whatever_their_update_domains_are_called() -> No
 
 
 def test_a_step_knows_the_group_and_update_domain_of_its_machine() -> None:
-    step = stages.step_of(machine("web-0", domain=3))
+    step = stages.step_of(machine("web-0", domain=3), Work.REBOOT)
     assert (step.machine, step.name, step.group, step.update_domain) == ("web-0", "web-0", "web", 3)
 
 

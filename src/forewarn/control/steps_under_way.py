@@ -8,7 +8,6 @@ from forewarn.control.driver import DriverTask
 from forewarn.core.draft import Draft
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId, Order, Step
-from forewarn.core.policy import work_of
 from forewarn.core.words import HostName
 
 
@@ -87,7 +86,7 @@ def under_way(draft: Draft, order: Order, step: Step) -> StepUnderWay:
         order=order.id,
         attempt=step.attempt,
         action=order.action,
-        work=work_of(order),
+        work=step.work,
         machine=machine,
         source=_host(draft, machine.host),
         target=_host(draft, step.target),
@@ -103,7 +102,7 @@ def under_way(draft: Draft, order: Order, step: Step) -> StepUnderWay:
 
 
 def _id(order: Order, step: Step) -> AttemptId:
-    return AttemptId(order.id, step.machine, step.attempt)
+    return AttemptId(order.id, step.subject, step.attempt)
 
 
 def _host(draft: Draft, name: HostName | None) -> Host | None:

@@ -44,6 +44,7 @@ WORKS: Mapping[Work, WorkFacts] = {
     Work.START: WorkFacts(event=None, moves=True),
     Work.RECOMMEND: WorkFacts(event=EventType.SPOT_REBALANCE_RECOMMENDATION, hint=True),
     Work.RECOVER: WorkFacts(event=EventType.REBOOT, during=MachineState.RESTARTING, moves=True),
+    Work.HOST: WorkFacts(event=None),
 }
 
 ON_MACHINES: Mapping[Action, ActionFacts] = {
@@ -84,6 +85,9 @@ ON_MACHINES: Mapping[Action, ActionFacts] = {
 
 ON_HOSTS: Mapping[Action, ActionFacts] = {
     Action.MAINTENANCE: ActionFacts(description="Host server is undergoing maintenance.", can_wait=True),
+    Action.SERVICE: ActionFacts(
+        work=Work.HOST, description="Host server is undergoing maintenance.", can_wait=True
+    ),
     Action.DEGRADE: ActionFacts(
         work=Work.REDEPLOY, description="Host server is undergoing an emergency repair.", can_wait=True
     ),

@@ -81,12 +81,11 @@ class Notice:
     duration_seconds: int = UNKNOWN_DURATION
 
 
-def notice_of(order: Order, groups: Iterable[Group], policy: Policy) -> Notice:
-    """Return what an order that disturbs machines announces to their guests.
+def notice_of(order: Order, work: Work, groups: Iterable[Group], policy: Policy) -> Notice:
+    """Return what an order announces to the guests of machines that it does some work to.
 
     They get one NotBefore, so the group that asks for most notice decides for all.
     """
-    work = work_of(order)
     type_ = event_type(work)
     promised = max(_ahead(order, type_, group.policy, policy) for group in groups)
     shortened = order.terms.notice or timedelta()
@@ -96,7 +95,7 @@ def notice_of(order: Order, groups: Iterable[Group], policy: Policy) -> Notice:
         ahead=min(promised, shortened) if order.terms.emergency and not WORKS[work].hint else promised,
         promised=promised,
         description=ACTIONS[order.action].description,
-        duration_seconds=_duration(order, policy),
+        duration_seconds=_duration(order, work, policy),
     )
 
 
@@ -124,7 +123,7 @@ def degrade_announced_at(order: Order, groups: Iterable[Group], policy: Policy) 
     """Return when a degraded host is announced: as far ahead as guests ask, in an emergency at once."""
     if order.terms.emergency:
         return order.created_at
-    return order.created_at + policy.degrade_notice - notice_of(order, groups, policy).ahead
+    return order.created_at + policy.degrade_notice - notice_of(order, work_of(order), groups, policy).ahead
 
 
 def event_type(work: Work) -> EventType:
@@ -142,11 +141,11 @@ def work_of(order: Order) -> Work:
     return order.work
 
 
-def _duration(order: Order, policy: Policy) -> int:
-    match order.action, order.work:
+def _duration(order: Order, work: Work, policy: Policy) -> int:
+    match order.action, work:
         case Action.FREEZE, _:
             return int(policy.freeze_duration.total_seconds())
-        case Action.MAINTENANCE, Work.FREEZE:
+        case Action.MAINTENANCE | Action.SERVICE, Work.FREEZE:
             return int(policy.host_freeze_duration.total_seconds())
         case _:
             return UNKNOWN_DURATION

@@ -34,6 +34,7 @@ class HostState(StrEnum):
     CORDONED = "cordoned"
     DEGRADED = "degraded"
     FAILED = "failed"
+    LOST = "lost"  # it did not come back from work on it in time, and nobody knows what became of it
 
 
 class MachineState(StrEnum):
@@ -53,6 +54,14 @@ class Priority(StrEnum):
     SPOT = "spot"
 
 
+class Mobility(StrEnum):
+    """How a machine can leave its host when that is evacuated."""
+
+    LIVE = "live"  # a live migration: it freezes for a moment
+    COLD = "cold"  # it is redeployed on another host
+    NONE = "none"  # it stays, and restarts with its host
+
+
 class Action(StrEnum):
     """What an order asks for, as its caller names it."""
 
@@ -64,6 +73,7 @@ class Action(StrEnum):
     START = "start"
     RECOMMEND_REBALANCE = "recommend-rebalance"
     MAINTENANCE = "maintenance"
+    SERVICE = "service"
     DEGRADE = "degrade"
     FAIL = "fail"
     RESTORE = "restore"
@@ -82,6 +92,7 @@ class Work(StrEnum):
     START = "start"
     RECOMMEND = "recommend"  # nothing: guests are told, and no more
     RECOVER = "recover"  # bring a machine of a failed host back on another one
+    HOST = "host"  # work on the host itself: what it does to machines, their own steps say
 
     @property
     def touches_machines(self) -> bool:
@@ -136,6 +147,34 @@ class StageState(StrEnum):
     ANNOUNCED = "announced"
     STARTED = "started"
     DONE = "done"
+
+
+class StageKind(StrEnum):
+    """What a stage is for."""
+
+    MACHINES = "machines"  # every machine is treated
+    EVACUATE = "evacuate"  # machines leave the host, a few at a time
+    HOST = "host"  # the host itself is worked on, and what is still on it restarts with it
+    RETURN = "return"  # those that left come back
+
+
+class ServiceMode(StrEnum):
+    """What becomes of the machines of a host that is worked on."""
+
+    EVACUATE = "evacuate"  # those that can leave do so first
+    IN_PLACE = "in-place"  # all restart with it
+
+
+class HostTask(StrEnum):
+    """What one step does to a host."""
+
+    CORDON = "cordon"
+    BEFORE = "before"
+    WORK = "work"
+    AFTER = "after"
+    UNCORDON = "uncordon"
+    HEALTH = "health"
+    FENCE = "fence"
 
 
 class StepState(StrEnum):

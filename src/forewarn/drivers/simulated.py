@@ -16,6 +16,7 @@ from forewarn.control.driver import (
     DriverTask,
     Running,
 )
+from forewarn.core.words import Action, Work
 from forewarn.drivers.driver_setup import DriverSetup
 
 
@@ -49,4 +50,6 @@ class SimulatedDriver:
         return Done() if task.now >= over else Running(over)
 
     def _over_at(self, task: DriverTask) -> datetime:
-        return task.begun_at + self._times.of(task.action)
+        # Machines that leave a host for work on it move as others do.
+        moved = task.action is Action.SERVICE and task.work is not Work.HOST
+        return task.begun_at + self._times.of(Action(task.work) if moved else task.action)

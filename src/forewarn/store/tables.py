@@ -202,6 +202,7 @@ orders = Table(
     Column("terms", JSON, nullable=False, server_default="{}"),
     Column("state", Text, nullable=False),
     Column("stages", JSON, nullable=False),
+    Column("host_steps", JSON, nullable=False, server_default="[]"),
     Column("waiting", JSON, nullable=False),
     Column("created_at", TIME, nullable=False),
     Column("announced_at", TIME),

@@ -138,7 +138,7 @@ class OrderWork(FleetUseCase):
         with self._store.read() as snapshot:
             orders = snapshot.due.orders_under_way()
         steps = {
-            AttemptId(order.id, step.machine, step.attempt): self._is_unasked(order, step)
+            AttemptId(order.id, step.subject, step.attempt): self._is_unasked(order, step)
             for order in orders
             for step in order.running
         }

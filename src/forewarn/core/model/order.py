@@ -11,12 +11,15 @@ from forewarn.core.words import (
     Action,
     GroupName,
     HostName,
+    HostTask,
     MachineId,
     MachineName,
     OrderId,
     OrderState,
     ProjectName,
+    ServiceMode,
     Source,
+    StageKind,
     StageState,
     StepState,
     Work,
@@ -27,7 +30,7 @@ class AttemptId(NamedTuple):
     """What names one try of a step for good."""
 
     order: OrderId
-    machine: MachineId
+    subject: str  # whose step it is: a machine's id, or `host/` and the task
     number: int  # the fencing token
 
 
@@ -47,6 +50,8 @@ class Step:
     name: MachineName
     group: GroupName
     update_domain: int
+    work: Work
+    moves: bool = False  # the machine is on another host afterwards
     state: StepState = StepState.WAITING
     attempt: int = 1
     target: HostName | None = None  # where the machine is to be afterwards, if it moves
@@ -61,13 +66,50 @@ class Step:
     ended_at: datetime | None = None
     why: str = ""  # why it failed or became moot; while it runs, why its driver cannot tell how it is doing
 
+    @property
+    def subject(self) -> str:
+        """Whose step it is, as attempts name it."""
+        return self.machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostStep:
+    """What is done to the host itself, by a hook or a driver."""
+
+    task: HostTask
+    driver: str
+    state: StepState = StepState.WAITING
+    attempt: int = 1
+    begun_at: datetime | None = None
+    look_at: datetime | None = None  # as of a machine's step; likewise the others
+    taken_up_at: datetime | None = None
+    unknown_at: datetime | None = None
+    mark: str = ""
+    progress: float | None = None
+    ended_at: datetime | None = None
+    why: str = ""
+
+    @property
+    def subject(self) -> str:
+        """Whose step it is, as attempts name it."""
+        return f"host/{self.task}"
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"{self.task}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A part of an order with machines of at most one update domain of any group."""
+    """A part of an order: machines of at most one update domain of any group, but for evacuations.
+
+    Where machines leave a host a few at a time, each event goes by itself.
+    """
 
     state: StageState
     steps: tuple[Step, ...]
+    kind: StageKind = StageKind.MACHINES
     started_at: datetime | None = None
 
 
@@ -87,6 +129,11 @@ class OrderTerms:
     whole: bool = False  # the host's machines are done in one go; refused where that breaks rule 4
     together: str = ""  # why they are done in one go though that breaks rule 4; only an operator may say so
     abandoned_by: str = ""  # who has given it up, while steps of it still run
+    mode: ServiceMode | None = None  # what becomes of the machines of a host that is worked on
+    returning: bool = False  # machines that left a host for work on it come back afterwards
+    host_driver: str | None = None  # who does the work on the host itself; None: who treats its machines
+    fenced: str = ""  # who vouches that the failed host does not touch its machines any more, and why
+    despite_hold: bool = False  # an emergency that a hold does not stop
 
     @property
     def undivided(self) -> bool:
@@ -113,6 +160,7 @@ class Order:
     terms: OrderTerms = OrderTerms()
     state: OrderState = OrderState.QUEUED
     stages: tuple[Stage, ...] = ()
+    host_steps: tuple[HostStep, ...] = ()  # in the order in which they are done
     waiting: tuple[Waiting, ...] = ()
     created_at: datetime
     announced_at: datetime | None = None  # when guests first heard of it: from then on it is never silent
@@ -140,3 +188,8 @@ class Order:
     def running(self) -> tuple[Step, ...]:
         """The steps that are under way, also where their driver cannot tell how."""
         return tuple(step for step in self.steps if step.state is StepState.RUNNING)
+
+    @property
+    def running_host_steps(self) -> tuple[HostStep, ...]:
+        """The steps on the host itself that are under way, likewise."""
+        return tuple(step for step in self.host_steps if step.state is StepState.RUNNING)

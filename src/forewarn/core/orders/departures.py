@@ -67,7 +67,7 @@ def _abandon_steps(draft: Draft, order: Order, *, why: str, of: MachineId | None
 
     def left(step: Step) -> Step:
         kept = step.state in stages.SETTLED or of not in (None, step.machine)
-        return step if kept else steps.abandon(draft, order, step, why=why)
+        return step if kept else steps.abandon(draft, step, why=why)
 
     return stages.with_steps(order, left)
 

@@ -119,7 +119,8 @@ def _announce(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
 
 
 def _notice(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Notice:
-    return notice_of(order, reasons.groups_of(draft, affected), policy)
+    """Return what a stage announces: machines that are treated alike hear the same."""
+    return notice_of(order, affected[0].work, reasons.groups_of(draft, affected), policy)
 
 
 def _is_announced(draft: Draft, order: Order, affected: tuple[Step, ...]) -> bool:

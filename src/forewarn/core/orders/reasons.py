@@ -18,7 +18,7 @@ from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.orders import events, steps
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
-from forewarn.core.words import EXTERNAL, Action, ApprovalRule, GroupName, MachineState, StepState
+from forewarn.core.words import EXTERNAL, Action, ApprovalRule, GroupName, MachineState, StepState, Work
 
 
 def not_to_announce(
@@ -141,11 +141,20 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
     bound = calendars(draft.projects[group.project] for group in groups)
     return Timing(
         # Without windows the notice does not matter.
-        notice=notice_of(order, groups, policy).ahead if bound else timedelta(),
+        notice=longest_notice(draft, order, affected, policy) if bound else timedelta(),
         work=order.terms.expected or policy.expected_work,
         calendars=bound,
         deadline=order.terms.deadline,
     )
+
+
+def longest_notice(draft: Draft, order: Order, affected: Iterable[Step], policy: Policy) -> timedelta:
+    """Return the notice that is given of the steps of a stage, the longest if their works differ."""
+    groups: dict[Work, list[Step]] = {}
+    for step in affected:
+        groups.setdefault(step.work, []).append(step)
+    notices = (notice_of(order, work, groups_of(draft, its), policy) for work, its in groups.items())
+    return max(notice.ahead for notice in notices)
 
 
 def announce_at(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> datetime | None:

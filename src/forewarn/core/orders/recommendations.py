@@ -12,7 +12,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.orders import departures, events, reasons, stages
-from forewarn.core.policy import Policy, notice_of
+from forewarn.core.policy import Policy, notice_of, work_of
 from forewarn.core.words import Action, Kind, OrderState
 
 
@@ -37,10 +37,10 @@ def advance(draft: Draft, order: Order, *, policy: Policy) -> Order:
 
 def _announce(draft: Draft, order: Order, policy: Policy) -> Order:
     (machine,) = stages.concerned(draft, order)
-    step = stages.step_of(machine)
+    step = stages.step_of(machine, work_of(order))
     if waiting := reasons.not_to_announce(draft, order, (step,), policy):
         return draft.put_order(replace(order, waiting=waiting, due_at=None))
-    notice = notice_of(order, [draft.groups[machine.group]], policy)
+    notice = notice_of(order, step.work, [draft.groups[machine.group]], policy)
     (event,) = events.announce(draft, order, 0, (step,), notice)
     return _shown(draft, replace(order, announced_at=draft.now), event)
 

@@ -80,7 +80,7 @@ def step_unknown(draft: Draft, attempt: AttemptId, *, why: str, look_at: datetim
         return
     if step.unknown_at is None:  # once for each attempt, however often the connection comes and goes
         mine, machine = draft.orders[attempt.order], draft.machines[step.machine]
-        draft.record(Kind.STEP_UNKNOWN, machine, order=mine.id, by=mine.by, reason=f"{mine.work}: {why}")
+        draft.record(Kind.STEP_UNKNOWN, machine, order=mine.id, by=mine.by, reason=f"{step.work}: {why}")
     unknown = replace(step, look_at=look_at, unknown_at=step.unknown_at or draft.now, why=why)
     _put(draft, attempt.order, unknown)
 
@@ -118,7 +118,7 @@ def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
     if (step := _running_step(draft, attempt)) is not None:
         mine = draft.orders[attempt.order]
         why = f"abandoned by {mine.terms.abandoned_by}, and called off"
-        _put(draft, mine.id, steps.abandon(draft, mine, step, why=why))
+        _put(draft, mine.id, steps.abandon(draft, step, why=why))
         draft.wake(departures.touching(draft, step.machine))
 
 
@@ -148,7 +148,7 @@ def _can_arrive(draft: Draft, target: HostName) -> bool:
 
 def _running_step(draft: Draft, attempt: AttemptId) -> Step | None:
     """Find the step; None if this attempt does not run any more: the machine left, or it is tried anew."""
-    mine = (step for step in draft.orders[attempt.order].running if step.machine == attempt.machine)
+    mine = (step for step in draft.orders[attempt.order].running if step.subject == attempt.subject)
     return next((step for step in mine if step.attempt == attempt.number), None)
 
 

@@ -12,7 +12,7 @@ from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.orders import departures, lifecycle, placement, reasons, stages
 from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
-from forewarn.core.policy import Policy
+from forewarn.core.policy import Policy, work_of
 from forewarn.core.rehearsal import consent
 from forewarn.core.words import (
     EXTERNAL,
@@ -219,7 +219,8 @@ def _check_host(draft: Draft, host: Host, action: Action) -> None:
 
 def _check_possible(draft: Draft, order: Order, host: HostName, policy: Policy) -> None:
     concerned = [machine for machine in draft.machines_on(host) if machine.state is not MachineState.STOPPED]
-    affected = tuple(stages.step_of(machine) for machine in concerned)
+    work = work_of(order)
+    affected = tuple(stages.step_of(machine, work) for machine in concerned)
     announcing.check(reasons.proposal(draft, order, affected, policy), what=f"host {host}", now=draft.now)
 
 

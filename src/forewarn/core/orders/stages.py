@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from forewarn.core.catalogue import ACTIONS
+from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.words import GroupName, MachineState, StageState, StepState
+from forewarn.core.words import GroupName, MachineState, StageState, StepState, Work
 
 SETTLED = frozenset({StepState.DONE, StepState.MOOT})
 
@@ -21,7 +21,7 @@ def replan(draft: Draft, order: Order) -> Order:
     begun = order.terms.undivided and any(stage.state is not StageState.ANNOUNCED for stage in fixed)
     there = () if begun else concerned(draft, order)
     left = [machine for machine in there if machine.id not in handled]
-    queued = in_one(left) if order.terms.together else cut(left)
+    queued = (in_one if order.terms.together else cut)(left, order.work) if order.work else ()
     return replace(order, stages=fixed + tuple(_counted_on(stage, fixed) for stage in queued))
 
 
@@ -34,13 +34,13 @@ def _counted_on(stage: Stage, before: Iterable[Stage]) -> Stage:
     return replace(stage, steps=tuple(steps)) if tried else stage
 
 
-def in_one(machines: Iterable[Machine]) -> tuple[Stage, ...]:
+def in_one(machines: Iterable[Machine], work: Work) -> tuple[Stage, ...]:
     """Put all machines into one stage, whatever their update domains are."""
-    steps = tuple(map(step_of, machines))
+    steps = tuple(step_of(machine, work) for machine in machines)
     return (Stage(state=StageState.QUEUED, steps=steps),) if steps else ()
 
 
-def cut(machines: Iterable[Machine]) -> tuple[Stage, ...]:
+def cut(machines: Iterable[Machine], work: Work) -> tuple[Stage, ...]:
     """Cut machines into stages, each group's lowest update domain first."""
     domains: dict[GroupName, set[int]] = defaultdict(set)
     machines = tuple(machines)
@@ -51,14 +51,19 @@ def cut(machines: Iterable[Machine]) -> tuple[Stage, ...]:
     }
     stages: dict[int, list[Step]] = defaultdict(list)
     for machine in machines:
-        stages[turn[machine.group, machine.update_domain]].append(step_of(machine))
+        stages[turn[machine.group, machine.update_domain]].append(step_of(machine, work))
     return tuple(Stage(state=StageState.QUEUED, steps=tuple(stages[index])) for index in sorted(stages))
 
 
-def step_of(machine: Machine) -> Step:
-    """Make a machine's share of a stage."""
+def step_of(machine: Machine, work: Work, *, moves: bool | None = None) -> Step:
+    """Make a machine's share of a stage; it moves if its work does, unless that is said."""
     return Step(
-        machine=machine.id, name=machine.name, group=machine.group, update_domain=machine.update_domain
+        machine=machine.id,
+        name=machine.name,
+        group=machine.group,
+        update_domain=machine.update_domain,
+        work=work,
+        moves=WORKS[work].moves if moves is None else moves,
     )
 
 

@@ -10,7 +10,6 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, RefusedHost, Step
 from forewarn.core.moments import format_span
 from forewarn.core.orders import placement
-from forewarn.core.policy import work_of
 from forewarn.core.words import (
     ANSWERING_AT_ONCE,
     EXTERNAL,
@@ -27,17 +26,17 @@ SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
 
 def begin(draft: Draft, order: Order, step: Step) -> Step:
     """Mark a step as begun, before any driver is asked to do it."""
-    work = work_of(order)
+    work = step.work
     machine = draft.machines[step.machine]
     if work is Work.RECOVER:
         machine = draft.put_machine(_down(machine))  # whether or not there is a host for it
     # An external driver chooses the host itself, and reports it when the machine has moved.
-    placed_here = WORKS[work].moves and order.driver != EXTERNAL
-    target = _choose(draft, order, step) if placed_here else None
+    placed_here = step.moves and order.driver != EXTERNAL
+    target = _choose(draft, step) if placed_here else None
     if placed_here and target is None:
         return fail(draft, order, step, why=_nowhere(step))
     draft.put_machine(replace(machine, state=WORKS[work].during or machine.state, bound_for=target))
-    draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, target))
+    draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, step, target))
     return replace(
         step,
         state=StepState.RUNNING,
@@ -61,19 +60,19 @@ def ask_at(draft: Draft, order: Order) -> datetime | None:
 def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:
     """Choose another host for a machine that was refused by the chosen one; without any, the step fails."""
     machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
-    target = _choose(draft, order, step)
+    target = _choose(draft, step)
     if target is None:
         return fail(draft, order, step, why=_nowhere(step))
     draft.put_machine(replace(machine, bound_for=target))
-    said = f"{_said(order, target)}: {_refusals(step.refused[-1:])}"
+    said = f"{_said(order, step, target)}: {_refusals(step.refused[-1:])}"
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=said)
     return replace(step, target=target, look_at=ask_at(draft, order))
 
 
-def _choose(draft: Draft, order: Order, step: Step) -> HostName | None:
+def _choose(draft: Draft, step: Step) -> HostName | None:
     machine = draft.machines[step.machine]
     # One whose host failed may come back there, if that has been restored since.
-    own = None if order.work is Work.RECOVER else machine.host
+    own = None if step.work is Work.RECOVER else machine.host
     return placement.choose(draft, machine, but={own, *(refused.host for refused in step.refused)})
 
 
@@ -89,8 +88,8 @@ def _refusals(refused: Iterable[RefusedHost]) -> str:
 def done(draft: Draft, order: Order, step: Step, *, host: HostName | None = None, by: str = "") -> Step:
     """Mark a step as carried out, and its machine as what it has become, on the host its driver names."""
     before = draft.machines[step.machine]
-    after = draft.put_machine(replace(_become(before, work_of(order), host or step.target), bound_for=None))
-    said = _said(order, step.target if after.host == before.host else after.host)
+    after = draft.put_machine(replace(_become(before, step.work, host or step.target), bound_for=None))
+    said = _said(order, step, step.target if after.host == before.host else after.host)
     if step.target not in (None, after.host):
         said += f", not {step.target} as chosen"
     if step.impact is not None:
@@ -102,15 +101,15 @@ def done(draft: Draft, order: Order, step: Step, *, host: HostName | None = None
 def fail(draft: Draft, order: Order, step: Step, *, why: str, by: str = "") -> Step:
     """Mark a step as failed; a person must retry or abandon its order."""
     machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
-    draft.record(Kind.STEP_FAILED, machine, order=order.id, by=by or order.by, reason=f"{order.work}: {why}")
+    draft.record(Kind.STEP_FAILED, machine, order=order.id, by=by or order.by, reason=f"{step.work}: {why}")
     return _ended(draft, step, StepState.FAILED, why=why)
 
 
-def abandon(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
+def abandon(draft: Draft, step: Step, *, why: str) -> Step:
     """Make a step moot, and its machine what it is without it."""
     machine = draft.machines.get(step.machine)
     if machine is not None and step.state in (StepState.RUNNING, StepState.FAILED):
-        draft.put_machine(replace(_without(machine, work_of(order)), bound_for=None))
+        draft.put_machine(replace(_without(machine, step.work), bound_for=None))
     return _ended(draft, step, StepState.MOOT, why=why)
 
 
@@ -147,6 +146,6 @@ def _become(machine: Machine, work: Work, target: HostName | None) -> Machine:
     return replace(machine, state=facts.after, host=host)
 
 
-def _said(order: Order, target: HostName | None) -> str:
-    said = f"{order.work} to {target}" if target else f"{order.work}"
+def _said(order: Order, step: Step, target: HostName | None) -> str:
+    said = f"{step.work} to {target}" if target else f"{step.work}"
     return f"{said}, simulated" if order.simulated else said

@@ -1,23 +1,26 @@
 """Which class is kept in which table, and where a column or a key is not simply the field of its name."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.core.access import Token
 from forewarn.core.browser_sessions import BrowserSession
+from forewarn.core.catalogue import WORKS
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
 from forewarn.core.model.event import Deferral, Event, NoticeSummary
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, OrderTerms, Step
+from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
+from forewarn.core.words import Work
 from forewarn.store import tables
 from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped
 from forewarn.store.rows.times import micros, micros_or_none, moment
@@ -31,6 +34,8 @@ _SHAPES = {
         keys={"update_domain": "domain"},
         optional=("taken_up_at", "unknown_at", "mark", "progress", "refused", "impact"),
     ),
+    HostStep: Shape(optional=("taken_up_at", "unknown_at", "mark", "progress")),
+    Stage: Shape(optional=("kind",)),
     Event: Shape(keys={"order": "order_id", "group": "group_name", "update_domain": "domain"}),
     Record: Shape(keys={"order": "order_id", "event": "event_id", "group": "group_name"}),
     Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}, optional=("drivers",)),
@@ -39,6 +44,7 @@ _SHAPES = {
         optional=(
             *("notice", "heartbeat", "deadline", "expected", "paused", "rollout", "rehearsal"),
             *("whole", "together", "abandoned_by"),
+            *("mode", "returning", "host_driver", "fenced", "despite_hold"),
         ),
         empty=OrderTerms(),
     ),
@@ -95,6 +101,38 @@ def _write_rollout(rollout: Rollout) -> Columns:
     }
 
 
+_ORDERS = mapped(
+    Order,
+    tables.orders,
+    STORED,
+    derived={
+        "id": lambda order: order.id.upper(),
+        "due_at": lambda order: micros_or_none(order.due_at) if order.open else None,
+    },
+)
+_WORK, _STAGES = (STORED.keys(Order).index(key) for key in ("work", "stages"))
+
+
+def _read_order(row: Row) -> Order:
+    """Read an order; what is done to a machine is written only where it is not what the order says."""
+    mine, columns = _of_order(row[_WORK]), list(row)
+    columns[_STAGES] = [stage | {"steps": [mine | step for step in stage["steps"]]} for stage in row[_STAGES]]
+    return _ORDERS.read(columns)
+
+
+def _write_order(order: Order) -> Columns:
+    row = _ORDERS.write(order)
+    mine = _of_order(row["work"])
+    for step in (step for stage in row["stages"] for step in stage["steps"]):
+        if {"work": step["work"], "moves": step["moves"]} == mine:
+            del step["work"], step["moves"]
+    return row
+
+
+def _of_order(work: str | None) -> dict[str, Any]:
+    return {} if work is None else {"work": work, "moves": WORKS[Work(work)].moves}
+
+
 PROJECTS = Mapped(
     table=tables.projects,
     columns=(tables.projects.c.name, tables.projects.c.settings),
@@ -115,15 +153,7 @@ MACHINES = mapped(
     },
     distinct=("id", "name", "address", "mac"),
 )
-ORDERS = mapped(
-    Order,
-    tables.orders,
-    STORED,
-    derived={
-        "id": lambda order: order.id.upper(),
-        "due_at": lambda order: micros_or_none(order.due_at) if order.open else None,
-    },
-)
+ORDERS = replace(_ORDERS, read=_read_order, write=_write_order)
 EVENTS = mapped(
     Event,
     tables.events,

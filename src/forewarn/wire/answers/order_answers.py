@@ -8,7 +8,17 @@ from typing import ClassVar, Self
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.model.waiting import first_end
-from forewarn.core.words import Action, OrderState, Source, StageState, StepState, Work
+from forewarn.core.words import (
+    Action,
+    HostTask,
+    OrderState,
+    ServiceMode,
+    Source,
+    StageKind,
+    StageState,
+    StepState,
+    Work,
+)
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import EventAnswer, NotedEventAnswer, NoticeAnswer
 
@@ -34,6 +44,8 @@ class StepAnswer(ApiAnswer):
     why: str | None  # while it runs: why its driver cannot tell how it is doing
     progress: float | None = None  # how much of it is done, from 0 to 1, while it runs
     impact_seconds: float | None = None  # for how long the machine was really away
+    work: Work | None = None  # what is done to this machine; None from servers that had one for all
+    moves: bool = False  # it is on another host afterwards
 
     @classmethod
     def of(cls, step: Step) -> Self:
@@ -42,12 +54,27 @@ class StepAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostStepAnswer(ApiAnswer):
+    """What is done to the host itself."""
+
+    task: HostTask
+    driver: str
+    state: StepState
+    attempt: int
+    begun_at: datetime | None
+    ended_at: datetime | None
+    why: str | None  # as of a step
+    progress: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageAnswer(ApiAnswer):
-    """A part of an order with at most one update domain of any group."""
+    """A part of an order; but for evacuations with at most one update domain of any group."""
 
     state: StageState
     started_at: datetime | None
     steps: tuple[StepAnswer, ...]
+    kind: StageKind = StageKind.MACHINES
 
     @classmethod
     def of(cls, stage: Stage) -> Self:
@@ -88,6 +115,12 @@ class OrderAnswer(ApiAnswer):
     stages: tuple[StageAnswer, ...]
     steps: tuple[StepAnswer, ...]
     abandoned_by: str | None = None  # who has given it up, while steps of it still run
+    mode: ServiceMode | None = None  # of work on a host: what becomes of its machines
+    returning: bool = False  # likewise: whether those that left it come back
+    host_driver: str | None = None  # likewise: who does the work on the host itself
+    fenced: str | None = None  # of a failed host: who vouches that it touches its machines no more, and why
+    despite_hold: bool = False
+    host_steps: tuple[HostStepAnswer, ...] = ()
 
     @classmethod
     def of(cls, order: Order, **more: object) -> Self:
@@ -100,6 +133,7 @@ class OrderAnswer(ApiAnswer):
             waiting_until=first_end(order.waiting),
             stages=tuple(map(StageAnswer.of, order.stages)),
             steps=tuple(map(StepAnswer.of, order.steps)),
+            host_steps=tuple(map(HostStepAnswer.like, order.host_steps)),
             **more,
         )
 

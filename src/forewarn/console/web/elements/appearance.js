@@ -49,6 +49,7 @@ const HOSTS = {
   cordoned: { tone: "idle", glyph: "⊘", label: "cordoned" },
   degraded: { tone: "warn", glyph: "◐", label: "degraded" },
   failed: { tone: "danger", glyph: "✕", label: "failed" },
+  lost: { tone: "danger", glyph: "?", label: "lost" },
 };
 
 /** @type {{ [S in WorkState]: Appearance }} */

@@ -10,6 +10,7 @@ down_revision = "0022"
 def upgrade() -> None:
     """Change one thing after another; each is a function below."""
     _keep_when_events_are_armed()
+    _keep_steps_of_hosts()
 
 
 def _keep_when_events_are_armed() -> None:
@@ -19,3 +20,8 @@ def _keep_when_events_are_armed() -> None:
         "UPDATE events SET armed_at = announced_at "
         "WHERE ended_at IS NULL AND type <> 'SpotRebalanceRecommendation'"
     )
+
+
+def _keep_steps_of_hosts() -> None:
+    """Begin with none: orders did something to machines only."""
+    op.add_column("orders", sa.Column("host_steps", sa.JSON, nullable=False, server_default="[]"))

@@ -25,6 +25,7 @@ const FILTERS = {
   cordoned: "Cordoned",
   degraded: "Degraded",
   failed: "Failed",
+  lost: "Lost",
   busy: "With an open order",
   held: "Held",
 };
