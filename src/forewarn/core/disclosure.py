@@ -145,6 +145,7 @@ class Disclosure:
                 for each in order.waiting
             ),
             stages=tuple(_with_steps(stage, map(self._step, stage.steps)) for stage in order.stages),
+            host_steps=(),
         )
 
     def _terms(self, terms: OrderTerms, *, said_by_own: bool) -> OrderTerms:

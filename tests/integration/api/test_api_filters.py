@@ -94,7 +94,7 @@ def test_the_fleet_is_counted_as_its_caller_sees_it(service: Service, api: Api) 
         {"update_domain": 1, "machines": 1, "states": {"running": 1}, "scheduled": 0, "started": 0},
     ]
     narrowed = counted(OPERATOR, "?project=a")
-    assert narrowed == {**mine, "hosts": {"ok": 3, "cordoned": 0, "degraded": 0, "failed": 0}}
+    assert narrowed == {**mine, "hosts": {"ok": 3, "cordoned": 0, "degraded": 0, "failed": 0, "lost": 0}}
 
 
 def test_orders_and_events_are_listed_by_machine_and_host(service: Service, api: Api) -> None:
