@@ -82,7 +82,8 @@ def test_a_machine_that_was_handled_is_not_planned_again() -> None:
 def test_a_machine_whose_step_is_moot_is_planned_again_if_it_is_on_the_host() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = fleet.maintain()
-    left = stages.put_step(order, 0, replace(order.stages[0].steps[1], state=StepState.MOOT))
+    moot = replace(order.stages[0].steps[1], state=StepState.MOOT)
+    left = stages.put_steps(order, 0, {moot.machine: moot})
     assert list(map(names, stages.replan(fleet.draft, left).stages)) == [["web-0", "web-1"], ["web-1"]]
 
 

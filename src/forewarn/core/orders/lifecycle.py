@@ -14,7 +14,17 @@ from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import abandonment, departures, events, reasons, recommendations, stages, steps
 from forewarn.core.policy import Notice, Policy, notice_of
-from forewarn.core.words import Action, Kind, MachineName, OrderId, OrderState, StageState, StepState, Work
+from forewarn.core.words import (
+    Action,
+    Kind,
+    MachineId,
+    MachineName,
+    OrderId,
+    OrderState,
+    StageState,
+    StepState,
+    Work,
+)
 
 
 def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
@@ -210,11 +220,7 @@ def _cause(order: Order, event: Event) -> str:
 
 
 def _started(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
-    for step in order.stages[index].steps:
-        # A step that is tried again may find its machine in other hands.
-        if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
-            order = stages.put_step(order, index, steps.begin(draft, order, step))
-            draft.wake(other for other in departures.touching(draft, step.machine) if other.id != order.id)
+    order = _begin_steps(draft, order, index)
     for event in _events_of(draft, order, index):
         if _is_over(order, event) and draft.now >= _linger_until(event, policy):
             _finish(draft, order, event)
@@ -222,6 +228,16 @@ def _started(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     if stages.settled(stage.steps) and not _events_of(draft, order, index):
         return stages.put_stage(order, index, replace(stage, state=StageState.DONE))
     return replace(order, waiting=reasons.not_to_finish(draft, order, stage))
+
+
+def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
+    begun: dict[MachineId, Step] = {}
+    for step in order.stages[index].steps:
+        # A step that is tried again may find its machine in other hands.
+        if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
+            begun[step.machine] = steps.begin(draft, order, step)
+            draft.wake(other for other in departures.touching(draft, step.machine) if other.id != order.id)
+    return stages.put_steps(order, index, begun)
 
 
 def _finish(draft: Draft, order: Order, event: Event) -> None:

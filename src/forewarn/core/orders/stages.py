@@ -1,14 +1,15 @@
 """How an order is cut into stages: no stage disturbs two update domains of one group."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from operator import is_
 
 from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.words import GroupName, MachineState, StageState, StepState, Work
+from forewarn.core.words import GroupName, MachineId, MachineState, StageState, StepState, Work
 
 SETTLED = frozenset({StepState.DONE, StepState.MOOT})
 
@@ -78,17 +79,23 @@ def put_stage(order: Order, index: int, stage: Stage) -> Order:
     return replace(order, stages=(*order.stages[:index], stage, *order.stages[index + 1 :]))
 
 
-def put_step(order: Order, index: int, step: Step) -> Order:
-    """Replace the step of one machine in a stage."""
+def put_steps(order: Order, index: int, steps: Mapping[MachineId, Step]) -> Order:
+    """Replace the steps of some machines in a stage."""
+    if not steps:
+        return order
     stage = order.stages[index]
-    steps = tuple(step if step.machine == old.machine else old for old in stage.steps)
-    return put_stage(order, index, replace(stage, steps=steps))
+    put = tuple(steps.get(old.machine, old) for old in stage.steps)
+    return put_stage(order, index, replace(stage, steps=put))
 
 
 def with_steps(order: Order, change: Callable[[Step], Step]) -> Order:
     """Return an order with every step changed."""
-    changed = (replace(stage, steps=tuple(map(change, stage.steps))) for stage in order.stages)
-    return replace(order, stages=tuple(changed))
+    return replace(order, stages=tuple(_with_steps(stage, change) for stage in order.stages))
+
+
+def _with_steps(stage: Stage, change: Callable[[Step], Step]) -> Stage:
+    steps = tuple(map(change, stage.steps))
+    return stage if all(map(is_, steps, stage.steps)) else replace(stage, steps=steps)
 
 
 def settled(steps: Iterable[Step]) -> bool:
