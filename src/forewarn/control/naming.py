@@ -4,13 +4,13 @@ An empty list says that there is nothing; it must not be the answer to a slip of
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.parts.records import HistoryFilter, RecordQueries
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
+from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.machine import Machine
 from forewarn.core.spelling import hint

@@ -8,13 +8,14 @@ not exist, or is held already, is refused when it is saved: that is recorded, an
 import logging
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from forewarn.control.access.answering_once import Answered, AnsweringOnce, KeyedCall
 from forewarn.control.orders.host_orders import HostOrders
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.admission import holds
+from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.record import Record

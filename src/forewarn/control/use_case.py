@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from forewarn.control.disclosing import V, disclosed
@@ -11,6 +11,7 @@ from forewarn.control.ports.clock import ServiceClock
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ReadStore, ScopedStore, ScopedTransaction, Store
 from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice

@@ -1,7 +1,7 @@
 """What can be asked of forewarn that changes nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
@@ -16,6 +16,7 @@ from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.control.unsaved_notices import NoticesNow, UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import ReadingContext, ScopedReading
+from forewarn.core.copies import replace
 from forewarn.core.guests import notice
 from forewarn.core.guests.notice import MachineNotice
 from forewarn.core.model.event import Event, NoticeSummary

@@ -5,10 +5,11 @@ changes, so that the two can be held against each other.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from forewarn.core.catalogue import ACTIONS
+from forewarn.core.copies import replace
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.promise import PromiseCounts

@@ -7,10 +7,11 @@ would tell which words are names. Operators allow a project to see both with `se
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, TypeVar
 
+from forewarn.core.copies import replace
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.hold import FLEET_REACH
 from forewarn.core.model.machine import Machine

@@ -6,10 +6,11 @@ all that is saved, and at the end gives as one value what is to be saved.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
+from forewarn.core.copies import replace
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Event

@@ -1,9 +1,9 @@
 """Whom changes wake: which orders and rollouts may go on after them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from itertools import chain
 
+from forewarn.core.copies import replace
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.group import Group
 from forewarn.core.model.slice import Slice

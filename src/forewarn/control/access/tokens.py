@@ -1,7 +1,7 @@
 """Making, listing and revoking tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from forewarn.control.parts.records import RecordFilter, RecordQueries
 from forewarn.control.ports.store import Snapshot
@@ -9,6 +9,7 @@ from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.control.use_case import Context, FleetReading, FleetUseCase
 from forewarn.core import access
 from forewarn.core.access import Grant, Keyring, Token
+from forewarn.core.copies import replace
 from forewarn.core.words import Kind
 
 LAST_OPERATOR = (

@@ -1,6 +1,5 @@
 """Removing old records: a pass a day through the oldest of them, a batch at a time between ticks."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.control.parts.records import RecordFilter
@@ -8,6 +7,7 @@ from forewarn.control.ports.store import Transaction
 from forewarn.control.push.webhooks import MOST_WEBHOOKS
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core import retention
+from forewarn.core.copies import replace
 from forewarn.core.model.record import Record
 from forewarn.core.moments import format_span
 from forewarn.core.retention import Needed, Pruning

@@ -12,7 +12,7 @@ answered.
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from forewarn.control.fleet.removed_projects import left_behind, let_go
 from forewarn.control.parts.fleet import FleetQueries, MachineFilter
@@ -20,6 +20,7 @@ from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.ports.store import Transaction
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
 from forewarn.core.fleet import applying
 from forewarn.core.fleet.parts import FleetPart

@@ -1,7 +1,6 @@
 """Declaring the fleet: machine by machine, or as a whole."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 from forewarn.control import naming
@@ -10,6 +9,7 @@ from forewarn.control.fleet.removed_projects import left_behind
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, FleetReading, FleetUseCase
+from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.fleet import applying, machines
 from forewarn.core.fleet.parts import cut, difference

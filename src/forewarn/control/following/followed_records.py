@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.parts.records import Following, RecordFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.use_case import ReadingContext, ScopedReading
+from forewarn.core.copies import replace
 from forewarn.core.words import ProjectName
 
 

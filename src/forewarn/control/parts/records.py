@@ -1,10 +1,11 @@
 """Which records are asked for, and how they are read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from forewarn.core.copies import replace
 from forewarn.core.model.record import Record
 from forewarn.core.retention import Pruning
 from forewarn.core.words import (

@@ -1,7 +1,8 @@
 """What a caller sees: everything, or one project's things."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from forewarn.core.copies import replace
 from forewarn.core.words import ProjectName
 
 

@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from forewarn.control.naming import check_project, existing
@@ -13,6 +13,7 @@ from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, ScopedReading, ScopedUseCase
+from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.push import webhooks as rules

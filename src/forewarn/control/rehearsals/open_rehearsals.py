@@ -11,7 +11,7 @@ itself ends for guests at once, and is saved when that can be.
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from forewarn.control.parts.work import OrderFilter, WorkQueries
 from forewarn.control.ports.store import Transaction
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Uncertain
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project

@@ -1,7 +1,7 @@
 """Beginning, showing and ending rehearsals on a running server."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from forewarn.control.rehearsals.open_rehearsals import (
     declared_project,
 )
 from forewarn.control.use_case import Context, ReadingContext, ScopedReading, ScopedUseCase
+from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.project import Project
 from forewarn.core.rehearsal.consent import how_to_mark

@@ -1,7 +1,6 @@
 """Carrying rollouts on: load, let core decide, place or cancel orders, save; each in one transaction."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -9,6 +8,7 @@ from forewarn.control.parts.rollouts import RolloutQueries
 from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.guests import notice
 from forewarn.core.model.event import NoticeSummary

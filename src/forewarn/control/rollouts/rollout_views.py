@@ -1,7 +1,7 @@
 """What can be asked about rollouts that changes nothing: plan them, show them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
@@ -13,6 +13,7 @@ from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import FleetReading, ReadingContext
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.catalogue import MAINTENANCE_WORK
+from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.numbers import UNSAVED

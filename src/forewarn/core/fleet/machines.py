@@ -1,8 +1,9 @@
 """One machine at a time: added, changed, moved by other hands, removed."""
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import fields
 
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import MachineSpec

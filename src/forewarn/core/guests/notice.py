@@ -5,9 +5,10 @@ judged when the event ends, or when the machine leaves it: what was sent may bec
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.event import Event, NoticeSummary
 from forewarn.core.model.order import Order, Step

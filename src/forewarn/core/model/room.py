@@ -1,9 +1,10 @@
 """How full a host is, for machines that look for one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Self
 
+from forewarn.core.copies import replace
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName
 

@@ -1,9 +1,10 @@
 """What of the fleet a rollout is decided by: its hosts, and whom work on each disturbs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
+from forewarn.core.copies import replace
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.hold import Hold

@@ -1,7 +1,6 @@
 """An order that is given up: drivers are asked to call off what runs; it closes once nothing does."""
 
-from dataclasses import replace
-
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import departures, reasons, stages, steps

@@ -1,8 +1,8 @@
 """What leaves early: a machine its host, its events or the fleet; an order before it is finished."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step

@@ -1,7 +1,6 @@
 """What may be done with an order that was placed: cancel it, retry it, abandon it."""
 
-from dataclasses import replace
-
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import Order, Step

@@ -4,10 +4,10 @@
 the second time. All that waits carries its reason.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.core.catalogue import ACTIONS
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.event import Approval, Event

@@ -1,8 +1,8 @@
 """What drivers report of steps: under way, done, failed, called off, or that they cannot tell."""
 
-from dataclasses import replace
 from datetime import datetime
 
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order, RefusedHost, Step

@@ -1,9 +1,9 @@
 """Which records are pushed to a webhook, and how a success or a failure is counted."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import datetime
 
+from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
 from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook

@@ -1,11 +1,12 @@
 """When the waves of a rollout are to be expected if no guest approves early and nothing is in the way."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from itertools import zip_longest
 
+from forewarn.core.copies import replace
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.policy import Policy

@@ -1,10 +1,10 @@
 """What has become of a rollout: how far its waves are, what went wrong, and whether it is over."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
 
+from forewarn.core.copies import replace
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting

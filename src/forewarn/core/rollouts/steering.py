@@ -1,8 +1,8 @@
 """What people may ask of a rollout that is under way: pause, resume, abort; and who changed it last."""
 
-from dataclasses import replace
 from datetime import datetime
 
+from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, Wave, WaveState

@@ -1,9 +1,9 @@
 """Groups and machines as the board has them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import inf
 
+from forewarn.core.copies import replace
 from forewarn.core.guests.document import Document, document
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group

@@ -1,9 +1,9 @@
 """The rehearsals that machines of the guest endpoint take part in."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from forewarn.control.rehearsals.ledger import Account, Ledger
+from forewarn.core.copies import replace
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import MachineId, ProjectName
 from forewarn.guest.board.board import Board

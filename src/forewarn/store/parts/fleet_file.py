@@ -1,7 +1,6 @@
 """The fleet file that was last applied."""
 
-from dataclasses import replace
-
+from forewarn.core.copies import replace
 from forewarn.store.reads.reader import Reader
 
 

@@ -1,11 +1,11 @@
 """Records: the history backwards, and what follows a number."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from sqlalchemy import ColumnElement, Select, func, or_, select
 
 from forewarn.control.parts.records import Following, HistoryFilter, RecordFilter
+from forewarn.core.copies import replace
 from forewarn.core.model.record import Record
 from forewarn.core.retention import Pruning
 from forewarn.store import tables

@@ -1,9 +1,9 @@
 """Service time: how far it is, whose it is, and when the service was not there."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
+from forewarn.core.copies import replace
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.service_time import TimeKind

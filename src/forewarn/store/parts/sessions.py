@@ -1,12 +1,12 @@
 """Sessions of browsers."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import bindparam, delete, or_, select
 
 from forewarn.core.browser_sessions import BrowserSession
+from forewarn.core.copies import replace
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.stored import SESSIONS

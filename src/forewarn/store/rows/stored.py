@@ -1,12 +1,12 @@
 """Which class is kept in which table, and where a column or a key is not simply the field of its name."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.core.access import Token
 from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.catalogue import WORKS
+from forewarn.core.copies import replace
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
 from forewarn.core.model.event import Deferral, Event, NoticeSummary
 from forewarn.core.model.group import Group, GroupPolicy

@@ -1,12 +1,13 @@
 """Saving what was decided: its parts in their order, and the numbers it is given."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from hashlib import sha256
 from json import dumps
 
 from sqlalchemy import func, select
 
 from forewarn.control.ports.saved import SavedChanges
+from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.slice import Sent
