@@ -32,6 +32,8 @@ FLAGS = {
     "soak_seconds": "--soak",
     "kinds": "--kind",
     "tags": "--tag",
+    "labels": "--label",
+    "resources": "--resource",
     "hosts": "HOST",
     "seconds": "DURATION",
     "url": "URL",

@@ -98,6 +98,10 @@ hosts = Table(
     Column("driver", Text),
     Column("uri", Text),
     Column("at_once", Integer),
+    Column("resources", JSON, nullable=False, server_default="{}"),
+    Column("labels", JSON, nullable=False, server_default="{}"),
+    Column("bare_metal", Boolean, nullable=False, server_default=false()),
+    Column("cordoned_for", NAME),
     # How many machines it carries, or will once moves are over. Kept: counting all of them anew costs more
     # the larger the fleet.
     Column("carried", Integer, nullable=False, server_default="0"),
@@ -164,6 +168,9 @@ machines = Table(
     Column("zone", Text, nullable=False),
     Column("size", Text, nullable=False),
     Column("os", Text, nullable=False),
+    Column("mobility", Text, nullable=False, server_default="cold"),
+    Column("resources", JSON, nullable=False, server_default="{}"),
+    Column("labels", JSON, nullable=False, server_default="{}"),
     Column("changed", BigInteger, nullable=False),
     UniqueConstraint("project", "key", name="machines_name"),
     UniqueConstraint("network", "address", name="machines_address"),

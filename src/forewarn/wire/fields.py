@@ -30,6 +30,8 @@ NAME_RULE = "1 to 64 letters, digits, dots, underscores and hyphens"
 LONGEST_TEXT = 256
 # Azure allows twenty; no rule of ours needs a bound, but a slip of the finger should be caught.
 MOST_DOMAINS = 10_000
+# A petabyte in bytes, and more; beyond that, sums would no longer be exact.
+MOST_OF_ANYTHING = 10**15
 # Pairs with colons or hyphens between them, threes of four with dots, or nothing between.
 _MAC = re.compile(
     r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{2}(-[0-9A-Fa-f]{2}){5}"
@@ -271,6 +273,37 @@ def _tags(value: object) -> dict[str, str]:
     return dict(value)
 
 
+def amounts(each: Field[T]) -> Field[dict[str, T]]:
+    """Declare how much there is of things, by names of one's own."""
+
+    def reader(value: object) -> dict[str, T]:
+        given = table(value, written="{ vcpus = 8, memory = 32 }")
+        found = {}
+        for key, amount_ in given.items():
+            try:
+                found[name(key)] = each(amount_)
+            except Invalid as refusal:
+                raise Invalid(f"{key}: {refusal}") from None
+        return found
+
+    return Field(
+        read=reader,
+        schema={
+            "type": "object",
+            "propertyNames": {"pattern": name.schema["pattern"]},
+            "additionalProperties": each.schema,
+        },
+        write=lambda values: {key: each.write(amount_) for key, amount_ in values.items()},
+    )
+
+
+def _amount(value: object) -> float:
+    # True is an int to Python, but is not written for one; nor are infinity and what is no number.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_OF_ANYTHING:
+        raise Invalid(f"expected a number from 0 to {MOST_OF_ANYTHING:,}, got {shown(value)}")
+    return value
+
+
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise Invalid(f"expected true or false, got {shown(value)}")
@@ -286,6 +319,7 @@ uri = Field(
     read=_uri, schema={"type": "string", "maxLength": LONGEST_TEXT, "pattern": f"^{_SCHEME.pattern}://"}
 )
 tags = Field(read=_tags, schema={"type": "object", "additionalProperties": text.schema})
+amount = Field(read=_amount, schema={"type": "number", "minimum": 0, "maximum": MOST_OF_ANYTHING})
 flag = Field(read=_flag, schema={"type": "boolean"})
 
 

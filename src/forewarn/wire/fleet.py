@@ -4,7 +4,7 @@ What is wrong is refused with the name of the field and what was expected there,
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -20,7 +20,8 @@ from forewarn.core.model.declaration import (
     MachineSpec,
 )
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.words import DEFAULT_PROJECT, ApprovalRule, GroupKind, Priority
+from forewarn.core.model.host import HostResource
+from forewarn.core.words import DEFAULT_PROJECT, ApprovalRule, GroupKind, Mobility, Priority
 from forewarn.wire import fields
 from forewarn.wire.fields import Field, Fields, Schema
 from forewarn.wire.projects import PROJECT, make_project, write_project
@@ -68,12 +69,60 @@ DEFAULTS: Fields = {
 # No more than any hypervisor would bear; a slip of the finger should be caught.
 _MOST_AT_ONCE = 100
 
+# More than that nobody gives out of anything; a slip of the finger should be caught.
+_MOST_OFTEN = 1000
+
+
+def _ratio(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_OFTEN:
+        raise Invalid(f"expected a number above 0, up to {_MOST_OFTEN}, got {fields.shown(value)}")
+    return float(value)
+
+
+_HOST_RESOURCE = fields.part(
+    {
+        "amount": fields.amount,
+        "ratio": Field(
+            read=_ratio,
+            schema={"type": "number", "exclusiveMinimum": 0, "maximum": _MOST_OFTEN},
+        ),
+    },
+    HostResource,
+    required={"amount": "a number"},
+)
+
+
+def _read_resource(value: object) -> HostResource:
+    if isinstance(value, Mapping):
+        return _HOST_RESOURCE(value)
+    return HostResource(amount=fields.amount(value))
+
+
+def _write_resource(resource: HostResource) -> object:
+    return resource.amount if resource.ratio == 1 else _HOST_RESOURCE.write(resource)
+
+
 HOST: Fields = {
     "driver": _DRIVER.about("Who does the work on it; left out: the default of the fleet."),
     "uri": fields.uri.about("Where its driver reaches it, as qemu+ssh://host-1/system; never a password."),
     "at_once": fields.whole_number(1, _MOST_AT_ONCE).about(
         "How many calls its driver may make there together; left out: as the driver says."
     ),
+    "resources": fields.amounts(
+        Field(
+            read=_read_resource,
+            schema={"anyOf": [fields.amount.schema, _HOST_RESOURCE.schema]},
+            write=_write_resource,
+        )
+    ).about(
+        "How much it has of what machines take, by names of your own; { amount = 64, ratio = 4 } gives it "
+        "out four times. Of what is not named here there is enough."
+    ),
+    "labels": fields.tags.about(
+        "What machines may ask of it. Machines that move rather stay in the same rack, where hosts have a "
+        "label of that name."
+    ),
+    "bare_metal": fields.flag.about("It is itself the one machine that it carries, of the same name."),
 }
 
 _DOMAIN = fields.whole_number(0, fields.MOST_DOMAINS - 1)
@@ -95,8 +144,16 @@ MACHINE: Fields = {
     "zone": fields.text,
     "size": fields.text,
     "os": fields.text,
+    "mobility": fields.choice(tuple(Mobility)).about(
+        "How it leaves its host: live (paused for a moment), cold (it is down meanwhile), none (it stays)."
+    ),
+    "resources": fields.amounts(fields.amount).about(
+        "What it takes of its host, by names of your own; it moves only where there is as much."
+    ),
+    "labels": fields.tags.about("What it asks of its host: it moves only to one that has the same."),
 }
-_REQUIRED_OF_MACHINE = {"name": "a name", "host": "a name"}
+_HOST_REQUIRED = {"host": "a name"}  # but of bare metal, which is its own
+_REQUIRED_OF_MACHINE = {"name": "a name"}
 
 # What an answer shows of a machine besides its declaration.
 _SHOWN = frozenset({"vm_id", "state", "enabled", "last_seen"})
@@ -159,15 +216,18 @@ def unreadable_fleet_file(name: str, error: OSError | UnicodeDecodeError) -> Inv
 def read_fleet(declared: object) -> FleetSpec:
     """Read a whole fleet; Invalid names the first thing that is wrong."""
     given = fields.read(fields.table(declared), FLEET, "")
-    projects, groups = given.get("projects", {}), given.get("groups", {})
+    projects, groups, hosts = (given.get(key, {}) for key in ("projects", "groups", "hosts"))
+    bare_metal = {name for name, host in hosts.items() if host.bare_metal}
+    tables = [*given.get("machines", ())]
+    tables += ({"name": name} for name in sorted(bare_metal - {table["name"] for table in tables}))
     spec = FleetSpec(
         projects=tuple({DEFAULT_PROJECT: make_project(DEFAULT_PROJECT), **projects}.values()),
         groups=tuple(groups.values()),
         defaults=given.get("defaults", NO_DEFAULTS),
-        hosts=tuple(given.get("hosts", {}).values()),
+        hosts=tuple(hosts.values()),
         machines=tuple(
-            MachineSpec(**_in_project_of_group(table, f'machines[{index}] "{table["name"]}"', groups))
-            for index, table in enumerate(given.get("machines", ()))
+            _machine(table, f'machines[{index}] "{table["name"]}"', groups=groups, bare_metal=bare_metal)
+            for index, table in enumerate(tables)
         ),
     )
     applying.validate(spec)
@@ -227,6 +287,15 @@ def _with_hyphens(schema: Any) -> Any:
         else _with_hyphens(value)
         for key, value in schema.items()
     }
+
+
+def _machine(
+    given: dict[str, Any], where: str, *, groups: Mapping[str, GroupSpec], bare_metal: Collection[str]
+) -> MachineSpec:
+    if given["name"] in bare_metal:
+        given = {"host": given["name"], "mobility": Mobility.NONE, **given}
+    fields.require(given, _HOST_REQUIRED, f"{where}: ")
+    return MachineSpec(**_in_project_of_group(given, where, groups))
 
 
 def _in_project_of_group(

@@ -18,6 +18,7 @@ _METAVARS = {
     "host": "HOST",
     "group": "GROUP",
     "priority": "WORD",
+    "mobility": "WORD",
     "address": "IP",
     "mac": "MAC",
     "port": "PORT",
@@ -25,16 +26,27 @@ _METAVARS = {
 _COMPLETED = {"host": names("hosts"), "group": names("groups")}
 
 
-def _body(*, tag: list[str] | None, **typed: Any) -> dict[str, Any]:
-    return given({**typed, "tags": _tags(tag) if tag else None})
+def _body(
+    *, tag: list[str] | None, label: list[str] | None, resource: list[str] | None, **typed: Any
+) -> dict[str, Any]:
+    amounts = {name: _number(value) for name, value in _pairs(resource, "--resource").items()}
+    pairs = {"tags": _pairs(tag, "--tag"), "labels": _pairs(label, "--label"), "resources": amounts}
+    return given({**typed, **{name: values or None for name, values in pairs.items()}})
 
 
-def _tags(typed: list[str]) -> dict[str, str]:
-    pairs = [each.partition("=") for each in typed]
+def _pairs(typed: list[str] | None, flag: str) -> dict[str, str]:
+    pairs = [each.partition("=") for each in typed or ()]
     for name, equals, _ in pairs:
         if not equals:
-            raise typer.BadParameter(f"expected NAME=VALUE, got {name!r}", param_hint="--tag")
+            raise typer.BadParameter(f"expected NAME=VALUE, got {name!r}", param_hint=flag)
     return {name: value for name, _, value in pairs}
+
+
+def _number(written: str) -> float:
+    try:
+        return int(written) if written.isdecimal() else float(written)
+    except ValueError:
+        raise typer.BadParameter(f"expected NAME=NUMBER, got {written!r}", param_hint="--resource") from None
 
 
 def _option(name: str, field: Field[Any]) -> inspect.Parameter:
@@ -52,12 +64,23 @@ def _parameter(name: str, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-_TAG = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="May be repeated.")]
+# The fields that are typed pair by pair.
+_PAIRS = {
+    "tags": ("tag", "NAME=VALUE", "May be repeated."),
+    "labels": ("label", "NAME=VALUE", "What it asks of its host; may be repeated."),
+    "resources": ("resource", "NAME=NUMBER", "What it takes of its host; may be repeated."),
+}
+
+
+def _pair_option(name: str, metavar: str, about: str) -> inspect.Parameter:
+    option = typer.Option(metavar=metavar, help=about)
+    return _parameter(name, Annotated[list[str] | None, option])
+
 
 with_declaration = with_body(
     _body,
     [
-        _parameter("tag", _TAG) if name == "tags" else _option(name, field)
+        _pair_option(*_PAIRS[name]) if name in _PAIRS else _option(name, field)
         for name, field in MACHINE.items()
         if name not in _SAID_ELSEWHERE
     ],

@@ -5,15 +5,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.model.declaration import HostSpec, MachineSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.moments import write_span
-from forewarn.core.words import MachineName
+from forewarn.core.words import HostName, MachineName
 from forewarn.wire import fields
-from forewarn.wire.fleet import POLICY, write_machine, write_policy
+from forewarn.wire.fleet import HOST, POLICY, write_machine, write_policy
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _POLICY = write_policy(GroupPolicy())
+_HOST = fields.write(HostSpec(name=HostName("")), HOST)
 _MACHINE = write_machine(MachineSpec(name=MachineName("")))
 
 
@@ -29,7 +30,9 @@ def fleet_file(fleet: Mapping[str, Any]) -> str:
             parts.append(_table(f"[groups.{_key(name)}.policy]", asked))
     if fleet["defaults"]:
         parts.append(_table("[defaults]", fleet["defaults"]))
-    parts.append("\n".join(_table(f"[hosts.{_key(name)}]", host) for name, host in fleet["hosts"].items()))
+    parts.append(
+        "\n".join(_table(f"[hosts.{_key(name)}]", _host(host)) for name, host in fleet["hosts"].items())
+    )
     parts += [_table("[[machines]]", _machine(machine)) for machine in fleet["machines"]]
     return "\n\n".join(part for part in parts if part)
 
@@ -49,6 +52,10 @@ def _asked(policy: dict[str, Any]) -> dict[str, Any]:
         for key, value in policy.items()
         if value != _POLICY.get(key)
     }
+
+
+def _host(host: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in host.items() if value != _HOST.get(key)}
 
 
 def _machine(machine: dict[str, Any]) -> dict[str, Any]:

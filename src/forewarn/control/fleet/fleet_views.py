@@ -1,7 +1,7 @@
 """What operators can ask about the fleet as a whole."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 
 from forewarn.control import naming
@@ -106,7 +106,7 @@ class FleetViews(FleetReading):
 
 
 def _host_spec(host: Host) -> HostSpec:
-    return HostSpec(name=host.name, driver=host.driver, uri=host.uri, at_once=host.at_once)
+    return HostSpec(**{each.name: getattr(host, each.name) for each in fields(HostSpec)})
 
 
 def _group_spec(group: Group) -> GroupSpec:

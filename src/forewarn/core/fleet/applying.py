@@ -48,6 +48,7 @@ def validate(spec: FleetSpec) -> None:
     """Refuse a declaration that contradicts itself, naming the field."""
     groups = {group.name: group for group in spec.groups}
     hosts = frozenset(host.name for host in spec.hosts)
+    bare_metal = frozenset(host.name for host in spec.hosts if host.bare_metal)
     projects = frozenset(project.name for project in spec.projects)
     for group in spec.groups:
         if group.project not in projects:
@@ -57,6 +58,7 @@ def validate(spec: FleetSpec) -> None:
     for index, machine in enumerate(spec.machines):
         where = f'machines[{index}] "{machine.name}"'
         _check_machine(machine, where, groups=groups, hosts=hosts, projects=projects)
+        machines.check_bare_metal(machine, bare_metal, where)
         for what, key in claims(machine):
             if (what, key) in seen:
                 raise Invalid(f"{where}: {what}: expected one of its own, but {seen[what, key]} has it too")
@@ -132,10 +134,20 @@ def _apply_hosts(draft: Draft, hosts: Iterable[HostSpec], *, by: str) -> Iterabl
             draft.record(Kind.HOST_ADDED, draft.put_host(changed), by=by)
             yield f"+ host {wanted.name}"
         elif known != changed:
+            _refuse_bare_metal(draft, changed)
             draft.put_host(changed)
             said = ", ".join(_differences(known, changed))
             draft.record(Kind.HOST_CHANGED, changed, by=by, reason=said)
             yield f"~ host {wanted.name}: {said}"
+
+
+def _refuse_bare_metal(draft: Draft, host: Host) -> None:
+    """Refuse to call a host bare metal while it carries what is not itself."""
+    others = [machine.name for machine in draft.machines_on(host.name) if HostName(machine.name) != host.name]
+    if host.bare_metal and others:
+        raise Conflict(
+            f'hosts.{host.name}: bare-metal: it still carries "{others[0]}": move it, or leave bare-metal out'
+        )
 
 
 def _declared(wanted: HostSpec) -> dict[str, Any]:
@@ -219,6 +231,12 @@ def _apply_machines(draft: Draft, declared: Sequence[DeclaredMachine], *, by: st
             machines.add(draft, wanted, by=by)
             yield f"+ machine {wanted.name} on {wanted.host}"
             continue
+        own = draft.hosts.get(HostName(wanted.name))
+        if own is not None and own.bare_metal and known.host not in (None, own.name):
+            raise Conflict(
+                f'hosts.{own.name}: bare-metal: machine "{known.name}" is on "{known.host}": '
+                "move it there, or leave bare-metal out"
+            )
         changed = machines.change(draft, known, wanted, by=by)
         if changed != known:
             yield f"~ machine {wanted.name}: {', '.join(machines.differences(known, changed))}"

@@ -1,6 +1,6 @@
 """One machine at a time: added, changed, moved by other hands, removed."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 
 from forewarn.core.copies import replace
@@ -20,6 +20,7 @@ from forewarn.core.words import (
     MachineId,
     MachineName,
     MachineState,
+    Mobility,
     StepState,
 )
 
@@ -60,6 +61,7 @@ def add(draft: Draft, spec: MachineSpec, *, by: str) -> Machine:
     if spec.host is None:
         raise Invalid(f'machine "{spec.name}": host: expected the host that carries it first')
     _check_host(draft, spec.host, spec.name)
+    _check_bare_metal(draft, spec)
     id_ = MachineId(draft.new_id().lower())
     machine = Machine(
         id=id_,
@@ -76,6 +78,7 @@ def add(draft: Draft, spec: MachineSpec, *, by: str) -> Machine:
 
 def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machine:
     """Make a machine what is declared, but leave it on the host it is on."""
+    _check_bare_metal(draft, spec)
     own = draft.groups[known.group]
     alone = spec.group is None and own.kind is GroupKind.STANDALONE
     group = own.name if alone else _group_for(draft, spec, known.id)
@@ -115,11 +118,32 @@ def _move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine
     return draft.put_machine(moved)
 
 
+def _check_bare_metal(draft: Draft, spec: MachineSpec) -> None:
+    bare_metal = {name for name, host in draft.hosts.items() if host.bare_metal}
+    check_bare_metal(spec, bare_metal, f'machine "{spec.name}"')
+
+
 def _check_host(draft: Draft, host: HostName, machine: MachineName) -> None:
     if host not in draft.hosts:
         raise Invalid(f'machine "{machine}": host: expected one of the hosts, got {host!r}')
     if draft.hosts[host].state is HostState.FAILED:
         raise Conflict(f'host "{host}" is failed: it cannot take "{machine}"')
+
+
+def check_bare_metal(spec: MachineSpec, bare_metal: Collection[HostName], where: str) -> None:
+    """Refuse another machine on bare metal, and bare metal that is elsewhere or can leave."""
+    own = HostName(spec.name)
+    if own in bare_metal:
+        if spec.host not in (None, own):
+            raise Invalid(
+                f'{where}: host: expected "{own}", which is bare metal, or nothing, got "{spec.host}"'
+            )
+        if spec.mobility is not Mobility.NONE:
+            raise Invalid(f'{where}: mobility: expected "none", for it is bare metal, got "{spec.mobility}"')
+    elif spec.host in bare_metal:
+        raise Invalid(
+            f'{where}: host: expected another, for "{spec.host}" is bare metal and carries itself alone'
+        )
 
 
 def _group_for(draft: Draft, spec: MachineSpec, machine: MachineId) -> GroupName:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.host import HostResource
 from forewarn.core.model.machine import MachineTraits
 from forewarn.core.model.project import Project
 from forewarn.core.words import (
@@ -49,6 +50,9 @@ class HostSpec:
     driver: str | None = None
     uri: str | None = None
     at_once: int | None = None
+    resources: Mapping[str, HostResource] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    bare_metal: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from forewarn.core.words import (
     MachineId,
     MachineName,
     MachineState,
+    Mobility,
     Priority,
     ProjectName,
 )
@@ -30,6 +31,9 @@ class MachineTraits:
     zone: str = ""
     size: str = ""
     os: str = ""
+    mobility: Mobility = Mobility.COLD
+    resources: Mapping[str, float] = field(default_factory=dict)  # what it takes of its host
+    labels: Mapping[str, str] = field(default_factory=dict)  # what it asks of its host
 
 
 TRAITS = tuple(each.name for each in fields(MachineTraits))

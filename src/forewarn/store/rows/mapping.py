@@ -90,7 +90,7 @@ def _reader(field: Field[Any], codec: Codec, *, intern: bool) -> Callable[[Any],
     return codec.reader(hint)
 
 
-_AS_THEY_ARE = {str, int, bool, NoneType, Mapping[str, str]}
+_AS_THEY_ARE = {str, int, bool, NoneType, Mapping[str, str], Mapping[str, float]}
 
 
 def _interned(text: str | None) -> str | None:

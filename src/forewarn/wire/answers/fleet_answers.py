@@ -1,13 +1,13 @@
 """Machines, groups, hosts, projects, and the fleet as it is declared."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, ClassVar, Self
 
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.machine import Machine, MachineTraits
 from forewarn.core.model.project import Project
 from forewarn.core.model.summary import FleetSummary
@@ -74,6 +74,10 @@ class HostAnswer(ApiAnswer):
     driver: str  # who does the work on it: its own, or that of the fleet
     uri: str | None = None  # where its driver reaches it; not sent by the first version, as the next
     at_once: int | None = None  # how many calls its driver may make there together; null: as the driver says
+    resources: Mapping[str, HostResource] = field(default_factory=dict)  # what machines take of it
+    labels: Mapping[str, str] = field(default_factory=dict)
+    bare_metal: bool = False  # it is itself the one machine that it carries
+    cordoned_for: str | None = None  # the order that has cordoned it; null: nobody, or a person
 
     @classmethod
     def driven(cls, host: Host, drivers: HostDrivers) -> Self:

@@ -6,11 +6,14 @@ from alembic import op
 revision = "0023"
 down_revision = "0022"
 
+_NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
 
 def upgrade() -> None:
     """Change one thing after another; each is a function below."""
     _keep_when_events_are_armed()
     _keep_steps_of_hosts()
+    _let_machines_say_what_they_take()
 
 
 def _keep_when_events_are_armed() -> None:
@@ -25,3 +28,13 @@ def _keep_when_events_are_armed() -> None:
 def _keep_steps_of_hosts() -> None:
     """Begin with none: orders did something to machines only."""
     op.add_column("orders", sa.Column("host_steps", sa.JSON, nullable=False, server_default="[]"))
+
+
+def _let_machines_say_what_they_take() -> None:
+    """Begin with nothing: it could not be declared."""
+    for table in ("hosts", "machines"):
+        for column in ("resources", "labels"):
+            op.add_column(table, sa.Column(column, sa.JSON, nullable=False, server_default="{}"))
+    op.add_column("machines", sa.Column("mobility", sa.Text, nullable=False, server_default="cold"))
+    op.add_column("hosts", sa.Column("bare_metal", sa.Boolean, nullable=False, server_default=sa.false()))
+    op.add_column("hosts", sa.Column("cordoned_for", _NAME))
