@@ -84,7 +84,9 @@ events = build(
     approvals=several(build(Approval)),
     deferred=st.none() | build(Deferral),
 )
-machines = build(Machine, id=ids, tags=st.dictionaries(texts, texts, max_size=3))
+pairs = st.dictionaries(texts, texts, max_size=3)
+amounts = st.dictionaries(texts, st.floats(0, 2**40), max_size=3)
+machines = build(Machine, id=ids, tags=pairs, labels=pairs, resources=amounts)
 groups = build(Group, incarnation=large, policy=build(GroupPolicy))
 records = build(Record, number=large, event=st.none() | upper_ids, order=st.none() | upper_ids)
 

@@ -14,6 +14,7 @@ from forewarn.core.model.event import Approval, Deferral, NoticeSummary
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import HostStep, OrderTerms, Stage
+from forewarn.core.model.host import HostResource
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook, WebhookId
@@ -29,6 +30,7 @@ from forewarn.core.words import (
     HostTask,
     Kind,
     MachineName,
+    Mobility,
     Priority,
     ServiceMode,
     StageKind,
@@ -100,6 +102,16 @@ PLAIN_TOKEN = Token(
 
 STORED: dict[str, tuple[Mapped[Any], Any]] = {
     "a host": (HOSTS, host("host-1", driver="external", uri="qemu+ssh://host-1/system", at_once=2)),
+    "a host with everything": (
+        HOSTS,
+        host(
+            "host-2",
+            resources={"vcpus": HostResource(amount=64, ratio=4.0)},
+            labels={"rack": "a"},
+            bare_metal=True,
+            cordoned_for=order_id(1),
+        ),
+    ),
     "a hold": (
         HOLDS,
         Hold(id="aaaa", reason="heat", by="test", at=NOW, project=DEFAULT_PROJECT, host=HostName("host-1")),
@@ -141,6 +153,9 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             zone="1",
             size="s",
             os="linux",
+            mobility=Mobility.LIVE,
+            resources={"vcpus": 4, "memory": 1.5},
+            labels={"gpu": "h100"},
         ),
     ),
     "an order": (ORDERS, order(1)),

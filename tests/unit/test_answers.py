@@ -149,6 +149,9 @@ MACHINE = {
     "zone": "",
     "size": "",
     "os": "",
+    "mobility": "cold",
+    "resources": {},
+    "labels": {},
     "enabled": True,
     "last_seen": "2026-01-05T12:00:00.25Z",
 }

@@ -11,6 +11,7 @@ from forewarn.core.fleet import applying, machines
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.model.windows import Calendar
@@ -24,6 +25,7 @@ from forewarn.core.words import (
     MachineId,
     MachineName,
     MachineState,
+    Mobility,
     ProjectName,
 )
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
@@ -223,3 +225,42 @@ def test_a_standalone_machine_has_a_group_of_its_own_until_it_joins_another() ->
     assert made.draft.groups[own.name].project == "shop"
     joined = machines.put(made.draft, replace(declared, group=WEB), moved, by="test")
     assert (joined.group, own.name in made.draft.groups) == (WEB, False)
+
+
+def bare_metal(*names: str) -> Fleet:
+    made = Fleet(*(machine(name, name, group="train", mobility=Mobility.NONE) for name in names))
+    made.draft.hosts |= {HostName(name): Host(name=HostName(name), bare_metal=True) for name in names}
+    return made
+
+
+def test_bare_metal_carries_itself_alone() -> None:
+    made = bare_metal("gpu01")
+    with pytest.raises(Invalid, match='host: expected another, for "gpu01" is bare metal'):
+        put(made, spec("web-9", host=HostName("gpu01"), group=None), None)
+
+
+def test_bare_metal_neither_moves_nor_can() -> None:
+    made = bare_metal("gpu01", "gpu02")
+    with pytest.raises(Invalid, match='host: expected "gpu01"'):
+        put(made, replace(present(made, "gpu01"), host=HostName("gpu02")), "gpu01")
+    with pytest.raises(Invalid, match='mobility: expected "none"'):
+        put(made, replace(present(made, "gpu01"), mobility=Mobility.LIVE), "gpu01")
+    assert put(made, replace(present(made, "gpu01"), size="h100"), "gpu01").size == "h100"
+
+
+def test_a_host_that_carries_others_is_not_made_bare_metal() -> None:
+    made = Fleet(machine("web-0"), machine("web-1"))
+    part = FleetPart(hosts=(HostSpec(name=HostName("host-1"), bare_metal=True),))
+    with pytest.raises(Conflict, match=r'hosts\.host-1: bare-metal: it still carries "web-0"'):
+        applying.apply(made.draft, part, by="test")
+
+
+def test_a_machine_that_is_elsewhere_is_not_made_bare_metal() -> None:
+    made = Fleet(machine("gpu01", "host-1", group="train"))
+    declared = spec("gpu01", host=HostName("gpu01"), group=GroupName("train"), mobility=Mobility.NONE)
+    part = FleetPart(
+        hosts=(HostSpec(name=HostName("gpu01"), bare_metal=True),),
+        machines=(DeclaredMachine(spec=declared, known=MachineId("gpu01")),),
+    )
+    with pytest.raises(Conflict, match='bare-metal: machine "gpu01" is on "host-1"'):
+        applying.apply(made.draft, part, by="test")

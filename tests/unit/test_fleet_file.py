@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 from forewarn.cli.views.fleet_toml import fleet_file
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
+from forewarn.core.model.host import HostResource
 from forewarn.core.model.project import Project
-from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, HostName, MachineName, Priority
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    GroupKind,
+    GroupName,
+    HostName,
+    MachineName,
+    Mobility,
+    Priority,
+)
 from forewarn.wire.fleet import read_fleet, read_machine, write_fleet
 
 FILE = """
@@ -185,7 +194,36 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ({"hosts": {"a b": {}}}, f'hosts.a b: {NAME}"a b"'),
         (
             {"hosts": {"a": {"rack": 1}}},
-            "hosts.a: rack: there is no such field; expected one of driver, uri, at-once",
+            "hosts.a: rack: there is no such field; expected one of driver, uri, at-once, "
+            "resources, labels, bare-metal",
+        ),
+        (
+            {"hosts": {"a": {"resources": {"vcpus": "many"}}}},
+            'hosts.a: resources.vcpus: expected a number from 0 to 1,000,000,000,000,000, got "many"',
+        ),
+        (
+            {"hosts": {"a": {"resources": {"vcpus": {"amount": 4, "ratio": 0}}}}},
+            "hosts.a: resources.vcpus.ratio: expected a number above 0, up to 1000, got 0",
+        ),
+        (
+            {"hosts": {"a": {"resources": {"vcpus": {"ratio": 2}}}}},
+            "hosts.a: resources.vcpus.amount: expected a number, but it is missing",
+        ),
+        (
+            {"hosts": {"a": {"resources": {"my cpus": 2}}}},
+            f'hosts.a: resources.my cpus: {NAME}"my cpus"',
+        ),
+        (
+            {"hosts": {"a": {"bare-metal": True}}, "machines": [{"name": "b", "host": "a"}]},
+            'machines[0] "b": host: expected another, for "a" is bare metal and carries itself alone',
+        ),
+        (
+            {"hosts": {"a": {"bare-metal": True}, "b": {}}, "machines": [{"name": "a", "host": "b"}]},
+            'machines[0] "a": host: expected "a", which is bare metal, or nothing, got "b"',
+        ),
+        (
+            {"hosts": {"a": {"bare-metal": True}}, "machines": [{"name": "a", "mobility": "live"}]},
+            'machines[0] "a": mobility: expected "none", for it is bare metal, got "live"',
         ),
         (
             {"groups": {"web": {"kind": "vmss"}}},
@@ -249,6 +287,16 @@ names = st.from_regex(r"\A[A-Za-z0-9._-]{1,20}\Z")
 texts = st.text(st.characters(exclude_categories=["C", "Zl", "Zp", "Zs"]), max_size=10)
 
 
+amounts = st.integers(0, 10**15) | st.floats(0, 10**6)
+resources = st.dictionaries(names, amounts, max_size=2)
+host_resources = st.dictionaries(
+    names,
+    st.builds(HostResource, amount=amounts, ratio=st.sampled_from([1.0, 1.5, 16.0])),
+    max_size=2,
+)
+labels = st.dictionaries(texts, texts, max_size=2)
+
+
 @st.composite
 def fleets(draw: st.DrawFn) -> FleetSpec:
     hosts = draw(st.lists(names, min_size=1, max_size=3, unique=True))
@@ -257,7 +305,14 @@ def fleets(draw: st.DrawFn) -> FleetSpec:
     return FleetSpec(
         defaults=FleetDefaults(driver=draw(drivers)),
         hosts=tuple(
-            HostSpec(name=HostName(name), driver=draw(drivers), uri=draw(uris), at_once=draw(limits))
+            HostSpec(
+                name=HostName(name),
+                driver=draw(drivers),
+                uri=draw(uris),
+                at_once=draw(limits),
+                resources=draw(host_resources),
+                labels=draw(labels),
+            )
             for name in hosts
         ),
         groups=tuple(
@@ -274,6 +329,9 @@ def fleets(draw: st.DrawFn) -> FleetSpec:
                 mac=draw(st.sampled_from([None, "52:54:00:12:34:56"])),
                 tags=draw(st.dictionaries(texts, texts, max_size=2)),
                 location=draw(texts),
+                mobility=draw(st.sampled_from(Mobility)),
+                resources=draw(resources),
+                labels=draw(labels),
             )
             for place, name in enumerate(machines)
         ),
@@ -285,3 +343,16 @@ def test_a_fleet_that_is_written_is_read_back_the_same(spec: FleetSpec) -> None:
     written = write_fleet(spec)
     assert read_fleet(written) == spec
     assert read_fleet(tomllib.loads(fleet_file(written))) == spec
+
+
+def test_bare_metal_is_a_host_and_its_one_machine() -> None:
+    declared = {
+        "hosts": {"gpu01": {"bare-metal": True}, "gpu02": {"bare-metal": True}},
+        "groups": {"train": {"kind": "scale-set"}},
+        "machines": [{"name": "gpu02", "group": "train", "address": "10.0.0.2"}],
+    }
+    spec = read_fleet(declared)
+    facts = [(each.name, each.host, each.group, each.mobility) for each in spec.machines]
+    assert facts == [("gpu02", "gpu02", "train", Mobility.NONE), ("gpu01", "gpu01", None, Mobility.NONE)]
+    assert read_fleet(write_fleet(spec)) == spec
+    assert read_fleet(tomllib.loads(fleet_file(write_fleet(spec)))) == spec

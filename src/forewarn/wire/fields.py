@@ -280,10 +280,8 @@ def amounts(each: Field[T]) -> Field[dict[str, T]]:
         given = table(value, written="{ vcpus = 8, memory = 32 }")
         found = {}
         for key, amount_ in given.items():
-            try:
+            with inside(f".{key}"):
                 found[name(key)] = each(amount_)
-            except Invalid as refusal:
-                raise Invalid(f"{key}: {refusal}") from None
         return found
 
     return Field(

@@ -126,6 +126,10 @@ def test_groups_and_hosts_are_listed_and_shown(api: Api) -> None:
             "driver": "simulated",
             "uri": None,
             "at_once": None,
+            "resources": {},
+            "labels": {},
+            "bare_metal": False,
+            "cordoned_for": None,
             "machines": ["db", "web-1", "web-4"],
             "projects": ["default"],
         }

@@ -53,7 +53,38 @@ const DECLARED = [
   { name: "size", label: "Size", kind: "text", isRare: true },
   { name: "os", label: "Operating system", kind: "text", isRare: true },
   { name: "tags", label: "Tags", kind: "lines", hint: "NAME=VALUE, one on each line.", isRare: true },
+  {
+    name: "mobility",
+    label: "Mobility",
+    kind: "choice",
+    choices: {
+      live: "live: paused for a moment while it moves",
+      cold: "cold: down while it moves",
+      none: "none: stays on its host",
+    },
+    isRare: true,
+  },
+  {
+    name: "resources",
+    label: "Resources",
+    kind: "lines",
+    hint: "What it takes of its host: NAME=NUMBER, one on each line.",
+    isRare: true,
+  },
+  {
+    name: "labels",
+    label: "Labels",
+    kind: "lines",
+    hint: "What it asks of its host: NAME=VALUE, one on each line.",
+    isRare: true,
+  },
 ];
+
+/** Fields that are typed pair by pair, with the option that takes one. @type {{ [name: string]: string }} */
+const PAIRS = { tags: "--tag", resources: "--resource", labels: "--label" };
+
+/** What a choice is where nothing is said. @type {{ [name: string]: string }} */
+const UNSAID = { priority: "regular", mobility: "cold" };
 
 /** Fields whose emptiness is a value: there is no such thing then. */
 const MAY_BE_NULL = ["group", "host", "address", "mac", "port"];
@@ -65,20 +96,20 @@ const MAY_BE_NULL = ["group", "host", "address", "mac", "port"];
  * @param {string} name
  */
 function present(machine, name) {
-  if (!machine) return name === "priority" ? "regular" : "";
+  if (!machine) return UNSAID[name] ?? "";
   const value = /** @type {any} */ (machine)[name];
-  if (name === "tags") return lines(value);
+  if (PAIRS[name]) return lines(value);
   return value === null || value === undefined ? "" : String(value);
 }
 
-/** @param {{ [name: string]: string }} tags */
-const lines = (tags) =>
-  Object.entries(tags)
+/** @param {{ [name: string]: string | number }} pairs */
+const lines = (pairs) =>
+  Object.entries(pairs)
     .map(([name, value]) => `${name}=${value}`)
     .join("\n");
 
 /** @param {string} text */
-const tagLines = (text) =>
+const pairLines = (text) =>
   text
     .split("\n")
     .map((line) => line.trim())
@@ -101,15 +132,19 @@ const changes = (machine, values) =>
  */
 function declared({ name, kind }, text) {
   const value = text.trim();
-  if (name === "tags") return Object.fromEntries(tagLines(text).map((line) => halves(line)));
+  if (PAIRS[name]) return Object.fromEntries(pairLines(text).map((line) => pair(name, line)));
   if (!value && MAY_BE_NULL.includes(name)) return null;
   return kind === "number" ? Number(value) : value;
 }
 
-/** @param {string} line */
-function halves(line) {
+/**
+ * @param {string} name
+ * @param {string} line
+ */
+function pair(name, line) {
   const at = line.indexOf("=");
-  return at < 0 ? [line, ""] : [line.slice(0, at), line.slice(at + 1)];
+  const [key, value] = at < 0 ? [line, ""] : [line.slice(0, at), line.slice(at + 1)];
+  return [key, name === "resources" && value && !isNaN(Number(value)) ? Number(value) : value];
 }
 
 /**
@@ -128,7 +163,8 @@ const body = (machine, values) =>
 const options = (machine, values) =>
   changes(machine, values).flatMap(({ name }) => {
     const text = values[name] ?? "";
-    if (name === "tags") return tagLines(text).flatMap((line) => ["--tag", line]);
+    const flag = PAIRS[name];
+    if (flag) return pairLines(text).flatMap((line) => [flag, line]);
     return [`--${name.replace("_", "-")}`, text.trim()];
   });
 

@@ -125,7 +125,11 @@ function head(host) {
   return pageHead({
     path: h("a", { href: address("/hosts") }, "Hosts"),
     heading: h("h1", { class: "name" }, host.name),
-    signs: [badge(hostAppearance(host.state)), h("span", { class: "muted" }, reached(host))],
+    signs: [
+      badge(hostAppearance(host.state)),
+      h("span", { class: "muted" }, reached(host)),
+      h("span", { class: "muted name" }, declared(host)),
+    ],
     actions: actionButtons("host", host),
   });
 }
@@ -137,6 +141,18 @@ function head(host) {
 function reached(host) {
   const at = host.uri ? ` at ${host.uri}` : "";
   return `driver ${host.driver}${at}${host.at_once ? `, ${count(host.at_once, "call")} at once` : ""}`;
+}
+
+/**
+ * Say what a host is and has, as it is declared.
+ * @param {Host} host
+ */
+function declared(host) {
+  const resources = Object.entries(host.resources).map(
+    ([name, { amount, ratio }]) => `${name} ${amount}${ratio === 1 ? "" : ` × ${ratio}`}`,
+  );
+  const labels = Object.entries(host.labels).map(([name, value]) => `${name}=${value}`);
+  return [host.bare_metal ? "bare metal" : "", ...resources, ...labels].filter((each) => each).join(", ");
 }
 
 /** @param {Host} host */
