@@ -13,8 +13,8 @@ from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.model.event import Approval, Deferral, NoticeSummary
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
-from forewarn.core.model.order import HostStep, OrderTerms, Stage
 from forewarn.core.model.host import HostResource
+from forewarn.core.model.order import HostStep, OrderTerms, Stage
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook, WebhookId
