@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from forewarn.core import browser_sessions
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import parse_span
-from forewarn.core.policy import Policy
+from forewarn.core.policy import SET_ELSEWHERE, Policy
 from forewarn.core.retention import SHORTEST
 from forewarn.core.spelling import closest, hint
-from forewarn.core.words import Action
+from forewarn.core.words import Action, HostTask
 
 PREFIX = "FOREWARN_"
 # Of the command and the tests, and what handlers and gated commands are given.
@@ -114,6 +114,56 @@ class SimulatedTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookTimeouts:
+    """How long single hooks may take; no time: as long as all."""
+
+    cordon: timedelta = timedelta()
+    before: timedelta = timedelta()
+    work: timedelta = timedelta()
+    after: timedelta = timedelta()
+    uncordon: timedelta = timedelta()
+    health: timedelta = timedelta()
+    fence: timedelta = timedelta()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookSettings:
+    """What the server runs itself for work on hosts: a command for each task, a program and its arguments."""
+
+    cordon: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    work: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    uncordon: tuple[str, ...] = ()
+    health: tuple[str, ...] = ()
+    fence: tuple[str, ...] = ()
+    timeout: timedelta = timedelta(minutes=10)  # of real time, for each call
+    timeouts: HookTimeouts = field(default_factory=HookTimeouts)
+    retries: int = 0  # further attempts of one that fails
+
+    def __post_init__(self) -> None:
+        if self.timeout <= timedelta():
+            raise ValueError("expected more than no time")
+        if any(command and not command[0] for command in map(self.command, HostTask)):
+            raise ValueError("expected a program and its arguments")
+
+    def command(self, task: HostTask) -> tuple[str, ...]:
+        """Return what is run for a task; nothing if there is no hook for it."""
+        command: tuple[str, ...] = getattr(self, task.value)
+        return command
+
+    def timeout_of(self, task: HostTask) -> timedelta:
+        """Return how long the hook of a task may take."""
+        own: timedelta = getattr(self.timeouts, task.value)
+        return own or self.timeout
+
+    @property
+    def tasks(self) -> frozenset[HostTask]:
+        """The tasks that there is a hook for."""
+        return frozenset(task for task in HostTask if self.command(task))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySettings:
     """The history."""
 
@@ -147,6 +197,7 @@ class Settings:
     history: HistorySettings = field(default_factory=HistorySettings)
     log: LogSettings = field(default_factory=LogSettings)
     simulated: SimulatedTimes = field(default_factory=SimulatedTimes)
+    hooks: HookSettings = field(default_factory=HookSettings)
 
 
 def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
@@ -304,7 +355,7 @@ def _unknown(key: str, names: Mapping[str, Any]) -> str:
 
 
 def _fields(settings: Any) -> tuple[Any, ...]:
-    return fields(settings)
+    return tuple(each for each in fields(settings) if each.metadata != SET_ELSEWHERE)
 
 
 def _replaced(settings: T, name: str, value: Any) -> T:

@@ -212,7 +212,7 @@ def test_news_that_come_while_a_machine_is_asked_about_have_it_asked_about_again
     lanes = queues()
     add(lanes, check("web-0"))
     (asked,) = made(lanes)
-    lanes.wake(asked.machine)
+    lanes.wake(asked.subject)
     lanes.returned(asked, Running(None))
     lanes.add(check("web-0"), now=1.0, wait=600.0)
     assert names(made(lanes, 1.0)) == ["web-0"]
@@ -225,9 +225,9 @@ def test_nothing_is_kept_of_what_is_over(answer: Done | Failed) -> None:
     lanes = queues()
     add(lanes, begin("web-0"))
     (asked,) = made(lanes)
-    lanes.wake(asked.machine)
+    lanes.wake(asked.subject)
     lanes.returned(asked, answer)
-    lanes.wake(asked.machine)
+    lanes.wake(asked.subject)
     kept = (
         lanes._lanes,
         lanes._ready,

@@ -1,9 +1,10 @@
 """The driver port: what a driver is given, what it is asked, and what it may answer.
 
-A step is *begun* once for each attempt, after the attempt was saved. Order, machine and attempt name it for
-good, and the attempt is the fencing token: once a driver has been asked about an attempt, it refuses an older
-one of the same order and machine, however late that call arrives. What cannot be known, because a hypervisor
-does not answer, is `Unknown` and never `Failed`: a failure waits for a person, who may have it done again.
+A step is *begun* once for each attempt, after the attempt was saved. Order, machine (or the task on a host)
+and attempt name it for good, and the attempt is the fencing token: once a driver has been asked about an
+attempt, it refuses an older one of the same order and machine, however late that call arrives. What cannot be
+known, because a hypervisor does not answer, is `Unknown` and never `Failed`: a failure waits for a person,
+who may have it done again.
 """
 
 from dataclasses import dataclass
@@ -13,12 +14,12 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId
-from forewarn.core.words import Action, HostName, OrderId, Work
+from forewarn.core.words import Action, HostName, HostTask, OrderId, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverTask:
-    """A step of a machine, as its driver is given it.
+    """A step of a machine, or of a host itself, as its driver is given it.
 
     `now`, and the moments of the answers, are service time for drivers that answer at once and real time for
     all others.
@@ -28,8 +29,10 @@ class DriverTask:
     attempt: int  # the fencing token
     action: Action
     work: Work
-    machine: Machine
-    source: Host | None  # the host that carries the machine, with its connection; None: it is on none
+    task: HostTask | None = None  # what is done to the host itself; then there is no machine
+    machine: Machine | None
+    # The host that carries the machine, or that is worked on, with its connection; None: it is on none.
+    source: Host | None
     target: Host | None  # where the machine is to be afterwards; None: it stays, or the driver chooses
     begun_at: datetime  # service time, as `deadline` is
     now: datetime
@@ -42,7 +45,19 @@ class DriverTask:
     @property
     def id(self) -> AttemptId:
         """What names the attempt."""
-        return AttemptId(self.order, self.machine.id, self.attempt)
+        return AttemptId(self.order, self.subject, self.attempt)
+
+    @property
+    def subject(self) -> str:
+        """Whose step it is, as attempts name it."""
+        return self.machine.id if self.machine is not None else f"host/{self.task}"
+
+    @property
+    def name(self) -> str:
+        """Whose step it is, as people say."""
+        if self.machine is not None:
+            return self.machine.name
+        return f"{self.task} of {self.source.name if self.source is not None else 'a host'}"
 
     @property
     def host(self) -> Host | None:
@@ -72,6 +87,7 @@ class Failed:
     """The step was not carried out, and nothing more comes of it."""
 
     why: str
+    again: bool = False  # whether a step of a host is tried again by itself, as another attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +144,19 @@ class Driver(Protocol):
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
         """Call a step off, if that can still be done."""
+        ...
+
+
+@runtime_checkable
+class Fencing(Protocol):
+    """A driver that can keep a failed host from touching its machines: by its power, its network, its disks.
+
+    It is begun, checked and called off like any other step, with `task` being `fence`.
+    """
+
+    @property
+    def fences(self) -> bool:
+        """Whether it does so, as it is set."""
         ...
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from forewarn.control.driver import DriverTask
 from forewarn.core.draft import Draft
 from forewarn.core.model.host import Host
-from forewarn.core.model.order import AttemptId, Order, Step
-from forewarn.core.words import HostName
+from forewarn.core.model.order import AttemptId, HostStep, Order, Step
+from forewarn.core.words import HostName, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,8 @@ def changed(draft: Draft) -> tuple[list[StepUnderWay], list[AttemptId]]:
         known = draft.base.orders.get(order.id)
         if order is known or order == known:
             continue
-        before = {} if known is None else {_id(known, step): step for step in known.running}
-        now = {_id(order, step): step for step in order.running}
+        before = {} if known is None else {_id(known, step): step for step in known.driven}
+        now = {_id(order, step): step for step in order.driven}
         given_up = known is not None and order.terms.abandoned_by != known.terms.abandoned_by
         running += [
             under_way(draft, order, step) for id_, step in now.items() if given_up or step != before.get(id_)
@@ -79,29 +80,41 @@ def reached_anew(draft: Draft) -> list[Host]:
     ]
 
 
-def under_way(draft: Draft, order: Order, step: Step) -> StepUnderWay:
+def under_way(draft: Draft, order: Order, step: Step | HostStep) -> StepUnderWay:
     """Return a running step as its driver is given it."""
-    machine = draft.machines[step.machine]
+    about = _of_host(draft, order, step) if isinstance(step, HostStep) else _of_machine(draft, order, step)
     task = DriverTask(
+        **about,
         order=order.id,
         attempt=step.attempt,
         action=order.action,
-        work=step.work,
-        machine=machine,
-        source=_host(draft, machine.host),
-        target=_host(draft, step.target),
         begun_at=step.begun_at or draft.now,
         now=draft.now,
-        deadline=_deadline(draft, order, step),
         mark=step.mark,
-        driver=order.driver,
+        driver=order.driver_of(step),
         heartbeat=order.terms.heartbeat,
         taken_up_at=step.taken_up_at,
     )
     return StepUnderWay(task=task, look_at=step.look_at, given_up=bool(order.terms.abandoned_by))
 
 
-def _id(order: Order, step: Step) -> AttemptId:
+def _of_machine(draft: Draft, order: Order, step: Step) -> dict[str, Any]:
+    machine = draft.machines[step.machine]
+    return {
+        "work": step.work,
+        "machine": machine,
+        "source": _host(draft, machine.host),
+        "target": _host(draft, step.target),
+        "deadline": _deadline(draft, order, step),
+    }
+
+
+def _of_host(draft: Draft, order: Order, step: HostStep) -> dict[str, Any]:
+    source = _host(draft, order.host)
+    return {"work": Work.HOST, "task": step.task, "machine": None, "source": source, "target": None}
+
+
+def _id(order: Order, step: Step | HostStep) -> AttemptId:
     return AttemptId(order.id, step.subject, step.attempt)
 
 

@@ -3,17 +3,20 @@
 The defaults are Azure's (its documentation, and published medians); every one can be set.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.errors import Invalid
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.order import Order
-from forewarn.core.words import Action, EventType, Source, Work
+from forewarn.core.words import SIMULATED, Action, EventType, HostTask, Source, Work
 
 UNKNOWN_DURATION = -1
+# Marks what is part of the policy and not of its section in the settings.
+SET_ELSEWHERE: Mapping[str, bool] = MappingProxyType({"set_elsewhere": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +46,15 @@ class Policy:
     # An external driver that is silent for so long is taken to have failed.
     external_silence: timedelta = timedelta(minutes=10)
     user_orders: int = 100
+    # A host that is worked on for longer is taken to be lost.
+    return_by: timedelta = timedelta(hours=1)
+    # Who does what to hosts is no time, and set elsewhere: the tasks that there are hooks for, and the
+    # drivers that fence hosts by themselves.
+    hooks: frozenset[HostTask] = field(default=frozenset(), metadata=SET_ELSEWHERE)
+    fencing: frozenset[str] = field(default=frozenset({SIMULATED}), metadata=SET_ELSEWHERE)
 
     def __post_init__(self) -> None:
-        for name in ("stale_after", "save_activity_every", "external_silence"):
+        for name in ("stale_after", "save_activity_every", "external_silence", "return_by"):
             if getattr(self, name) <= timedelta():
                 raise Invalid(f"{name.replace('_', '-')}: expected more than no time")
 

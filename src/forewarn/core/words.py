@@ -273,5 +273,8 @@ MaintenanceWord: TypeAlias = Literal["freeze", "reboot", "redeploy"]
 # The drivers that are always there; which others are is known to `forewarn.drivers`.
 SIMULATED: Final = "simulated"
 EXTERNAL: Final = "external"  # work is done outside forewarn, and reported when it is done
+HOOK: Final = (
+    "hook"  # a command of the settings, for steps on hosts themselves; no host names it as its driver
+)
 # They are asked where the engine runs, and what they say of time is service time.
 ANSWERING_AT_ONCE: frozenset[str] = frozenset({SIMULATED, EXTERNAL})

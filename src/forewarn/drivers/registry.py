@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
 from forewarn.config import Settings
-from forewarn.control.driver import Driver
+from forewarn.control.driver import Driver, Fencing
 from forewarn.core.errors import Invalid
-from forewarn.core.words import ANSWERING_AT_ONCE, EXTERNAL, MachineId
+from forewarn.core.words import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.external import ExternalDriver
+from forewarn.drivers.hooks import HookDriver
 from forewarn.drivers.not_installed import NotInstalled
 
 log = logging.getLogger(__name__)
@@ -35,11 +36,15 @@ class Drivers:
     ) -> None:
         """Make all that are installed; Invalid names the package of one that cannot be made."""
         self._woken: Callable[[MachineId], None] | None = None
-        self.by_name: Mapping[str, Driver] = DriversByName()
+        self.by_name = DriversByName()
         for name, entry in _by_name(entry_points(group=ENTRY_POINTS) if found is None else found).items():
             setup = DriverSetup(name=name, settings=settings, monotonic=monotonic, wake=self._wake)
             self.by_name[name] = _made(entry, setup)
-        self.names = frozenset(self.by_name)
+        self.names = frozenset(self.by_name)  # that hosts may be given
+        if HOOK in self.names:
+            raise Invalid(f'driver "{HOOK}" is the name of forewarn\'s own hooks: uninstall the package')
+        self.by_name[HOOK] = HookDriver(settings.hooks)
+        self.fencing = frozenset(name for name in self.names if _fences(self.by_name[name]))
         external = self.by_name[EXTERNAL] if EXTERNAL in self.names else None
         if not isinstance(external, ExternalDriver):
             raise Invalid("forewarn's own drivers were not found: install forewarn again (make setup)")
@@ -90,6 +95,10 @@ def _made(entry: EntryPoint, setup: DriverSetup) -> Driver:
     if driver.limits is None and entry.name not in ANSWERING_AT_ONCE:
         raise Invalid(f"{_called(entry)} must say its limits: only forewarn's own are called without a lane")
     return driver
+
+
+def _fences(driver: Driver) -> bool:
+    return isinstance(driver, Fencing) and driver.fences
 
 
 def _called(entry: EntryPoint) -> str:

@@ -16,7 +16,7 @@ from forewarn.control.driver import (
     DriverTask,
     Running,
 )
-from forewarn.core.words import Action, Work
+from forewarn.core.words import Action, HostTask, Work
 from forewarn.drivers.driver_setup import DriverSetup
 
 
@@ -29,6 +29,7 @@ class SimulatedDriver:
     """Steps that take as long as the published medians say."""
 
     limits = None  # it answers at once
+    fences = True  # what is only pretended disturbs nobody
 
     def __init__(self, times: SimulatedTimes) -> None:
         self._times = times
@@ -50,6 +51,8 @@ class SimulatedDriver:
         return Done() if task.now >= over else Running(over)
 
     def _over_at(self, task: DriverTask) -> datetime:
+        if task.task not in (None, HostTask.WORK):
+            return task.begun_at
         # Machines that leave a host for work on it move as others do.
         moved = task.action is Action.SERVICE and task.work is not Work.HOST
         return task.begun_at + self._times.of(Action(task.work) if moved else task.action)

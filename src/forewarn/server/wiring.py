@@ -118,7 +118,8 @@ class OpenedService:
     def context(self) -> Context:
         """What use cases work with as long as there are no guests."""
         context = context_of(self.store, self.clock, self.settings)
-        return replace(context, drivers=self.drivers.names)
+        policy = replace(context.policy, hooks=self.settings.hooks.tasks, fencing=self.drivers.fencing)
+        return replace(context, drivers=self.drivers.names, policy=policy)
 
     @property
     def fleet(self) -> FleetCommands:

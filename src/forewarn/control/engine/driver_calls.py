@@ -83,13 +83,13 @@ def perform(driver: Driver, call: DriverCall) -> Answer:
             case Verb.CANCEL:
                 return driver.cancel(task)
     except Exception as error:  # a driver's fault must not stop the others
-        log.exception("driver %s broke in %s of %s", task.driver, call.verb, task.machine.name)
+        log.exception("driver %s broke in %s of %s", task.driver, call.verb, task.name)
         return Unknown(f"driver {task.driver} broke: {error}")
 
 
 def _refusal(driver: Driver, task: DriverTask) -> Refused | None:
     """Have a driver that can tell beforehand look at the host that a machine is to go to."""
-    if task.target is None or not isinstance(driver, Prechecking):
+    if task.target is None or task.machine is None or not isinstance(driver, Prechecking):
         return None
     why = driver.precheck(task.machine, task.target)
     return None if why is None else Refused(why)

@@ -10,7 +10,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.service_time import TimeKind
 from forewarn.core.orders import reports, silence
 from forewarn.core.orders.silence import Presence
-from forewarn.core.words import EXTERNAL, FOREWARN, OrderId
+from forewarn.core.words import FOREWARN, OrderId
 
 
 class ExternalTimeout(FleetUseCase):
@@ -23,7 +23,7 @@ class ExternalTimeout(FleetUseCase):
         now = context.real_now()
         with self._store.read() as snapshot:
             presence = _presence(snapshot.time)
-            for order in filter(_is_awaited, snapshot.due.driven_orders(driver=EXTERNAL)):
+            for order in filter(_is_awaited, snapshot.due.orders_under_way()):
                 limit = order.terms.heartbeat or self._policy.external_silence
                 silent_for = silence.before_start(limit, order.heard_at, presence, now=now)
                 external.heard(order.id, limit, silent_for=silent_for)
@@ -53,4 +53,4 @@ def _presence(time: TimeQueries) -> Presence | None:
 
 
 def _is_awaited(order: Order) -> bool:
-    return any(map(reports.is_awaited, order.steps))
+    return any(map(reports.is_awaited, order.driven))

@@ -13,7 +13,7 @@ from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
-from forewarn.core.model.order import AttemptId, Order, Step
+from forewarn.core.model.order import AttemptId, HostStep, Order, Step
 from forewarn.core.orders import lifecycle, reports
 from forewarn.core.words import EXTERNAL, HostName, OrderId
 
@@ -140,7 +140,7 @@ class OrderWork(FleetUseCase):
         steps = {
             AttemptId(order.id, step.subject, step.attempt): self._is_unasked(order, step)
             for order in orders
-            for step in order.running
+            for step in order.driven
         }
         if not self._started:
             self._hands.suppose_begun(steps)
@@ -156,10 +156,11 @@ class OrderWork(FleetUseCase):
         self._under_way.incomplete = False
         return [id_ for id_ in missing if self._hands.is_loaded(id_)]
 
-    def _is_unasked(self, order: Order, step: Step) -> bool:
+    def _is_unasked(self, order: Order, step: Step | HostStep) -> bool:
         """Return whether nothing but a call brings news of a step; those who work outside report."""
-        falls_due = step.look_at is not None or order.driver == EXTERNAL
-        return self._hands.is_laned(order.driver) or not falls_due
+        driver = order.driver_of(step)
+        falls_due = step.look_at is not None or driver == EXTERNAL
+        return self._hands.is_laned(driver) or not falls_due
 
     def _load(self, orders: Sequence[OrderId], now: datetime) -> dict[AttemptId, StepUnderWay]:
         """Load the steps of orders that run, as their drivers are given them."""
@@ -168,7 +169,7 @@ class OrderWork(FleetUseCase):
         with self._store.read() as snapshot:
             draft = self._draft(snapshot.rules.around(orders=orders), now=now)
         loaded = (draft.orders[order] for order in orders if order in draft.orders)
-        steps = (under_way(draft, order, step) for order in loaded for step in order.running)
+        steps = (under_way(draft, order, step) for order in loaded for step in order.driven)
         return {step.task.id: step for step in steps}
 
     def _find_host(self, name: HostName) -> Host | None:
@@ -188,8 +189,8 @@ def _take(draft: Draft, answer: DriverAnswer, *, laned: bool) -> None:
         case Unknown(why=why, look_at=look_at):
             later = None if laned else max(look_at or draft.now + ASK_AGAIN, soonest)
             reports.step_unknown(draft, id_, why=why, look_at=later)
-        case Failed(why=why):
-            reports.step_failed(draft, id_, why=why)
+        case Failed(why=why, again=again):
+            reports.step_failed(draft, id_, why=why, again=again)
         case Refused(why=why):
             reports.step_refused(draft, id_, why=why)
         case Cancelled():
@@ -203,7 +204,7 @@ def _hosts_named(answers: Iterable[DriverAnswer]) -> list[HostName]:
     named = []
     for each in answers:
         task, host = each.call.task, each.answer.host if isinstance(each.answer, Done) else None
-        known = (None, task.target and task.target.name, task.machine.host)
+        known = (None, task.target and task.target.name, task.machine and task.machine.host)
         named += [host] if host is not None and host not in known else []
     return named
 

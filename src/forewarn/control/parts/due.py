@@ -29,10 +29,6 @@ class DueQueries(Protocol):
         """Return when something falls due next, of each kind; a group that is ready after a moment."""
         ...
 
-    def driven_orders(self, *, driver: str) -> Sequence[Order]:
-        """List open orders whose work a driver does, oldest first."""
-        ...
-
     def orders_under_way(self) -> Sequence[Order]:
         """List open orders that have started or failed, oldest first."""
         ...

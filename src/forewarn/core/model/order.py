@@ -193,3 +193,19 @@ class Order:
     def running_host_steps(self) -> tuple[HostStep, ...]:
         """The steps on the host itself that are under way, likewise."""
         return tuple(step for step in self.host_steps if step.state is StepState.RUNNING)
+
+    @property
+    def all_steps(self) -> tuple[Step | HostStep, ...]:
+        """The steps of all machines, and those of the host itself."""
+        return (*self.steps, *self.host_steps)
+
+    @property
+    def driven(self) -> tuple[Step | HostStep, ...]:
+        """All that drivers are at; what restarts with its host is done by whoever works on that."""
+        machines = (step for stage in self.stages if stage.kind is not StageKind.HOST for step in stage.steps)
+        mine = (step for step in machines if step.state is StepState.RUNNING)
+        return (*mine, *self.running_host_steps)
+
+    def driver_of(self, step: Step | HostStep) -> str:
+        """Return who does a step."""
+        return step.driver if isinstance(step, HostStep) else self.driver

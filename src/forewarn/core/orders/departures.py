@@ -6,7 +6,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.orders import events, stages, steps
+from forewarn.core.orders import events, host_steps, stages, steps
 from forewarn.core.words import GroupKind, HostName, Kind, MachineId, OrderId, OrderState, StepState
 
 
@@ -45,6 +45,7 @@ def close(draft: Draft, order: Order, *, why: str, by: str = "", kind: Kind = Ki
         events.end(draft, event, Kind.EVENT_CANCELLED, why=why, by=by)
     draft.record(kind, order, by=by, reason=why)
     order = _abandon_steps(draft, draft.orders[order.id], why=why)
+    order = host_steps.with_steps(order, lambda step: host_steps.abandon(draft, step, why=why))
     return draft.put_order(ended(draft, order, OrderState.CANCELLED, why=why))
 
 

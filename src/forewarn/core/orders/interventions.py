@@ -4,7 +4,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import Order, Step
-from forewarn.core.orders import abandonment, departures, lifecycle, stages
+from forewarn.core.orders import abandonment, departures, host_steps, lifecycle, stages
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind, OrderId, OrderState, StageState, StepState
 
@@ -28,7 +28,7 @@ def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
         over = "" if mine.open else ", and over"
         raise Conflict(f"order {order} is {mine.state}{over}: only one that failed can be retried")
     _check_kept(mine)
-    mine = stages.with_steps(mine, _tried_again)
+    mine = host_steps.with_steps(stages.with_steps(mine, _tried_again), host_steps.tried_again)
     draft.record(Kind.ORDER_RETRIED, mine, by=by)
     draft.put_order(replace(mine, state=OrderState.STARTED))
     return lifecycle.advance(draft, order, policy=policy)
@@ -50,7 +50,7 @@ def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
     if not mine.open:
         raise Conflict(f"order {order} is {mine.state}, and over: there is nothing to abandon")
     _check_kept(mine)
-    if mine.state is not OrderState.FAILED and not mine.running:
+    if mine.state is not OrderState.FAILED and not mine.driven:
         # Between two stages, or while its events linger.
         why = "nothing of it runs: cancel it, or let it end"
         raise Conflict(f"order {order} is {mine.state}, and {why}")

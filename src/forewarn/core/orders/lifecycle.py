@@ -259,6 +259,7 @@ def _is_over(order: Order, event: Event) -> bool:
 def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
     live = stages.active(order)
     moments = [moment for index in live for moment in _moments(draft, order, index, policy)]
+    moments += [step.look_at for step in order.running_host_steps if step.look_at is not None]
     queued = [stage for stage in order.stages if stage.state is StageState.QUEUED]
     if not live and queued:
         at = reasons.announce_at(draft, order, queued[0].steps, policy)
@@ -279,7 +280,7 @@ def _moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[dat
 
 
 def _state(order: Order) -> OrderState:
-    if any(step.state is StepState.FAILED for step in order.steps):
+    if any(step.state is StepState.FAILED for step in order.all_steps):
         return OrderState.FAILED
     states = {stage.state for stage in order.stages}
     if StageState.STARTED in states:

@@ -13,7 +13,7 @@ from forewarn.core.model.budget import Budget
 from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import Group
-from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.orders import events, steps
@@ -88,31 +88,38 @@ def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ..
     return (
         *failures(order),
         *_unknown(order),
-        *_done_outside(order, [step for step in stage.steps if step.state is StepState.RUNNING]),
+        *_done_outside(order, order.driven),
         *_busy(draft, order, stage.steps),
     )
 
 
 def not_to_close(order: Order) -> tuple[Waiting, ...]:
     """Return what keeps an order that was given up from being closed: all of it that still runs."""
-    by, names = order.terms.abandoned_by, ", ".join(step.name for step in order.running)
+    by, names = order.terms.abandoned_by, ", ".join(step.name for step in order.driven)
     given_up = f"being abandoned by {by}: ends once the work on {names} is called off or over"
     return (
         Waiting(what=f"order {order.id}", reason=given_up),
         *_unknown(order),
-        *_done_outside(order, order.running),
+        *_done_outside(order, order.driven),
     )
 
 
 def _unknown(order: Order) -> tuple[Waiting, ...]:
     """Return the steps whose driver cannot tell how they are doing."""
-    unknown = (step for step in order.running if step.why)
-    return tuple(Waiting(what=step.name, reason=f"its state is unknown: {step.why}") for step in unknown)
+    unknown = (step for step in order.driven if step.why)
+    return tuple(
+        Waiting(what=_named(order, step), reason=f"its state is unknown: {step.why}") for step in unknown
+    )
 
 
-def _done_outside(order: Order, running: Sequence[Step]) -> tuple[Waiting, ...]:
+def _named(order: Order, step: Step | HostStep) -> str:
+    return step.name if isinstance(step, Step) else f"{step.task} of host {order.host}"
+
+
+def _done_outside(order: Order, driven: Sequence[Step | HostStep]) -> tuple[Waiting, ...]:
     """Return the work that waits for the word of those who do it."""
-    if order.driver != EXTERNAL or not running:
+    running = [step for step in driven if order.driver_of(step) == EXTERNAL]
+    if not running:
         return ()
     what = f"host {order.host}" if order.host else running[0].name
     report = f"`forewarn order complete {order.id}` (POST /v1/orders/{{id}}/complete)"
@@ -129,8 +136,8 @@ def _done_outside(order: Order, running: Sequence[Step]) -> tuple[Waiting, ...]:
 
 def failures(order: Order) -> tuple[Waiting, ...]:
     """Return the steps that wait for a person."""
-    failed = (step for step in order.steps if step.state is StepState.FAILED)
-    return tuple(Waiting(what=step.name, reason=f"failed: {step.why}") for step in failed)
+    failed = (step for step in order.all_steps if step.state is StepState.FAILED)
+    return tuple(Waiting(what=_named(order, step), reason=f"failed: {step.why}") for step in failed)
 
 
 def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Timing:

@@ -1,58 +1,65 @@
 """What drivers report of steps: under way, done, failed, called off, or that they cannot tell."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
-from forewarn.core.model.order import AttemptId, Order, RefusedHost, Step
-from forewarn.core.orders import departures, lifecycle, stages, steps
+from forewarn.core.model.order import AttemptId, HostStep, Order, RefusedHost, Step
+from forewarn.core.orders import departures, host_steps, lifecycle, stages, steps
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, HostName, HostState, Kind, OrderId, StepState
+from forewarn.core.words import EXTERNAL, HostName, HostState, OrderId, StepState
 
 # Whole orders, as those report who work outside
 
 
 def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
     """Mark the running steps of an order done, as an external driver reports."""
-    for step in _under_way_outside(draft, order).running:
+    for step in _under_way_outside(draft, order):
         _done(draft, order, step, by=by)
     return lifecycle.advance(draft, order, policy=policy)
 
 
 def report_failed(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
     """Mark the running steps of an order failed, as an external driver reports."""
-    for step in _under_way_outside(draft, order).running:
+    for step in _under_way_outside(draft, order):
         _fail(draft, order, step, why=why, by=by)
     return lifecycle.advance(draft, order, policy=policy)
 
 
 def heartbeat(draft: Draft, order: OrderId, *, heard_at: datetime, policy: Policy) -> Order:
     """Note that an external driver is at work on an order: from then on, silence counts, in real time."""
-    mine = draft.put_order(replace(_under_way_outside(draft, order), heard_at=heard_at))
+    outside = _under_way_outside(draft, order)
+    mine = draft.put_order(replace(draft.orders[order], heard_at=heard_at))
     look_at = draft.now + (mine.terms.heartbeat or policy.external_silence)
-    for step in mine.running:
+    for step in outside:
         _put(draft, order, replace(step, look_at=look_at, taken_up_at=step.taken_up_at or draft.now, why=""))
     return lifecycle.advance(draft, order, policy=policy)
 
 
-def _under_way_outside(draft: Draft, order: OrderId) -> Order:
+def _under_way_outside(draft: Draft, order: OrderId) -> Sequence[Step | HostStep]:
+    """Return the steps that others do, of machines and of the host itself."""
     mine = draft.orders[order]
-    if mine.driver != EXTERNAL:
+    outside = [step for step in mine.driven if mine.driver_of(step) == EXTERNAL]
+    if not outside and mine.driven:
+        driver = mine.driver_of(mine.driven[0])
+        raise Conflict(f"order {order} is carried out by driver {driver}: nobody else has a say")
+    if not outside and EXTERNAL not in (mine.driver, mine.terms.host_driver):
         raise Conflict(f"order {order} is carried out by driver {mine.driver}: nobody else has a say")
-    if not mine.running:
+    if not outside:
         raise Conflict(f"order {order} is {mine.state}: none of its work is under way")
-    return mine
+    return outside
 
 
 def gone_silent(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
     """Mark the running steps of an order failed that somebody outside has taken up."""
-    for step in filter(is_awaited, draft.orders[order].running):
+    for step in filter(is_awaited, draft.orders[order].driven):
         _fail(draft, order, step, why=why, by=by)
     return lifecycle.advance(draft, order, policy=policy)
 
 
-def is_awaited(step: Step) -> bool:
+def is_awaited(step: Step | HostStep) -> bool:
     """Return whether somebody outside is at a step, and must be heard of."""
     return step.state is StepState.RUNNING and step.taken_up_at is not None
 
@@ -78,11 +85,13 @@ def step_unknown(draft: Draft, attempt: AttemptId, *, why: str, look_at: datetim
     """Note that the driver of a step cannot tell how it is doing: it goes on, for all that is known."""
     if (step := _running_step(draft, attempt)) is None:
         return
-    if step.unknown_at is None:  # once for each attempt, however often the connection comes and goes
-        mine, machine = draft.orders[attempt.order], draft.machines[step.machine]
-        draft.record(Kind.STEP_UNKNOWN, machine, order=mine.id, by=mine.by, reason=f"{step.work}: {why}")
-    unknown = replace(step, look_at=look_at, unknown_at=step.unknown_at or draft.now, why=why)
-    _put(draft, attempt.order, unknown)
+    mine = draft.orders[attempt.order]
+    unknown = (
+        host_steps.unknown(draft, mine, step, why=why)
+        if isinstance(step, HostStep)
+        else steps.unknown(draft, mine, step, why=why)
+    )
+    _put(draft, mine.id, replace(unknown, look_at=look_at))
 
 
 def step_done(
@@ -91,23 +100,29 @@ def step_done(
     """Mark a step done, and believe its driver where the machine is."""
     if (step := _running_step(draft, attempt)) is None:
         return
-    if host is not None and host not in draft.hosts:
+    if isinstance(step, HostStep):
+        _done(draft, attempt.order, step)
+    elif host is not None and host not in draft.hosts:
         why = f"its driver says it is on {host}, which is no host of the fleet: declare it, then retry"
         _fail(draft, attempt.order, step, why=why)
     else:
         _done(draft, attempt.order, replace(step, impact=impact), host=host)
 
 
-def step_failed(draft: Draft, attempt: AttemptId, *, why: str) -> None:
-    """Mark a step failed; a person must retry or abandon its order."""
+def step_failed(draft: Draft, attempt: AttemptId, *, why: str, again: bool = False) -> None:
+    """Mark a step failed; a person must retry or abandon its order.
+
+    Its driver may want another attempt at a step on the host itself; one that was given up gets none.
+    """
     if (step := _running_step(draft, attempt)) is not None:
-        _fail(draft, attempt.order, step, why=why)
+        again = again and not draft.orders[attempt.order].terms.abandoned_by
+        _fail(draft, attempt.order, step, why=why, again=again)
 
 
 def step_refused(draft: Draft, attempt: AttemptId, *, why: str) -> None:
     """Choose another host for a step that has not begun: its machine cannot go to the chosen one."""
     step = _running_step(draft, attempt)
-    if step is not None and step.target is not None:
+    if isinstance(step, Step) and step.target is not None:
         step = replace(step, refused=(*step.refused, RefusedHost(host=step.target, why=why)))
         _put(draft, attempt.order, steps.send_elsewhere(draft, draft.orders[attempt.order], step))
         draft.wake(departures.touching(draft, step.machine))
@@ -118,11 +133,19 @@ def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
     if (step := _running_step(draft, attempt)) is not None:
         mine = draft.orders[attempt.order]
         why = f"abandoned by {mine.terms.abandoned_by}, and called off"
+        if isinstance(step, HostStep):
+            _put(draft, mine.id, host_steps.abandon(draft, step, why=why))
+            return
         _put(draft, mine.id, steps.abandon(draft, step, why=why))
         draft.wake(departures.touching(draft, step.machine))
 
 
-def _done(draft: Draft, order: OrderId, step: Step, *, host: HostName | None = None, by: str = "") -> None:
+def _done(
+    draft: Draft, order: OrderId, step: Step | HostStep, *, host: HostName | None = None, by: str = ""
+) -> None:
+    if isinstance(step, HostStep):
+        _put(draft, order, host_steps.done(draft, draft.orders[order], step, by=by))
+        return
     arrived, before = host or step.target, draft.machines[step.machine]
     if arrived is not None and not _can_arrive(draft, arrived):
         why = f"host {arrived} was lost before it arrived: retry, and another one is chosen"
@@ -136,7 +159,13 @@ def _done(draft: Draft, order: OrderId, step: Step, *, host: HostName | None = N
     draft.wake(departures.touching(draft, step.machine))
 
 
-def _fail(draft: Draft, order: OrderId, step: Step, *, why: str, by: str = "") -> None:
+def _fail(
+    draft: Draft, order: OrderId, step: Step | HostStep, *, why: str, by: str = "", again: bool = False
+) -> None:
+    if isinstance(step, HostStep):
+        failed = host_steps.fail(draft, draft.orders[order], step, why=why, by=by, again=again)
+        _put(draft, order, failed)
+        return
     _put(draft, order, steps.fail(draft, draft.orders[order], step, why=why, by=by))
     draft.wake(departures.touching(draft, step.machine))
 
@@ -146,14 +175,17 @@ def _can_arrive(draft: Draft, target: HostName) -> bool:
     return host is not None and host.state is not HostState.FAILED
 
 
-def _running_step(draft: Draft, attempt: AttemptId) -> Step | None:
+def _running_step(draft: Draft, attempt: AttemptId) -> Step | HostStep | None:
     """Find the step; None if this attempt does not run any more: the machine left, or it is tried anew."""
-    mine = (step for step in draft.orders[attempt.order].running if step.subject == attempt.subject)
+    mine = (step for step in draft.orders[attempt.order].driven if step.subject == attempt.subject)
     return next((step for step in mine if step.attempt == attempt.number), None)
 
 
-def _put(draft: Draft, order: OrderId, reported: Step) -> None:
-    """Replace the running step of a machine."""
+def _put(draft: Draft, order: OrderId, reported: Step | HostStep) -> None:
+    """Replace the running step of a machine, or of the host itself."""
+    if isinstance(reported, HostStep):
+        draft.put_order(host_steps.put(draft.orders[order], reported))
+        return
 
     def put(step: Step) -> Step:
         running = step.machine == reported.machine and step.state is StepState.RUNNING

@@ -42,7 +42,7 @@ def begin(draft: Draft, order: Order, step: Step) -> Step:
         state=StepState.RUNNING,
         target=target,
         begun_at=draft.now,
-        look_at=ask_at(draft, order),
+        look_at=ask_at(draft, order.driver),
         taken_up_at=None,
         unknown_at=None,
         mark="",
@@ -52,9 +52,9 @@ def begin(draft: Draft, order: Order, step: Step) -> Step:
     )
 
 
-def ask_at(draft: Draft, order: Order) -> datetime | None:
+def ask_at(draft: Draft, driver: str) -> datetime | None:
     """Return when a driver is to be asked at once; None if that is not a moment of service time."""
-    return draft.now if order.driver in ANSWERING_AT_ONCE else None
+    return draft.now if driver in ANSWERING_AT_ONCE else None
 
 
 def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:
@@ -66,7 +66,7 @@ def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:
     draft.put_machine(replace(machine, bound_for=target))
     said = f"{_said(order, step, target)}: {_refusals(step.refused[-1:])}"
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=said)
-    return replace(step, target=target, look_at=ask_at(draft, order))
+    return replace(step, target=target, look_at=ask_at(draft, order.driver))
 
 
 def _choose(draft: Draft, step: Step) -> HostName | None:
@@ -83,6 +83,14 @@ def _nowhere(step: Step) -> str:
 
 def _refusals(refused: Iterable[RefusedHost]) -> str:
     return "; ".join(f"{each.host} cannot take it, {each.why}" for each in refused)
+
+
+def unknown(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
+    """Note that it cannot be told how a step is doing: it goes on, for all that is known."""
+    if step.unknown_at is None:  # once for each attempt, however often the connection comes and goes
+        machine = draft.machines[step.machine]
+        draft.record(Kind.STEP_UNKNOWN, machine, order=order.id, by=order.by, reason=f"{step.work}: {why}")
+    return replace(step, unknown_at=step.unknown_at or draft.now, why=why)
 
 
 def done(draft: Draft, order: Order, step: Step, *, host: HostName | None = None, by: str = "") -> Step:

@@ -18,7 +18,7 @@ from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCal
 from forewarn.core.model.order import AttemptId
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted
-from forewarn.core.words import MachineId
+from forewarn.core.words import MachineId, OrderId
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +38,8 @@ class LaneBounds:
 DEFAULT_BOUNDS = LaneBounds()
 
 LaneKey: TypeAlias = tuple[str, str]
+# Whose calls wait for one another, and are woken together.
+Subject: TypeAlias = MachineId | tuple[OrderId, str]
 
 
 @dataclass(eq=False, slots=True)
@@ -59,9 +61,10 @@ class PlacedCall:
         return self.call.task.id
 
     @property
-    def machine(self) -> MachineId:
-        """The machine that it is about."""
-        return self.call.task.machine.id
+    def subject(self) -> Subject:
+        """The machine that it is about, or the order and what it does to its host."""
+        task = self.call.task
+        return task.machine.id if task.machine is not None else (task.order, task.subject)
 
     @property
     def lane(self) -> LaneKey:
@@ -103,8 +106,8 @@ class LaneQueues:
         self._made: set[PlacedCall] = set()  # being made, or hanging
         self._begins: set[AttemptId] = set()  # that wait, are being made, or hang
         self._newest: dict[AttemptId, int] = {}  # the last check or cancel, as long as it has not returned
-        self._present: Counter[MachineId] = Counter()  # calls of machines in lanes
-        self._woken: set[MachineId] = set()  # of whom there was news while such a call was there
+        self._present: Counter[Subject] = Counter()  # calls of machines in lanes
+        self._woken: set[Subject] = set()  # of whom there was news while such a call was there
         self._answers: list[DriverAnswer] = []
         self.running: Counter[str] = Counter()  # by driver
         self.hung: Counter[str] = Counter()  # by driver
@@ -117,7 +120,7 @@ class LaneQueues:
         placed = PlacedCall(call, next(self._numbers), due)
         match call.verb:
             case Verb.BEGIN if placed.attempt in self._begins:
-                log.error("begin of %s was asked for twice, and is made once", call.task.machine.name)
+                log.error("begin of %s was asked for twice, and is made once", call.task.name)
                 return
             case Verb.BEGIN:
                 self._begins.add(placed.attempt)
@@ -126,26 +129,26 @@ class LaneQueues:
                 return
             case Verb.CHECK | Verb.CANCEL:
                 self._newest[placed.attempt] = placed.number
-        if placed.due > now and placed.machine not in self._woken:
+        if placed.due > now and placed.subject not in self._woken:
             self._later.add(placed)
         else:
-            self._woken.discard(placed.machine)
+            self._woken.discard(placed.subject)
             self._enqueue(placed)
 
-    def wake(self, machine: MachineId) -> None:
+    def wake(self, subject: Subject) -> None:
         """Make the calls of a machine now that wait for their time: there is news of it."""
-        woken = self._later.take(machine)
+        woken = self._later.take(subject)
         for placed in woken:
             self._enqueue(placed)
-        if not woken and self._present[machine]:
-            self._woken.add(machine)  # what is being answered now may be older than the news
+        if not woken and self._present[subject]:
+            self._woken.add(subject)  # what is being answered now may be older than the news
 
     def _enqueue(self, placed: PlacedCall) -> None:
         limits = self._limits(placed.call.task)
         lane = self._lanes.setdefault(placed.lane, _Lane(placed.lane, limits))
         lane.limits = limits  # the fleet may have been declared anew
         lane.waiting.append(placed)
-        self._present[placed.machine] += 1
+        self._present[placed.subject] += 1
         self._ready.setdefault(placed.lane, lane)
 
     def _call_off(self, attempt: AttemptId) -> bool:
@@ -212,9 +215,9 @@ class LaneQueues:
             self._begins.discard(placed.attempt)
         elif self._newest.get(placed.attempt) == placed.number:
             del self._newest[placed.attempt]
-        self._present[placed.machine] -= 1
-        if not self._present[placed.machine]:
-            del self._present[placed.machine]
+        self._present[placed.subject] -= 1
+        if not self._present[placed.subject]:
+            del self._present[placed.subject]
         if not lane.waiting:
             self._ready.pop(lane.key, None)
         if not lane.waiting and not lane.running and not lane.hung:
@@ -249,7 +252,7 @@ class LaneQueues:
         self.hung[driver] += 1
         span = format_span(lane.limits.timeout)
         why = f"driver {driver} has not answered {placed.call.verb} within {span}"
-        log.warning("machine %s: %s", placed.call.task.machine.name, why)
+        log.warning("%s: %s", placed.call.task.name, why)
         self._tell(placed, Unknown(why), hangs=True)
 
     def _refuse(self, lane: _Lane) -> None:
@@ -275,7 +278,7 @@ class LaneQueues:
 
     def _tell(self, placed: PlacedCall, answer: Answer, *, hangs: bool = False) -> None:
         if isinstance(answer, Done | Failed | Cancelled):
-            self._woken.discard(placed.machine)  # no news is waited for
+            self._woken.discard(placed.subject)  # no news is waited for
         self._answers.append(DriverAnswer(call=placed.call, answer=answer, hangs=hangs))
 
     # Room
@@ -299,11 +302,11 @@ class _Timers:
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, PlacedCall]] = []
-        self._of: defaultdict[MachineId, dict[tuple[AttemptId, Verb], PlacedCall]] = defaultdict(dict)
+        self._of: defaultdict[Subject, dict[tuple[AttemptId, Verb], PlacedCall]] = defaultdict(dict)
 
     def add(self, placed: PlacedCall) -> None:
         """Let a call wait; one that asks the same and waits already is not made."""
-        self._of[placed.machine][placed.attempt, placed.call.verb] = placed
+        self._of[placed.subject][placed.attempt, placed.call.verb] = placed
         heapq.heappush(self._heap, (placed.due, placed.number, placed))
 
     def first(self) -> float | None:
@@ -314,13 +317,13 @@ class _Timers:
         """Take those whose time has come."""
         while self._heap and self._heap[0][0] <= now:
             placed = heapq.heappop(self._heap)[2]
-            mine = self._of.get(placed.machine, {})
+            mine = self._of.get(placed.subject, {})
             if mine.get((placed.attempt, placed.call.verb)) is placed:
                 del mine[placed.attempt, placed.call.verb]
                 if not mine:
-                    del self._of[placed.machine]
+                    del self._of[placed.subject]
                 yield placed
 
-    def take(self, machine: MachineId) -> list[PlacedCall]:
+    def take(self, subject: Subject) -> list[PlacedCall]:
         """Take those of a machine, whether or not their time has come."""
-        return list(self._of.pop(machine, {}).values())
+        return list(self._of.pop(subject, {}).values())

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, ScalarSelect, bindparam, func, select
+from sqlalchemy import Column, ColumnElement, ScalarSelect, Text, bindparam, cast, func, select
 
 from forewarn.control.parts.due import DueMoments
 from forewarn.core.model.group import Group
@@ -18,6 +18,8 @@ from forewarn.store.rows.times import micros, moment_or_none
 _O, _G, _A = tables.orders.c, tables.groups.c, tables.group_activity.c
 _BY_ACTIVITY = SELECT_GROUPS.join(tables.group_activity, _A.group_name == _G.name)
 _OPEN_ORDERS = among(select(_O.id), _O.id).where(tables.OPEN_ORDER)
+# A host may be cordoned before anything is started.
+_HAS_HOST_STEPS = cast(_O.host_steps, Text) != "[]"
 _R = tables.rollouts.c
 _AFTER = bindparam("after", type_=tables.TIME)
 
@@ -37,14 +39,9 @@ _MOMENTS = select(
 class DueReads(Reader):
     """Questions whose cost grows with what is due, never with the fleet."""
 
-    def driven_orders(self, *, driver: str) -> Sequence[Order]:
-        """List open orders whose work a driver does, oldest first."""
-        query = ORDERS.select().where(tables.OPEN_ORDER, _O.driver == driver)
-        return self._list(ORDERS.read, query.order_by(_O.number))
-
     def orders_under_way(self) -> Sequence[Order]:
-        """List open orders that have started or failed, oldest first."""
-        begun = _O.state.in_((OrderState.STARTED.value, OrderState.FAILED.value))
+        """List open orders that have started or failed, or have steps of their hosts, oldest first."""
+        begun = _O.state.in_((OrderState.STARTED.value, OrderState.FAILED.value)) | _HAS_HOST_STEPS
         return self._list(ORDERS.read, ORDERS.select().where(tables.OPEN_ORDER, begun).order_by(_O.number))
 
     def orders(self, now: datetime, *, limit: int) -> Sequence[OrderId]:
