@@ -227,6 +227,7 @@ class Service:
         if reached is not None:
             self.clock.start_from(reached)
         self.wire(self.store)
+        self.store.saved = lambda saved: self.engine.note(saved)
 
     def wire(self, store: SqlStore) -> None:
         external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)

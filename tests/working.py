@@ -59,7 +59,7 @@ class WorkerByHand:
 
     def _note(self, saved: Saved) -> None:
         self.feed.note(saved)
-        self._engine.due.note(saved)
+        self._engine.note(saved)
 
     def _publish(self, deltas: Sequence[Delta]) -> None:
         for delta in deltas:

@@ -243,7 +243,7 @@ def wire(opened: OpenedService) -> Parts:
     opened.store.saved = _telling(
         log_records,
         feed.note,
-        engine.due.note,
+        engine.note,
         lambda saved: holds.heard(None if saved is None else records_of(saved)),
     )
     jobs.waited = lambda: opened.store.deadlines.waited(worker.thread)

@@ -1,17 +1,21 @@
 """Waves of many hosts: their orders are placed some at a time, and others get their turn in between."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from forewarn.control.rollouts.rollout_engine import TOGETHER
+from forewarn.control.rollouts import notice_sums
+from forewarn.control.rollouts.rollout_engine import FEW, TOGETHER
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.event import Event
+from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout, RolloutState, WaveState
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, HostName, OrderState, Work
+from forewarn.core.words import Action, HostName, OrderId, OrderState, Work
+from forewarn.store.parts.rollouts import RolloutReads
 from tests.harness import START, TEST, Service, fleet, machine
 from tests.stores import sqlite_url
 
@@ -53,8 +57,8 @@ def test_a_large_wave_is_one_from_the_start_and_all_of_it_is_announced_at_one_mo
 ) -> None:
     rollout = begun(service)
     [wave] = rollout.waves
-    assert (len(wave.hosts), len(wave.orders), len(placed(service))) == (HOSTS, TOGETHER, TOGETHER)
-    assert (wave.state, len(rollout.coming), rollout.left) == (WaveState.ANNOUNCED, 3, ())
+    assert (len(wave.hosts), len(wave.orders), len(placed(service))) == (HOSTS, FEW, FEW)
+    assert (wave.state, len(rollout.coming), rollout.left) == (WaveState.ANNOUNCED, HOSTS - FEW, ())
     service.tick()
     [wave] = service.rollout(rollout).waves
     orders = service.everything().orders
@@ -141,3 +145,84 @@ def test_no_machine_can_move_onto_a_host_of_its_own_large_wave(service: Service)
     service.apply(many_hosts(carrying=0))
     [wave] = begun(service, Work.REDEPLOY).waves
     assert len(wave.orders) == HOSTS
+
+
+def test_fewer_orders_are_placed_at_a_time_while_callers_are_about(service: Service) -> None:
+    begun(service)
+    service.engine.tick(service.clock.now(), few=True)
+    assert len(placed(service)) == 2 * FEW
+    service.engine.tick(service.clock.now())
+    assert len(placed(service)) == HOSTS
+
+
+def reads_of(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many orders each look at a rollout reads, if any."""
+    read: list[int] = []
+    found = RolloutReads.orders_by_id
+
+    def noted(reads: RolloutReads, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
+        wanted = list(orders)
+        read.append(len(wanted))
+        return found(reads, wanted)
+
+    monkeypatch.setattr(RolloutReads, "orders_by_id", noted)
+    return read
+
+
+def test_no_order_of_a_wave_is_read_that_this_process_has_saved(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = reads_of(service, monkeypatch)
+    rollout = begun(service)
+    service.tick()
+    service.advance(hours=1)
+    assert (service.rollout(rollout).state, read) == (RolloutState.DONE, [])
+
+
+def test_the_orders_of_a_wave_are_read_once_after_a_start(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollout = begun(service)
+    service.tick()
+    service.restart()
+    read = reads_of(service, monkeypatch)
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+    assert sum(read) <= HOSTS
+
+
+def test_orders_are_read_again_if_it_is_not_known_what_was_saved(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollout = begun(service)
+    service.tick()
+    read = reads_of(service, monkeypatch)
+    service.store.saved(None)
+    service.orders.cancel_order(service.rollout(rollout).waves[0].orders[0], by="ops")
+    service.tick()
+    assert service.rollout(rollout).state is RolloutState.PAUSED
+    assert read[0] == HOSTS - 1
+
+
+def test_the_notice_of_a_large_wave_is_summed_up_some_orders_at_a_time(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notice_sums, "AT_ONCE", 5)
+    rollout = begun(service)
+    service.tick()
+    service.fetch("vm-1", "vm-2")
+    service.advance(minutes=15)
+    summed: list[int] = []
+    found = RolloutReads.events_of_orders
+
+    def noted(reads: RolloutReads, orders: Sequence[OrderId]) -> Sequence[Event]:
+        summed.append(len(orders))
+        return found(reads, orders)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RolloutReads, "events_of_orders", noted)
+        service.advance(hours=1)
+    [wave] = service.rollout(rollout).waves
+    assert (wave.state, max(summed), sum(summed)) == (WaveState.DONE, 5, HOSTS)
+    assert wave.notice is not None
+    assert (wave.notice.never, wave.notice.late) == (HOSTS - 2, 0)

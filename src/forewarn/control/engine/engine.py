@@ -6,6 +6,7 @@ The cost of a tick grows with what is due, never with the fleet.
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from forewarn.control.engine.driver_calls import DriverAnswer
@@ -14,6 +15,7 @@ from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.next_due import NextDue
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.engine.pruning import RecordPruning
+from forewarn.control.ports.saved import Saved
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine
 from forewarn.control.use_case import Context, FleetUseCase
@@ -69,6 +71,11 @@ class Engine(FleetUseCase):
         self.due = NextDue(context.policy)
         self._rollouts = RolloutEngine(context, polls=guests.polls)
 
+    def note(self, saved: Saved) -> None:
+        """Take what was saved, on the thread that saved it."""
+        self.due.note(saved)
+        self._rollouts.known.note(saved)
+
     def tick(self, now: datetime, *, give_way: Callable[[], bool] = lambda: False, few: bool = False) -> bool:
         """Do what is due by now, but no more than a piece of it; return whether more may be left.
 
@@ -91,7 +98,7 @@ class Engine(FleetUseCase):
         # All orders of a wave that fall due together are seen to before its rollout is looked at.
         left = len(due) == BATCH or (due and give_way())
         rollouts = self._due_rollouts(now) if not left and (due or _is_past(found.rollout, now)) else ()
-        faults += self._look_at(rollouts, now, give_way)
+        faults += self._look_at(rollouts, now, give_way=give_way, few=few)
         _report(faults)
         if due or rollouts or more_polls or silent:
             return True  # what was done may have made something else due
@@ -115,11 +122,13 @@ class Engine(FleetUseCase):
         """Return whether there may be something to do by now, without asking the store."""
         return self.due.is_reached(now) or self._orders.has_news
 
-    def _look_at(self, rollouts: Sequence[str], now: datetime, give_way: Callable[[], bool]) -> list[str]:
+    def _look_at(
+        self, rollouts: Sequence[str], now: datetime, *, give_way: Callable[[], bool], few: bool
+    ) -> list[str]:
         """Carry rollouts on, at least one; return those that cannot go on."""
-        faults = []
+        look, faults = partial(self._rollouts.look, few=few), []
         for id_ in rollouts:
-            if not self._try("rollout", self._rollouts.look, id_, now):
+            if not self._try("rollout", look, id_, now):
                 faults.append(f"rollout {id_}")
             if give_way():
                 break

@@ -1,19 +1,19 @@
 """Carrying rollouts on: load, let core decide, place or cancel orders, save; each in one transaction."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from forewarn.control.parts.rollouts import RolloutQueries
-from forewarn.control.ports.store import Snapshot, Transaction
+from forewarn.control.ports.store import Transaction
+from forewarn.control.rollouts.notice_sums import NoticeSums
+from forewarn.control.rollouts.wave_orders import WaveOrders
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
-from forewarn.core.guests import notice
-from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.order import Order, OrderTerms, Step
-from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
+from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.orders import interventions, lifecycle, requests
 from forewarn.core.orders.requests import OrderRequest
@@ -33,6 +33,16 @@ Item = TypeVar("Item")
 # Loaded and saved together: a wave of the usual size is one draft; before a large one goes on, others get
 # their turn.
 TOGETHER = 20
+# The same while callers are about, who get their turn between two of these.
+FEW = 8
+
+
+class _LastWave(NamedTuple):
+    """A rollout that is settled by what has become of its last wave."""
+
+    rollout: Rollout
+    orders: Orders
+    quiet: Sequence[Step]  # the machines that must poll again and have not
 
 
 class RolloutEngine(FleetUseCase):
@@ -41,21 +51,43 @@ class RolloutEngine(FleetUseCase):
     def __init__(self, context: Context, *, polls: UnsavedPolls) -> None:
         super().__init__(context)
         self._polls = polls
+        self.known = WaveOrders()
+        self._sums = NoticeSums()
 
-    def look(self, id_: str, now: datetime) -> None:
-        """Carry a rollout as far as it can go now."""
+    def look(self, id_: str, now: datetime, *, few: bool = False) -> None:
+        """Carry a rollout on by a piece, a smaller one if others may come in between; it may stay due."""
         with self._store.write() as tx:
             known = tx.rollouts.find(id_)
-            if known is not None and known.open:
-                self.carry_on(tx, known, now)
+            if known is None or not known.open:
+                return
+            if known.coming:
+                self._go_on(tx, known, now, most=FEW if few else TOGETHER)
+                return
+            wave = self._wave(tx, known, now)
+            if not self._sums.add(tx, wave.rollout):
+                self._act(tx, wave, now)
 
-    def carry_on(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
-        """Announce the next wave, or more of it, if its time has come; pause if something went wrong."""
+    def carry_on(
+        self, tx: Transaction, mine: Rollout, now: datetime, *, survey: HostSurvey | None = None
+    ) -> Rollout:
+        """Announce the next wave, or more of it, if its time has come; pause if something went wrong.
+
+        `survey` is of the hosts that are left, if it was loaded in the same transaction.
+        """
         if mine.coming:
             return self._go_on(tx, mine, now)
-        orders_ = self.orders_of(tx.rollouts, mine)
+        return self._act(tx, self._wave(tx, mine, now), now, survey=survey)
+
+    def _wave(self, tx: Transaction, mine: Rollout, now: datetime) -> _LastWave:
+        """Load what has become of the wave that began last, and settle it."""
+        orders_ = self.orders_of(tx, mine)
         quiet = self.quiet(tx, mine, orders_)
-        mine = progress.settle(mine, orders_, quiet, now=now)
+        return _LastWave(progress.settle(mine, orders_, quiet, now=now), orders_, quiet)
+
+    def _act(
+        self, tx: Transaction, wave: _LastWave, now: datetime, *, survey: HostSurvey | None = None
+    ) -> Rollout:
+        mine, orders_, quiet = wave
         if not mine.open:
             return self._over(tx, mine, now)
         if failed := progress.left_out(mine, orders_):
@@ -65,7 +97,8 @@ class RolloutEngine(FleetUseCase):
             return self.pause(tx, mine, by="", why=wrong, now=now)
         if not planning.is_ready(mine, now=now):
             return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
-        survey = surveyed(tx.rollouts, mine.left, mine.terms)
+        if survey is None:
+            survey = surveyed(tx.rollouts, mine.left, mine.terms)
         mine, chosen = planning.next_wave(mine, survey, now=now, policy=self._policy)
         if not chosen and mine.blocked:
             no_way = planning.dead_end(mine, survey, now=now, policy=self._policy)
@@ -73,7 +106,7 @@ class RolloutEngine(FleetUseCase):
         if chosen:
             ends = forecast.ends_about(mine, chosen, survey, now=now, policy=self._policy)
             # No machine may move onto a host of its own wave: then all have their orders before any starts.
-            first = chosen if _may_move(mine) else chosen[:TOGETHER]
+            first = chosen if _may_move(mine) or len(chosen) <= TOGETHER else chosen[:FEW]
             placed = self._place(tx, mine, first, now)
             mine = planning.begin(mine, _ids(placed), survey, now=now, ends_about=ends)
             mine = _with_drivers(mine, placed)
@@ -91,21 +124,21 @@ class RolloutEngine(FleetUseCase):
         hosts = (order.host for order in failed if order.host is not None)
         return self.save(tx, replace(progress.without(mine, hosts), due_at=now), now)
 
-    def _go_on(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
+    def _go_on(self, tx: Transaction, mine: Rollout, now: datetime, *, most: int = TOGETHER) -> Rollout:
         """Place the next orders of a large wave, unless one of the first has gone wrong."""
         wrong = progress.trouble(mine, tx.rollouts.wrong_orders(mine.begun[-1].orders))
         if wrong:
             return self.pause(tx, mine, by="", why=f"{wrong[0]}", now=now)
-        some = mine.coming[:TOGETHER]
+        some = mine.coming[:most]
         survey = surveyed(tx.rollouts, some, mine.terms)
         free = planning.still_free(mine, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, mine, free, now)
         mine = _with_drivers(planning.go_on(mine, some, _ids(placed)), placed)
         return self.save(tx, replace(mine, due_at=now), now)
 
-    def orders_of(self, rollouts: RolloutQueries, mine: Rollout) -> Orders:
-        """Load the orders of the wave that began last; those of earlier ones are settled."""
-        return rollouts.orders_by_id(mine.begun[-1].orders) if mine.begun else {}
+    def orders_of(self, tx: Transaction, mine: Rollout) -> Orders:
+        """Return the orders of the wave that began last; those of earlier ones are settled."""
+        return self.known.of_last_wave(tx, mine)
 
     def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders) -> Sequence[Step]:
         """Find the machines of the last wave that must poll again and have not."""
@@ -119,7 +152,7 @@ class RolloutEngine(FleetUseCase):
         """Cancel what has not begun, withdraw what else is announced, and wait for a person."""
         self.cancel_unbegun(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
         self._in_drafts(tx, mine, lambda draft, order: lifecycle.pause(draft, order, why=why), now)
-        mine = steering.paused(mine, self.orders_of(tx.rollouts, mine), why=why, now=now)
+        mine = steering.paused(mine, self.orders_of(tx, mine), why=why, now=now)
         mine = steering.with_change(mine, "paused", by=by, now=now)
         return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
 
@@ -137,7 +170,7 @@ class RolloutEngine(FleetUseCase):
         begun: bool = True,
     ) -> None:
         """Change all open orders of the last wave that have begun, or have not."""
-        loaded = self.orders_of(tx.rollouts, mine).values()
+        loaded = self.orders_of(tx, mine).values()
         open_ones = [order.id for order in loaded if order.open and progress.has_begun(order) is begun]
         for some in _chunks(open_ones):
             with self._saving(tx, tx.rules.around(orders=some), now=now) as draft:
@@ -163,7 +196,7 @@ class RolloutEngine(FleetUseCase):
         why: str = "",
     ) -> Rollout:
         """Save a rollout, with a record if something happened to it."""
-        mine = with_notice(tx, mine, of=(WaveState.DONE,))
+        mine = self._sums.complete(tx, mine)
         with self._saving(tx, now=now, rollout=mine) as draft:
             if kind is not None:
                 reason = f"rollout {mine.id}: {why}" if why else f"rollout {mine.id}"
@@ -203,25 +236,6 @@ def surveyed(rollouts: RolloutQueries, hosts: Sequence[HostName], terms: Rollout
     """Load what decides about hosts, as a rollout on such terms disturbs them."""
     survey = rollouts.survey(hosts)
     return survey.with_domains_at_once() if terms.together else survey
-
-
-def with_notice(
-    snapshot: Snapshot, mine: Rollout, *, of: Collection[WaveState] = tuple(WaveState)
-) -> Rollout:
-    """Sum up what notice the machines of waves got so far; what is over is summed once, and kept."""
-    waves = (
-        replace(wave, notice=_notice_summary(snapshot, wave))
-        if wave.begun and wave.notice is None and wave.state in of
-        else wave
-        for wave in mine.waves
-    )
-    return replace(mine, waves=tuple(waves))
-
-
-def _notice_summary(snapshot: Snapshot, wave: Wave) -> NoticeSummary:
-    events = snapshot.rollouts.events_of_orders(wave.orders)
-    sent = snapshot.work.notices([event.id for event in events])
-    return notice.summary((event, notice.by_machine(event, sent.get(event.id, {}))) for event in events)
 
 
 def _what_is_wrong(

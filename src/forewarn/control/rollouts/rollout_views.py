@@ -8,7 +8,8 @@ from forewarn.control import naming
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.ports.guests import LastPolls
 from forewarn.control.ports.store import Snapshot
-from forewarn.control.rollouts.rollout_engine import surveyed, with_notice
+from forewarn.control.rollouts.notice_sums import with_notice
+from forewarn.control.rollouts.rollout_engine import surveyed
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import FleetReading, ReadingContext
 from forewarn.core.admission.timing import check_deadline

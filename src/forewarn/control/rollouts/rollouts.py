@@ -37,7 +37,7 @@ class Rollouts(RolloutViews, FleetUseCase):
             said = f"{request.work} of {counted(len(mine.hosts), 'host')}, {request.hosts_at_once} at once"
             said = f"{said}: {request.reason}" if request.reason else said
             mine = self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
-            mine = self._engine.carry_on(tx, mine, now)
+            mine = self._engine.carry_on(tx, mine, now, survey=survey)
             return self.shown(tx, mine, now, warnings=warnings)
 
     def pause(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> RolloutView:
@@ -55,7 +55,7 @@ class Rollouts(RolloutViews, FleetUseCase):
         now = self._clock.now()
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
-            orders = self._engine.orders_of(tx.rollouts, mine)
+            orders = self._engine.orders_of(tx, mine)
             quiet = self._engine.quiet(tx, mine, orders)
             mine = steering.resumed(mine, orders, quiet, now=now, policy=self._policy)
             self._check_possible(tx.rollouts, mine, now)
@@ -72,7 +72,7 @@ class Rollouts(RolloutViews, FleetUseCase):
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
             self._engine.cancel_unbegun(tx, mine, by=by, why=f"rollout {mine.id} is aborted: {why}", now=now)
-            mine = steering.aborted(mine, self._engine.orders_of(tx.rollouts, mine), why=why, now=now)
+            mine = steering.aborted(mine, self._engine.orders_of(tx, mine), why=why, now=now)
             mine = steering.with_change(mine, "aborted", by=by, now=now)
             self._engine.resume(tx, mine, now)
             self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)

@@ -89,9 +89,10 @@ class Candidates:
 
     def check(self, *, now: datetime) -> None:
         """Refuse hosts that could only wait for ever."""
-        announcing.check_undivided(map(self._proposal, self._rollout.hosts))
-        for host in self._rollout.hosts:
-            announcing.check(self._proposal(host), what=host, now=now)
+        proposals = [self._proposal(host) for host in self._rollout.hosts]
+        announcing.check_undivided(proposals)
+        for proposal in proposals:
+            announcing.check(proposal, what=proposal.host, now=now)
 
     def timing(self, host: HostName) -> Timing:
         """Return what binds the start of work on a host; hosts that carry alike have one timing."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from itertools import zip_longest
 
+from forewarn.core.admission.timing import Timing
 from forewarn.core.copies import replace
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.survey import HostSurvey
@@ -75,7 +76,8 @@ def times(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy
         if together is None:
             break
         found.append(_expected(wave.hosts, survey, candidates, at=together))
-        left = [host for host in left if host not in wave.hosts]
+        taken = frozenset(wave.hosts)
+        left = [host for host in left if host not in taken]
         at = found[-1].end_at + waves.rest_after(rollout, wave.hosts, left)
     return tuple(found)
 
@@ -115,7 +117,8 @@ def _expected(
     hosts: Iterable[HostName], survey: HostSurvey, candidates: Candidates, *, at: datetime
 ) -> Expected:
     """Return when a wave that is announced at a moment starts and ends: the slowest host decides."""
-    each = [tuple(_stages(host, survey, candidates, at=at)) for host in hosts]
+    shapes = dict.fromkeys((candidates.timing(host), survey.footprint(host).stages) for host in hosts)
+    each = [tuple(_stages(timing, number, candidates.stage, at=at)) for timing, number in shapes]
     together = ((stage for stage in level if stage is not None) for level in zip_longest(*each))
     stages = [reduce(_slower, level) for level in together]
     return Expected(
@@ -126,15 +129,12 @@ def _expected(
     )
 
 
-def _stages(
-    host: HostName, survey: HostSurvey, candidates: Candidates, *, at: datetime
-) -> Iterator[Expected]:
-    """Yield when each stage of a host's order is to be expected."""
-    timing = candidates.timing(host)
-    for _ in range(survey.footprint(host).stages):
+def _stages(timing: Timing, number: int, lasting: timedelta, *, at: datetime) -> Iterator[Expected]:
+    """Yield when each stage of an order on a host is to be expected."""
+    for _ in range(number):
         at = timing.announce_at(at) or at
         start = timing.not_before(at)
-        end = start + candidates.stage
+        end = start + lasting
         yield Expected(announce_at=at, start_at=start, end_at=end)
         at = end
 

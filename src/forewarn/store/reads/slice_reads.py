@@ -34,16 +34,17 @@ _HOSTS_WITH_MACHINES = among(
     tables.hosts.c.name,
 )
 _ORDERS = among(ORDERS.select(), _O.id)
-# Both ways to be concerned run along an index of their own; open orders alone have machines.
-_ORDERS_AROUND = ORDERS.select().where(
-    tables.OPEN_ORDER,
-    _O.id.in_(
-        union_all(
-            select(_O.id).where(tables.OPEN_ORDER, _O.host.in_(bindparam("hosts", expanding=True))),
+# Both ways to be concerned run along an index of their own; open orders alone have machines. Were the ids of
+# both found by one condition, PostgreSQL might look for all of them anew for each open order.
+_ORDERS_AROUND = union_all(
+    ORDERS.select().where(tables.OPEN_ORDER, _O.host.in_(bindparam("hosts", expanding=True))),
+    ORDERS.select().where(
+        tables.OPEN_ORDER,
+        _O.id.in_(
             select(tables.order_machines.c.order_id).where(
                 tables.order_machines.c.machine_id.in_(bindparam("machines", expanding=True))
-            ),
-        )
+            )
+        ),
     ),
 )
 EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id).where(tables.LISTED_EVENT)
