@@ -48,9 +48,7 @@ ENDPOINTS = tuple(route for part in PARTS for route in part.router.routes)
 def create_app(services: Services, settings: ApiSettings | None = None) -> Starlette:
     """Make the operator API: an ASGI app that any server can serve."""
     settings = settings or ApiSettings()
-    authenticator = Authenticator(
-        services.fleet.tokens, services.sessions, run=services.run_read, now=services.timekeeper.now
-    )
+    authenticator = Authenticator(services.sessions, run=services.run_read, now=services.timekeeper.now)
     refusals = Refusals()
     app = Starlette(
         routes=(*ENDPOINTS, DOCUMENT),

@@ -7,10 +7,8 @@ from datetime import datetime
 
 from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
-from forewarn.control.access.browser_sessions import BrowserSessions, LoadedSessions
-from forewarn.control.access.tokens import TokenViews
+from forewarn.control.access.browser_sessions import BrowserSessions
 from forewarn.control.signal import Signal
-from forewarn.core.access import Keyring
 from forewarn.core.browser_sessions import Credentials, Identified, identify
 from forewarn.core.errors import Unavailable
 
@@ -31,7 +29,6 @@ class Authenticator:
 
     def __init__(
         self,
-        tokens: TokenViews,
         sessions: BrowserSessions,
         *,
         run: RunUseCase,
@@ -39,13 +36,11 @@ class Authenticator:
         monotonic: Callable[[], float] = monotonic,
     ) -> None:
         """Load tokens and sessions; `run` is how they are looked at again later."""
-        self._tokens = tokens
         self._sessions = sessions
         self._run = run
         self._now = now
         self._monotonic = monotonic
-        self._keyring: Keyring = tokens.keyring()
-        self._loaded: LoadedSessions = sessions.loaded()
+        self._known = sessions.loaded()
         self.cut_off = Signal()  # somebody who was known may be no more
         self._looked_at = monotonic()
         self._looking: asyncio.Task[None] | None = None
@@ -55,7 +50,7 @@ class Authenticator:
     async def identify(self, shown: Credentials) -> Identified:
         """Return the caller; Anonymous if none can show that."""
         # While there are no tokens all callers are operators; one with a secret knows of the first.
-        if self._must_look() or (self._keyring.unused and shown != Credentials()):
+        if self._must_look() or (self._known.keyring.unused and shown != Credentials()):
             # What hangs must not hold strangers' connections: then what is known must do.
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._look()), LONGEST_WAIT)
@@ -66,8 +61,8 @@ class Authenticator:
             self._look()
         return identify(
             shown,
-            self._keyring,
-            self._loaded.sessions,
+            self._known.keyring,
+            self._known.sessions,
             now=self._now(),
             real_now=self._sessions.real_now(),
         )
@@ -99,10 +94,8 @@ class Authenticator:
     async def _refresh(self, changes: int) -> None:
         # While the store is away, what was known must do: operators want to see how the store is.
         with suppress(Unavailable):
-            keyring, loaded = await self._run(
-                lambda: (self._tokens.keyring(self._keyring), self._sessions.loaded(self._loaded))
-            )
+            known = await self._run(lambda: self._sessions.loaded(self._known))
             if changes < self._changes_seen:
                 return  # another look began later, and was sooner back
-            self._keyring, self._loaded, self._changes_seen = keyring, loaded, changes
+            self._known, self._changes_seen = known, changes
         self._looked_at = self._monotonic()

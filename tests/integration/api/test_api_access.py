@@ -593,7 +593,7 @@ async def who(authenticator: Authenticator, secret: str) -> str:
 def test_a_token_made_or_revoked_elsewhere_counts_within_a_second(service: Service) -> None:
     seconds = 0.0
     authenticator = Authenticator(
-        service.tokens, service.sessions, run=Store(), now=service.clock.now, monotonic=lambda: seconds
+        service.sessions, run=Store(), now=service.clock.now, monotonic=lambda: seconds
     )
     service.tokens.create(Grant(name="new", role=Role.VIEWER), by="elsewhere")
     seconds = 0.95
@@ -613,7 +613,7 @@ def test_a_worker_that_hangs_holds_no_caller(service: Service, monkeypatch: pyte
         await asyncio.Event().wait()
 
     authenticator = Authenticator(
-        service.tokens, service.sessions, run=hang, now=service.clock.now, monotonic=lambda: seconds
+        service.sessions, run=hang, now=service.clock.now, monotonic=lambda: seconds
     )
     seconds = 5.0
     assert asyncio.run(who(authenticator, A_USER)) == "anna"
@@ -625,7 +625,7 @@ def test_a_worker_that_hangs_holds_no_caller(service: Service, monkeypatch: pyte
 def test_an_unknown_token_makes_no_work_for_the_worker(service: Service) -> None:
     seconds, store = 0.0, Store()
     authenticator = Authenticator(
-        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
+        service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
     )
     for guess in range(100):
         with pytest.raises(Exception, match="not known"):
@@ -637,7 +637,7 @@ def test_an_unknown_token_makes_no_work_for_the_worker(service: Service) -> None
 def test_however_many_ask_the_store_is_looked_at_once(service: Service) -> None:
     seconds, store = 0.0, Store()
     authenticator = Authenticator(
-        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
+        service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
     )
     seconds = 60.0
 
@@ -650,14 +650,14 @@ def test_however_many_ask_the_store_is_looked_at_once(service: Service) -> None:
 
 @pytest.mark.usefixtures("tokens")
 def test_tokens_are_loaded_again_only_when_one_was_made_or_revoked(service: Service) -> None:
-    known = service.tokens.keyring()
+    known = service.sessions.loaded()
     service.order("a-0", Action.FREEZE)
-    after = service.tokens.keyring(known)
-    assert after.number > known.number
-    assert after.tokens is known.tokens
+    after = service.sessions.loaded(known)
+    assert after.keyring.number > known.keyring.number
+    assert after.keyring.tokens is known.keyring.tokens
     service.tokens.revoke("bert", by="elsewhere")
-    assert [token.name for token in service.tokens.keyring(after).tokens] == [
-        *(token.name for token in known.tokens if token.name != "bert")
+    assert [token.name for token in service.sessions.loaded(after).keyring.tokens] == [
+        *(token.name for token in known.keyring.tokens if token.name != "bert")
     ]
 
 
@@ -673,7 +673,7 @@ def test_a_token_of_a_project_that_is_removed_is_refused_at_once(service: Servic
 def test_while_the_store_is_away_what_was_known_counts(service: Service) -> None:
     seconds, store = 0.0, Store()
     authenticator = Authenticator(
-        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
+        service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
     )
     store.away, seconds = True, 60.0
     assert asyncio.run(who(authenticator, OPERATOR)) == "olga"
@@ -684,9 +684,7 @@ def test_while_the_store_is_away_what_was_known_counts(service: Service) -> None
 @pytest.mark.usefixtures("tokens")
 def test_a_token_that_was_revoked_before_the_store_went_away_counts_no_more(service: Service) -> None:
     store = Store()
-    authenticator = Authenticator(
-        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: 0.0
-    )
+    authenticator = Authenticator(service.sessions, run=store, now=service.clock.now, monotonic=lambda: 0.0)
     service.tokens.revoke("olga", by="here")
     authenticator.forget()
     store.away = True
@@ -701,7 +699,7 @@ def test_a_token_that_was_revoked_before_the_store_went_away_counts_no_more(serv
 def test_the_expiry_of_a_grant_is_kept(service: Service) -> None:
     wanted = Grant(name="olga", role=Role.OPERATOR, life=timedelta(days=1))
     token, _ = service.tokens.create(wanted, by="test")
-    assert service.tokens.keyring().tokens == (token,)
+    assert service.sessions.loaded().keyring.tokens == (token,)
 
 
 @pytest.mark.usefixtures("tokens")

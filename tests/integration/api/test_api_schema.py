@@ -170,13 +170,13 @@ class Api:
 
     def let_in_again(self) -> None:
         """Begin anew if an operator has taken somebody's token away."""
-        if self._fleet.service.tokens.keyring() != self._tokens:
+        if self._fleet.service.sessions.loaded().keyring != self._tokens:
             self._renew()
 
     def _renew(self) -> None:
         transport = httpx.ASGITransport(app=self._fleet.renewed())
         self._client = httpx.AsyncClient(transport=transport, base_url=BASE)
-        self._tokens = self._fleet.service.tokens.keyring()
+        self._tokens = self._fleet.service.sessions.loaded().keyring
 
 
 def aim(case: Case, fleet: Fleet, chosen: Callable[[list[str]], str]) -> None:

@@ -304,7 +304,7 @@ def test_a_stream_ends_when_its_session_is_over(service: Service) -> None:
 def test_a_session_begun_or_ended_elsewhere_counts_within_a_second(service: Service) -> None:
     seconds = 0.0
     authenticator = Authenticator(
-        service.tokens, service.sessions, run=Store(), now=service.clock.now, monotonic=lambda: seconds
+        service.sessions, run=Store(), now=service.clock.now, monotonic=lambda: seconds
     )
     by = asyncio.run(authenticator.identify(Credentials(token=A_USER)))
     begun = service.sessions.sign_in(by)
@@ -320,10 +320,10 @@ def test_a_session_begun_or_ended_elsewhere_counts_within_a_second(service: Serv
 def test_while_the_store_is_away_whoever_is_signed_in_stays_so(service: Service) -> None:
     seconds, store = 0.0, Store()
     begun = service.sessions.sign_in(
-        Identified(caller=LOCAL_OPERATOR, token=service.tokens.keyring().tokens[0])
+        Identified(caller=LOCAL_OPERATOR, token=service.sessions.loaded().keyring.tokens[0])
     )
     authenticator = Authenticator(
-        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
+        service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
     )
     store.away, seconds = True, 60.0
     known = asyncio.run(authenticator.identify(Credentials(session=begun.secret)))
@@ -332,9 +332,7 @@ def test_while_the_store_is_away_whoever_is_signed_in_stays_so(service: Service)
 
 def test_forged_cookies_make_no_work_for_the_worker(service: Service) -> None:
     store = Store()
-    authenticator = Authenticator(
-        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: 0.0
-    )
+    authenticator = Authenticator(service.sessions, run=store, now=service.clock.now, monotonic=lambda: 0.0)
     for guess in range(100):
         with pytest.raises(Anonymous):
             asyncio.run(authenticator.identify(Credentials(session=f"fws_guess-{guess}")))

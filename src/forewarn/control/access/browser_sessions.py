@@ -4,9 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from forewarn.control.access.tokens import keyring
 from forewarn.control.use_case import Context, FleetReading, FleetUseCase
 from forewarn.core import browser_sessions as rules
+from forewarn.core.access import Keyring
 from forewarn.core.browser_sessions import BrowserSession, Identified, OpenSessions
+from forewarn.core.copies import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,24 +22,26 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedSessions:
-    """Sessions as they were loaded."""
+class KnownCallers:
+    """What callers are known by, as it was loaded."""
 
+    keyring: Keyring
     sessions: OpenSessions
-    changes: int  # how often they had changed by then
+    changes: int  # how often sessions had changed by then
 
 
 class SessionViews(FleetReading):
     """What can be asked about sessions of browsers."""
 
-    def loaded(self, known: LoadedSessions | None = None) -> LoadedSessions:
-        """Return all sessions; they are loaded if those known are old."""
+    def loaded(self, known: KnownCallers | None = None) -> KnownCallers:
+        """Return all sessions, and the tokens they are of; they are loaded if those known are old."""
         with self._store.read() as snapshot:
+            tokens = keyring(snapshot, None if known is None else known.keyring)
             changes = snapshot.sessions.changes()
             if known is not None and known.changes == changes:
-                return known
+                return replace(known, keyring=tokens)
             sessions = OpenSessions(sessions=tuple(snapshot.sessions.all()))
-            return LoadedSessions(sessions=sessions, changes=changes)
+            return KnownCallers(keyring=tokens, sessions=sessions, changes=changes)
 
 
 class BrowserSessions(FleetUseCase, SessionViews):

@@ -36,13 +36,6 @@ class TokenViews(FleetReading):
         with self._store.read() as snapshot:
             return snapshot.tokens.page(after=after, limit=limit)
 
-    def keyring(self, known: Keyring | None = None) -> Keyring:
-        """Return all tokens in force, by which callers are known; they are loaded if those known are old."""
-        with self._store.read() as snapshot:
-            if known is None or _have_changed(snapshot.records, known):
-                return _keyring(snapshot)
-            return replace(known, number=snapshot.records.newest())
-
 
 class Tokens(FleetUseCase, TokenViews):
     """The use cases about tokens."""
@@ -72,6 +65,13 @@ class Tokens(FleetUseCase, TokenViews):
                 draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=access.describe(token))
             tx.tokens.save(token)
             return Revoked(token=token, warnings=tuple(_warnings(tx, token)))
+
+
+def keyring(snapshot: Snapshot, known: Keyring | None) -> Keyring:
+    """Return all tokens in force, by which callers are known; they are loaded if those known are old."""
+    if known is None or _have_changed(snapshot.records, known):
+        return _keyring(snapshot)
+    return replace(known, number=snapshot.records.newest())
 
 
 def _have_changed(records: RecordQueries, known: Keyring) -> bool:
