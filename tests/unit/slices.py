@@ -31,11 +31,13 @@ from forewarn.core.words import (
     GroupName,
     HostName,
     HostState,
+    HostTask,
     Kind,
     MachineId,
     MachineName,
     MachineState,
     OrderId,
+    ServiceMode,
     StepState,
     Work,
 )
@@ -137,6 +139,18 @@ class Fleet:
         request = OrderRequest(by="test", driver=terms.pop("driver", "simulated"), terms=OrderTerms(**terms))
         return requests.on_host(self.draft, HostName(host), action, request, work=work, policy=self.policy)
 
+    def service(self, host: str = "host-1", mode: ServiceMode | None = None, **terms: Any) -> Order:
+        """Order work on a host itself."""
+        return self.maintain(host, Action.SERVICE, mode=mode, **terms)
+
+    def finish_host(self, order: OrderId, task: HostTask = HostTask.WORK) -> None:
+        """Report what is done to the host itself as done, and let all orders go on."""
+        for step in self.draft.orders[order].running_host_steps:
+            if step.task is task:
+                reports.step_done(self.draft, AttemptId(order, step.subject, step.attempt))
+        for each in list(self.draft.orders):
+            self.advance(each)
+
     def advance(self, order: OrderId) -> Order:
         return lifecycle.advance(self.draft, order, policy=self.policy)
 
@@ -151,7 +165,7 @@ class Fleet:
                 self.sent.setdefault(event.id, {}).setdefault(MachineId(name), at or self.now)
 
     def finish(self, order: OrderId) -> None:
-        """Report every running step of an order as done, and let all orders go on."""
+        """Report every running step of a machine of an order as done, and let all orders go on."""
         for step in self.running(order):
             reports.step_done(self.draft, AttemptId(order, step.machine, step.attempt))
         for each in list(self.draft.orders):

@@ -124,8 +124,8 @@ def _ahead(order: Order, type_: EventType, asked: GroupPolicy, policy: Policy) -
 
 
 def is_planned(order: Order) -> bool:
-    """Whether an order heeds windows and budgets: maintenance does, an emergency does not."""
-    return order.action is Action.MAINTENANCE and not order.terms.emergency
+    """Whether an order heeds windows and budgets: maintenance and service do, an emergency does not."""
+    return order.action in (Action.MAINTENANCE, Action.SERVICE) and not order.terms.emergency
 
 
 def degrade_announced_at(order: Order, groups: Iterable[Group], policy: Policy) -> datetime:

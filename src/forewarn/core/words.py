@@ -221,6 +221,7 @@ class Kind(StrEnum):
     EVENT_WITHDRAWN = "event-withdrawn"
     EVENT_LEFT = "event-left"  # a machine's name was taken out of an event
     EVENT_DEFERRED = "event-deferred"  # a guest asked for more time
+    EVENT_POSTPONED = "event-postponed"  # its NotBefore moved: another update domain was armed
     PROMISE_BROKEN = "promise-broken"  # an operator's emergency shortened the notice
     HOLD_SET = "hold-set"
     HOLD_RELEASED = "hold-released"

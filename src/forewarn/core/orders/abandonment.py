@@ -3,7 +3,7 @@
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order, Step
-from forewarn.core.orders import departures, host_steps, reasons, stages, steps
+from forewarn.core.orders import departures, host_steps, host_work, reasons, stages, steps
 from forewarn.core.words import Kind, OrderState, StepState
 
 
@@ -39,6 +39,7 @@ def _close(draft: Draft, order: Order) -> Order:
     failed = reasons.failures(order)
     why = f"abandoned by {by}: {failed[0].reason}" if failed else f"abandoned by {by}"
     closed = departures.close(draft, order, why=why, by=by, kind=Kind.ORDER_ABANDONED)
+    host_work.release(draft, closed)
     departures.wake_host_of(draft, closed)
     return draft.put_order(replace(draft.orders[order.id], state=OrderState.FAILED))
 

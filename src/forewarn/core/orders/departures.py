@@ -7,7 +7,16 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import events, host_steps, stages, steps
-from forewarn.core.words import GroupKind, HostName, Kind, MachineId, OrderId, OrderState, StepState
+from forewarn.core.words import (
+    GroupKind,
+    HostName,
+    Kind,
+    MachineId,
+    OrderId,
+    OrderState,
+    StageState,
+    StepState,
+)
 
 
 def leave_scheduled(draft: Draft, machine: Machine, *, why: str, keep: OrderId) -> None:
@@ -107,4 +116,5 @@ def orders_on(draft: Draft, host: HostName) -> Sequence[Order]:
 def _under_way(order: Order, machine: MachineId) -> bool:
     """Return whether a step of the machine has begun: then it is too late to leave."""
     begun = (StepState.RUNNING, StepState.DONE)
-    return any(step.machine == machine and step.state in begun for step in order.steps)
+    live = (step for stage in order.stages if stage.state is not StageState.DONE for step in stage.steps)
+    return any(step.machine == machine and step.state in begun for step in live)

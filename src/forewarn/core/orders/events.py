@@ -168,6 +168,25 @@ def start(draft: Draft, event: Event, *, why: str) -> Event:
     return draft.put_event(replace(event, status=EventStatus.STARTED, started_at=draft.now))
 
 
+def postpone(draft: Draft, event: Event, *, until: datetime, reason: str) -> Event:
+    """Move the NotBefore of an event that cannot start yet, never to an earlier time."""
+    later = max(whole_second(until), event.not_before)
+    moved = f"until {format_time(later)}: {format_span(later - event.not_before)} later, {reason}"
+    draft.record(Kind.EVENT_POSTPONED, event, reason=moved)
+    return draft.put_event(replace(event, not_before=later))
+
+
+def cause(event: Event) -> str:
+    """Write why an event starts."""
+    return f"approved by {event.approvals[0].by}" if event.approved else "NotBefore has passed"
+
+
+def stale(announced: Sequence[Event]) -> str:
+    """Write why events are withdrawn that could not start in time."""
+    first = min(event.not_before for event in announced)
+    return f"could not start within the limit after {first:%H:%M:%S}; announced anew"
+
+
 def end(draft: Draft, event: Event, kind: Kind, *, why: str, by: str = "") -> Event:
     """Take an event out of the document, with a record of why, and judge whether it was told in time."""
     draft.record(kind, event, by=by, reason=why)

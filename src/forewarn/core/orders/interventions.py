@@ -4,9 +4,9 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import Order, Step
-from forewarn.core.orders import abandonment, departures, host_steps, lifecycle, stages
+from forewarn.core.orders import abandonment, departures, host_steps, host_work, lifecycle, service, stages
 from forewarn.core.policy import Policy
-from forewarn.core.words import Kind, OrderId, OrderState, StageState, StepState
+from forewarn.core.words import EventStatus, Kind, OrderId, OrderState, StageState, StepState
 
 
 def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> Order:
@@ -14,11 +14,20 @@ def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> 
     mine = draft.orders[order]
     if not mine.open:
         raise Conflict(f"order {order} is {mine.state}, there is nothing to cancel")
-    if any(stage.state is StageState.STARTED for stage in mine.stages):
+    if _has_begun(draft, mine):
         raise Conflict(f"order {order} is {mine.state}, too late to cancel")
     mine = departures.close(draft, mine, why=why, by=by)
+    host_work.release(draft, mine)
     departures.wake_host_of(draft, mine)
     return mine
+
+
+def _has_begun(draft: Draft, order: Order) -> bool:
+    """Return whether something is under way; where machines move, events begin and end by themselves."""
+    started = [index for index, stage in enumerate(order.stages) if stage.state is StageState.STARTED]
+    moving = {index for index in started if order.stages[index].kind in service.MOVING}
+    begun = any(event.status is EventStatus.STARTED for event in draft.events_of(order.id))
+    return begun or len(moving) < len(started)
 
 
 def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:

@@ -12,7 +12,19 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order, Step
-from forewarn.core.orders import abandonment, departures, events, reasons, recommendations, stages, steps
+from forewarn.core.orders import (
+    abandonment,
+    departures,
+    evacuation,
+    events,
+    host_work,
+    lingering,
+    reasons,
+    recommendations,
+    service,
+    stages,
+    steps,
+)
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.words import (
     Action,
@@ -21,6 +33,7 @@ from forewarn.core.words import (
     MachineName,
     OrderId,
     OrderState,
+    StageKind,
     StageState,
     StepState,
     Work,
@@ -58,9 +71,10 @@ def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, pol
     if event.hint:
         raise Conflict(f"event {event.id} is a recommendation: nothing comes that could be put off")
     order = draft.orders[event.order]
-    timing = reasons.timing(draft, order, order.stages[event.stage].steps, policy)
-    latest = timing.latest(event.not_before, now=draft.now)
-    announced = _events_of(draft, order, event.stage)
+    stage, announced = order.stages[event.stage], lingering.events_of(draft, order, event.stage)
+    if stage.kind in service.MOVING:  # each event goes by itself
+        stage, announced = evacuation.share_of(stage, event), (event,)
+    latest = reasons.timing(draft, order, stage.steps, policy).latest(event.not_before, now=draft.now)
     events.defer(draft, announced, event, by=by, wanted=wanted, latest=latest)
     advance(draft, event.order, policy=policy)
 
@@ -70,8 +84,10 @@ def pause(draft: Draft, order: OrderId, *, why: str) -> None:
     mine = draft.orders[order]
     mine = draft.put_order(replace(mine, terms=replace(mine.terms, paused=why)))
     for index in stages.active(mine):
-        if mine.stages[index].state is StageState.ANNOUNCED:
-            mine = _withdraw(draft, mine, index, _events_of(draft, mine, index), why=why)
+        if mine.stages[index].kind in service.MOVING:
+            mine = evacuation.withdraw(draft, mine, index, why=why)
+        elif mine.stages[index].state is StageState.ANNOUNCED:
+            mine = _withdraw(draft, mine, index, lingering.events_of(draft, mine, index), why=why)
     draft.wake([draft.put_order(mine)])
 
 
@@ -83,12 +99,17 @@ def resume(draft: Draft, order: OrderId) -> None:
 
 def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
     """Do the next thing that can be done now; the same order comes back if there is none."""
-    order = stages.replan(draft, order)
+    if order.action is Action.SERVICE:
+        order = host_work.go_on(draft, service.replan(draft, order))
+    else:
+        order = stages.replan(draft, order)
     live = stages.active(order)
     if not live:
         return _announce_next(draft, order, policy)
     for index in live:
-        if order.stages[index].state is StageState.ANNOUNCED:
+        if order.stages[index].kind in service.MOVING:
+            order = evacuation.go_on(draft, order, index, policy)
+        elif order.stages[index].state is StageState.ANNOUNCED:
             order = _announced(draft, order, index, policy)
         else:
             order = _started(draft, order, index, policy)
@@ -100,9 +121,14 @@ def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
 
 def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
     queued = [index for index, stage in enumerate(order.stages) if stage.state is StageState.QUEUED]
+    if not queued and not host_work.is_settled(order):
+        return replace(order, waiting=reasons.failures(order))
     if not queued:
         draft.record(Kind.ORDER_DONE, order, by=order.by, reason="simulated" if order.simulated else "")
+        host_work.release(draft, order)
         return departures.ended(draft, order, OrderState.DONE)
+    if order.stages[queued[0]].kind in service.MOVING:
+        return evacuation.go_on(draft, order, queued[0], policy)
     # A failed host takes all its update domains down together; everything else goes stage by stage.
     turn = queued if order.action is Action.FAIL else queued[:1]
     for index in turn:
@@ -118,7 +144,8 @@ def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
 
 def _announce(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     stage = order.stages[index]
-    if _is_announced(draft, order, stage.steps):
+    host_work.cordon(draft, order)
+    if stage.steps and _is_announced(draft, order, stage.steps):
         order = replace(order, announced_at=order.announced_at or draft.now)
         announced = events.announce(
             draft, order, index, stage.steps, _notice(draft, order, stage.steps, policy)
@@ -149,9 +176,9 @@ def _is_announced(draft: Draft, order: Order, affected: tuple[Step, ...]) -> boo
 
 def _announced(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     order = _take_latecomers(draft, order, index, policy)
-    announced = _events_of(draft, order, index)
+    announced = lingering.events_of(draft, order, index)
     if announced and draft.now >= _stale_at(announced, policy):
-        return _withdraw(draft, order, index, announced, why=_stale(announced))
+        return _withdraw(draft, order, index, announced, why=events.stale(announced))
     waiting = reasons.not_to_start(draft, order, order.stages[index], announced, policy)
     if waiting:
         late = _latecomers(order, index)
@@ -169,7 +196,7 @@ def _take_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> 
     joined = {step.machine for step in late}
     kept = tuple(step for step in stage.steps if step.machine not in joined)
     order = stages.put_stage(order, index, replace(stage, steps=kept + late))
-    return stages.replan(draft, order)
+    return service.replan(draft, order) if order.action is Action.SERVICE else stages.replan(draft, order)
 
 
 def _joining(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Step, ...]:
@@ -186,15 +213,11 @@ def _joining(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[St
 
 def _latecomers(order: Order, index: int) -> tuple[Step, ...]:
     """The machines that came after a stage was announced and could join it."""
-    queued = (step for stage in order.stages[index + 1 :] for step in stage.steps)
+    later = (stage for stage in order.stages[index + 1 :] if stage.kind is order.stages[index].kind)
+    queued = (step for stage in later for step in stage.steps)
     if order.terms.together:
         return tuple(queued)
     return tuple(step for step in queued if stages.fits(order.stages[index], step))
-
-
-def _stale(announced: tuple[Event, ...]) -> str:
-    first = min(event.not_before for event in announced)
-    return f"could not start within the limit after {first:%H:%M:%S}; announced anew"
 
 
 def _withdraw(draft: Draft, order: Order, index: int, announced: tuple[Event, ...], *, why: str) -> Order:
@@ -211,9 +234,7 @@ def _start(draft: Draft, order: Order, index: int, announced: tuple[Event, ...])
 
 
 def _cause(order: Order, event: Event) -> str:
-    if order.action is Action.FAIL:
-        return f"host {order.host} failed"
-    return f"approved by {event.approvals[0].by}" if event.approved else "NotBefore has passed"
+    return f"host {order.host} failed" if order.action is Action.FAIL else events.cause(event)
 
 
 # Started: steps are carried out, events linger, stages end
@@ -221,11 +242,10 @@ def _cause(order: Order, event: Event) -> str:
 
 def _started(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     order = _begin_steps(draft, order, index)
-    for event in _events_of(draft, order, index):
-        if _is_over(order, event) and draft.now >= _linger_until(event, policy):
-            _finish(draft, order, event)
+    lingering.finish(draft, order, index, policy)
     stage = order.stages[index]
-    if stages.settled(stage.steps) and not _events_of(draft, order, index):
+    worked_on = stage.kind is not StageKind.HOST or host_work.is_over(order)
+    if stages.settled(stage.steps) and worked_on and not lingering.events_of(draft, order, index):
         return stages.put_stage(order, index, replace(stage, state=StageState.DONE))
     return replace(order, waiting=reasons.not_to_finish(draft, order, stage))
 
@@ -236,21 +256,10 @@ def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
         # A step that is tried again may find its machine in other hands.
         if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
             begun[step.machine] = steps.begin(draft, order, step)
+            if order.stages[index].kind is StageKind.HOST:  # nobody is asked: it restarts with its host
+                begun[step.machine] = replace(begun[step.machine], look_at=None)
             draft.wake(other for other in departures.touching(draft, step.machine) if other.id != order.id)
     return stages.put_steps(order, index, begun)
-
-
-def _finish(draft: Draft, order: Order, event: Event) -> None:
-    events.end(draft, event, Kind.EVENT_FINISHED, why="done")
-    if order.work is Work.TERMINATE and order.machine in draft.machines:
-        machine = draft.machines[order.machine]
-        departures.leave_fleet(draft, machine, why="terminated", by=order.by, keep=order.id)
-
-
-def _is_over(order: Order, event: Event) -> bool:
-    named = {resource.machine for resource in event.resources}
-    mine = (step for step in order.stages[event.stage].steps if step.machine in named)
-    return stages.settled(mine)
 
 
 # When to look again
@@ -261,14 +270,18 @@ def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
     moments = [moment for index in live for moment in _moments(draft, order, index, policy)]
     moments += [step.look_at for step in order.running_host_steps if step.look_at is not None]
     queued = [stage for stage in order.stages if stage.state is StageState.QUEUED]
-    if not live and queued:
+    if not live and queued and queued[0].kind in service.MOVING:
+        moments += evacuation.moments(draft, order, order.stages.index(queued[0]), policy)
+    elif not live and queued:
         at = reasons.announce_at(draft, order, queued[0].steps, policy)
         moments += [at] if at is not None and at > draft.now else []
     return min(moments, default=None)
 
 
 def _moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[datetime]:
-    stage, announced = order.stages[index], _events_of(draft, order, index)
+    stage, announced = order.stages[index], lingering.events_of(draft, order, index)
+    if stage.kind in service.MOVING:
+        return evacuation.moments(draft, order, index, policy)
     if stage.state is StageState.ANNOUNCED:
         starts = [events.may_start_at(draft, event) for event in announced]
         later = [moment for moment in starts if moment > draft.now]
@@ -276,7 +289,7 @@ def _moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[dat
         later += [opens] if opens is not None and opens > draft.now else []
         return later + ([_stale_at(announced, policy)] if announced else [])
     looks = [step.look_at for step in stage.steps if step.look_at is not None]
-    return looks + [_linger_until(event, policy) for event in announced if _is_over(order, event)]
+    return looks + lingering.moments(draft, order, index, policy)
 
 
 def _state(order: Order) -> OrderState:
@@ -290,13 +303,5 @@ def _state(order: Order) -> OrderState:
     return OrderState.STARTED if StageState.DONE in states else OrderState.QUEUED
 
 
-def _events_of(draft: Draft, order: Order, index: int) -> tuple[Event, ...]:
-    return tuple(event for event in draft.events_of(order.id) if event.stage == index)
-
-
 def _stale_at(announced: tuple[Event, ...], policy: Policy) -> datetime:
     return min(event.not_before for event in announced) + policy.stale_after
-
-
-def _linger_until(event: Event, policy: Policy) -> datetime:
-    return (event.started_at or event.not_before) + policy.linger

@@ -7,7 +7,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.room import Room
-from forewarn.core.words import EXTERNAL, HostName, HostState, StepState
+from forewarn.core.words import EXTERNAL, HostName, HostState, ServiceMode, StepState
 
 # Those that failed may be retried.
 _UNPLACED = (StepState.WAITING, StepState.FAILED)
@@ -15,7 +15,9 @@ _UNPLACED = (StepState.WAITING, StepState.FAILED)
 
 def may_be_placed(order: Order) -> bool:
     """Return whether machines of an order may yet have to be given another host."""
-    if not order.open or order.work is None or not WORKS[order.work].moves or order.driver == EXTERNAL:
+    evacuated = order.terms.mode is ServiceMode.EVACUATE
+    moves = order.work is not None and (evacuated or WORKS[order.work].moves)
+    if not order.open or not moves or order.driver == EXTERNAL:
         return False
     # The machines of a host may become more; that of an order on a machine is placed once.
     return order.machine is None or not order.stages or any(step.state in _UNPLACED for step in order.steps)

@@ -16,9 +16,18 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
-from forewarn.core.orders import events, steps
+from forewarn.core.orders import events, expected, steps
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
-from forewarn.core.words import EXTERNAL, Action, ApprovalRule, GroupName, MachineState, StepState, Work
+from forewarn.core.words import (
+    EXTERNAL,
+    Action,
+    ApprovalRule,
+    GroupName,
+    MachineState,
+    StageKind,
+    StepState,
+    Work,
+)
 
 
 def not_to_announce(
@@ -52,9 +61,17 @@ def proposal(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Pol
 
 def divided(draft: Draft, order: Order, policy: Policy) -> tuple[Waiting, ...]:
     """Return the groups that keep a host from being done in one go: machines may have come since."""
-    if not order.terms.whole or len(order.stages) == 1:
+    in_one_go = [stage for stage in order.stages if stage.kind in (StageKind.MACHINES, StageKind.HOST)]
+    if not order.terms.whole or (len(in_one_go) == 1 and order.action is not Action.SERVICE):
         return ()
-    return announcing.divided(proposal(draft, order, order.steps, policy))
+    affected = tuple(step for stage in in_one_go for step in stage.steps)
+    return announcing.divided(proposal(draft, order, affected, policy))
+
+
+def check_possible(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> None:
+    """Refuse what could only wait for ever."""
+    what = f"host {order.host}"
+    announcing.check(proposal(draft, order, affected, policy), what=what, now=draft.now)
 
 
 def _footprint(
@@ -78,6 +95,18 @@ def not_to_start(
         *_held(draft, order, stage.steps),
         *_untold(draft, order, stage),
         *_not_approved(draft, announced),
+        *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
+        *_busy(draft, order, stage.steps),
+    )
+
+
+def not_to_start_alone(
+    draft: Draft, order: Order, stage: Stage, event: Event, policy: Policy
+) -> tuple[Waiting, ...]:
+    """Return what keeps an event from starting that goes by itself; the stage has its machines alone."""
+    return (
+        *_held(draft, order, stage.steps),
+        *_not_approved(draft, (event,)),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
         *_busy(draft, order, stage.steps),
     )
@@ -149,10 +178,19 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
     return Timing(
         # Without windows the notice does not matter.
         notice=longest_notice(draft, order, affected, policy) if bound else timedelta(),
-        work=order.terms.expected or policy.expected_work,
+        work=_work_time(draft, order, affected, policy),
         calendars=bound,
         deadline=order.terms.deadline,
     )
+
+
+def _work_time(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> timedelta:
+    """Return how long a stage takes: as long as its machines move, or as its order says."""
+    if not expected.is_move(order, affected):
+        return expected.host_time(order, policy)
+    host = draft.hosts.get(order.host) if order.host else None
+    at_once = expected.moves_at_once(order, host.at_once if host else None)
+    return expected.moves_time([draft.machines.get(step.machine) for step in affected], at_once)
 
 
 def longest_notice(draft: Draft, order: Order, affected: Iterable[Step], policy: Policy) -> timedelta:

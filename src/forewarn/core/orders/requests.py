@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from forewarn.core.admission import announcing
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -10,7 +9,7 @@ from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
-from forewarn.core.orders import departures, lifecycle, placement, reasons, stages
+from forewarn.core.orders import departures, host_work, lifecycle, placement, reasons, service, stages
 from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy, work_of
@@ -48,7 +47,7 @@ class OrderRequest:
 def may_move(action: Action, work: Work | None = None) -> bool:
     """Return whether an order may give machines another host, for which their room must be known."""
     done = work or ACTIONS[action].work
-    return done is not None and WORKS[done].moves
+    return action is Action.SERVICE or (done is not None and WORKS[done].moves)
 
 
 def is_limited(action: Action) -> bool:
@@ -90,9 +89,14 @@ def on_host(
     if request.terms.rehearsal:
         consent.check_host(target, draft.machines_on(host), draft.projects)
     _check_host(draft, target, action)
+    if action is Action.SERVICE:
+        request = replace(request, terms=service.with_mode(request.terms, target))
     order = _place(draft, request, action, work=work or ACTIONS[action].work, host=host)
     if action is Action.MAINTENANCE:
         _check_possible(draft, order, host, policy)
+    if action is Action.SERVICE:
+        order = draft.put_order(replace(order, host_steps=host_work.plan(order, policy)))
+        service.check_possible(draft, order, policy)
     _clear_the_way(draft, order, host)
     _change_host(draft, target, action, by=request.by)
     if order.work is None:
@@ -154,7 +158,11 @@ def check_heartbeat(order: Order) -> None:
 
 
 def _described(order: Order) -> str:
-    said = f"{order.action} {order.work}" if order.action is Action.MAINTENANCE else f"{order.action}"
+    said = f"{order.action}"
+    if order.action is Action.MAINTENANCE:
+        said += f" {order.work}"
+    if order.action is Action.SERVICE:
+        said += f" {order.terms.mode}"
     if order.simulated and not order.terms.rehearsal:
         said += ", simulated"
     if order.terms.rehearsal:
@@ -211,7 +219,7 @@ def _check_host(draft: Draft, host: Host, action: Action) -> None:
     if host.state not in allowed:
         hint = ": restore it first" if action is not Action.FAIL else ""
         raise Conflict(f'host "{host.name}" is {host.state}{hint}')
-    if action in (Action.MAINTENANCE, Action.DEGRADE):
+    if action in (Action.MAINTENANCE, Action.SERVICE, Action.DEGRADE):
         for other in departures.orders_on(draft, host.name):
             raise Conflict(
                 f'host "{host.name}" has order {other.id} ({other.action}), which is {other.state}'
@@ -222,7 +230,7 @@ def _check_possible(draft: Draft, order: Order, host: HostName, policy: Policy) 
     concerned = [machine for machine in draft.machines_on(host) if machine.state is not MachineState.STOPPED]
     work = work_of(order)
     affected = tuple(stages.step_of(machine, work) for machine in concerned)
-    announcing.check(reasons.proposal(draft, order, affected, policy), what=f"host {host}", now=draft.now)
+    reasons.check_possible(draft, order, affected, policy)
 
 
 def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
@@ -255,7 +263,9 @@ def _change_host(draft: Draft, host: Host, action: Action, *, by: str) -> None:
         Action.CORDON: HostState.CORDONED,
         Action.RESTORE: HostState.OK,
         Action.UNCORDON: HostState.OK,
-    }.get(action, host.state)
+    }.get(action)
+    if state is None:
+        return
     if state is not host.state:
         draft.record(Kind.HOST_CHANGED, host, by=by, reason=f"{host.state} to {state}")
-        draft.put_host(replace(host, state=state))
+    draft.put_host(replace(host, state=state, cordoned_for=None))

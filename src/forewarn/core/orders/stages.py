@@ -117,11 +117,14 @@ def concerned(draft: Draft, order: Order) -> Iterable[Machine]:
     if order.host is None:
         machine = draft.machines.get(order.machine) if order.machine else None
         return () if machine is None else (machine,)
-    leaving = {
-        other.machine for other in draft.orders.values() if other.open and ACTIONS[other.action].leaves
-    }
+    gone = leaving(draft)
     return (
         machine
         for machine in draft.machines_on(order.host)
-        if machine.state is not MachineState.STOPPED and machine.id not in leaving
+        if machine.state is not MachineState.STOPPED and machine.id not in gone
     )
+
+
+def leaving(draft: Draft) -> set[MachineId | None]:
+    """Return the machines that are about to be evicted or terminated."""
+    return {other.machine for other in draft.orders.values() if other.open and ACTIONS[other.action].leaves}

@@ -24,15 +24,15 @@ from forewarn.core.words import (
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
 
 
-def begin(draft: Draft, order: Order, step: Step) -> Step:
-    """Mark a step as begun, before any driver is asked to do it."""
+def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None) -> Step:
+    """Mark a step as begun, before any driver is asked to do it; `to` is where, if that is not chosen."""
     work = step.work
     machine = draft.machines[step.machine]
     if work is Work.RECOVER:
         machine = draft.put_machine(_down(machine))  # whether or not there is a host for it
     # An external driver chooses the host itself, and reports it when the machine has moved.
     placed_here = step.moves and order.driver != EXTERNAL
-    target = _choose(draft, step) if placed_here else None
+    target = (to or _choose(draft, step)) if placed_here else None
     if placed_here and target is None:
         return fail(draft, order, step, why=_nowhere(step))
     draft.put_machine(replace(machine, state=WORKS[work].during or machine.state, bound_for=target))

@@ -24,6 +24,7 @@ const LOOKS = {
   "event-withdrawn": ["idle", "↩"],
   "event-left": ["idle", "−"],
   "event-deferred": ["warn", "»"],
+  "event-postponed": ["warn", "»"],
   "promise-broken": ["danger", "✕"],
   "notice-late": ["warn", "◔"],
   "notice-never": ["danger", "○"],

@@ -1,0 +1,222 @@
+"""How machines leave a host, or come back to it: a few at a time, each event by itself.
+
+Every share, the machines of one update domain of a group that go the same way, has an event of its own with
+its own notice. It starts once it may and a slot is free; its machines move as slots become free.
+"""
+
+from datetime import datetime
+
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.model.event import Event
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.moments import format_time
+from forewarn.core.orders import departures, events, host_work, lingering, reasons, service, stages, steps
+from forewarn.core.orders.slots import Slots
+from forewarn.core.policy import Policy, notice_of
+from forewarn.core.words import (
+    EventStatus,
+    HostState,
+    Kind,
+    MachineId,
+    StageKind,
+    StageState,
+    StepState,
+)
+
+
+def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
+    """Carry such a stage as far as it can go now; its events do not wait for each other."""
+    if not order.stages[index].steps:
+        return _with_state(order, index, StageState.DONE)
+    alone = _one_by_one(order)
+    lingering.finish(draft, order, index, policy)
+    _withdraw_stale(draft, order, index, policy)
+    order, unannounced = _announce(draft, order, alone, index, policy)
+    order, unstarted = _start(draft, order, alone, index, policy)
+    order = _begin(draft, order, index)
+    stage = order.stages[index]
+    if stages.settled(stage.steps) and not lingering.events_of(draft, order, index):
+        return replace(_with_state(order, index, StageState.DONE), waiting=())
+    working = reasons.not_to_finish(draft, order, _under_way(draft, order, index))
+    return replace(order, waiting=tuple(dict.fromkeys((*working, *unstarted, *unannounced))))
+
+
+def withdraw(draft: Draft, order: Order, index: int, *, why: str) -> Order:
+    """Withdraw what such a stage has announced and not started."""
+    for event in lingering.events_of(draft, order, index):
+        if event.status is EventStatus.SCHEDULED:
+            events.end(draft, event, Kind.EVENT_WITHDRAWN, why=why)
+    return _with_state(order, index, _state(draft, order, index))
+
+
+def moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[datetime]:
+    """Return when such a stage is to be looked at again."""
+    listed = lingering.events_of(draft, order, index)
+    alone, stage = _one_by_one(order), order.stages[index]
+    found = [step.look_at for step in stage.steps if step.look_at is not None]
+    found += lingering.moments(draft, order, index, policy)
+    for event in (each for each in listed if each.status is EventStatus.SCHEDULED):
+        share = _steps_of(stage, event)
+        opens = reasons.timing(draft, alone, share, policy).start_at(draft.now)
+        later = [events.may_start_at(draft, event), *([] if opens is None else [opens])]
+        found += [moment for moment in later if moment > draft.now]
+        found.append(event.not_before + policy.stale_after)
+    for share in service.shares(_untold(draft, order, index)):
+        at = reasons.announce_at(draft, alone, share, policy)
+        found += [at] if at is not None and at > draft.now else []
+    return found
+
+
+def _one_by_one(order: Order) -> Order:
+    """Return an order as it binds moves: what is done together is the work on the host alone."""
+    return replace(order, terms=replace(order.terms, together=""))
+
+
+def _withdraw_stale(draft: Draft, order: Order, index: int, policy: Policy) -> None:
+    """Withdraw what could not start for too long (rule 11); it is announced anew."""
+    for event in lingering.events_of(draft, order, index):
+        late = draft.now >= event.not_before + policy.stale_after
+        if late and event.status is EventStatus.SCHEDULED:
+            events.end(draft, event, Kind.EVENT_WITHDRAWN, why=events.stale((event,)))
+
+
+# Announcing
+
+
+def _announce(
+    draft: Draft, order: Order, alone: Order, index: int, policy: Policy
+) -> tuple[Order, list[Waiting]]:
+    """Announce every share that may be; return why others are not."""
+    waiting: list[Waiting] = []
+    for share in service.shares(_untold(draft, order, index)):
+        why = (*_not_to_return(draft, order, index), *reasons.not_to_announce(draft, alone, share, policy))
+        if why:
+            waiting += why
+            continue
+        order = replace(order, announced_at=order.announced_at or draft.now)
+        slots = Slots(draft, order, index, lingering.events_of(draft, order, index))
+        notice = notice_of(order, share[0].work, reasons.groups_of(draft, share), policy)
+        if not order.terms.emergency:
+            notice = replace(notice, ahead=max(notice.ahead, slots.turn() - draft.now))
+        events.announce(draft, alone, index, share, notice)
+        if order.stages[index].kind is StageKind.EVACUATE:
+            host_work.cordon(draft, order)
+    return _with_state(order, index, _state(draft, order, index)), waiting
+
+
+def _untold(draft: Draft, order: Order, index: int) -> list[Step]:
+    told = {
+        resource.machine for event in lingering.events_of(draft, order, index) for resource in event.resources
+    }
+    waiting = (step for step in order.stages[index].steps if step.state is StepState.WAITING)
+    return [step for step in waiting if step.machine not in told]
+
+
+def _not_to_return(draft: Draft, order: Order, index: int) -> tuple[Waiting, ...]:
+    """Return why machines cannot come back to a host: somebody else keeps it closed."""
+    host = draft.hosts.get(order.host) if order.host else None
+    if order.stages[index].kind is not StageKind.RETURN or host is None or host.state is HostState.OK:
+        return ()
+    return (Waiting(what=f"host {host.name}", reason=f"is {host.state}: nobody comes back to it"),)
+
+
+# Starting
+
+
+def _start(
+    draft: Draft, order: Order, alone: Order, index: int, policy: Policy
+) -> tuple[Order, list[Waiting]]:
+    """Start every event that may, each by itself."""
+    waiting: list[Waiting] = []
+    for event in sorted(
+        lingering.events_of(draft, order, index), key=lambda each: (each.not_before, each.number)
+    ):
+        if event.status is not EventStatus.SCHEDULED:
+            continue
+        why = _not_to_start(draft, alone, index, event, policy)
+        if not why and not Slots(draft, order, index, lingering.events_of(draft, order, index)).is_free:
+            why = (_postponed(draft, order, index, event),)
+        waiting += why
+        if not why:
+            events.start(draft, event, why=events.cause(event))
+    return _with_state(order, index, _state(draft, order, index), now=draft.now), waiting
+
+
+def _not_to_start(
+    draft: Draft, alone: Order, index: int, event: Event, policy: Policy
+) -> tuple[Waiting, ...]:
+    stage = alone.stages[index]
+    share = share_of(stage, event)
+    return (*host_work.not_cordoned(alone), *reasons.not_to_start_alone(draft, alone, share, event, policy))
+
+
+def _postponed(draft: Draft, order: Order, index: int, event: Event) -> Waiting:
+    """Give an event whose time has come, and that has no slot yet, a later one; return what it waits for."""
+    listed = lingering.events_of(draft, order, index)
+    others = ", ".join(step.name for step in order.stages[index].steps if step.state is StepState.RUNNING)
+    reason = f"waits for its turn, after {others}" if others else "waits for its turn"
+    if draft.now >= event.not_before:
+        turn = Slots(draft, order, index, listed).turn(but=event)
+        event = events.postpone(draft, event, until=turn, reason=reason)
+    return Waiting(
+        what=event.id, reason=f"{reason}; expected at {format_time(event.not_before)}", until=event.not_before
+    )
+
+
+# Moving
+
+
+def _begin(draft: Draft, order: Order, index: int) -> Order:
+    """Begin to move the machines of started events, as long as there are slots."""
+    listed = lingering.events_of(draft, order, index)
+    started = sorted(
+        (event for event in listed if event.status is EventStatus.STARTED),
+        key=lambda event: (event.started_at or event.not_before, event.number),
+    )
+    idle = Slots(draft, order, index, listed).idle
+    back = order.host if order.stages[index].kind is StageKind.RETURN else None
+    begun: dict[MachineId, Step] = {}
+    for step in (step for event in started for step in _steps_of(order.stages[index], event)):
+        if idle is not None and len(begun) >= idle:
+            break
+        if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
+            begun[step.machine] = steps.begin(draft, order, step, to=back)
+            draft.wake(other for other in departures.touching(draft, step.machine) if other.id != order.id)
+    return stages.put_steps(order, index, begun)
+
+
+def _under_way(draft: Draft, order: Order, index: int) -> Stage:
+    """Return a stage with only the machines of its started events: of those it is said what they wait for."""
+    stage = order.stages[index]
+    listed = lingering.events_of(draft, order, index)
+    started = [event for event in listed if event.status is EventStatus.STARTED]
+    return replace(stage, steps=tuple(step for event in started for step in _steps_of(stage, event)))
+
+
+def share_of(stage: Stage, event: Event) -> Stage:
+    """Return a stage with only the machines of one of its events."""
+    return replace(stage, steps=_steps_of(stage, event))
+
+
+def _steps_of(stage: Stage, event: Event) -> tuple[Step, ...]:
+    named = {resource.machine for resource in event.resources}
+    return tuple(step for step in stage.steps if step.machine in named)
+
+
+# The state of the stage
+
+
+def _state(draft: Draft, order: Order, index: int) -> StageState:
+    """Return how far such a stage is: announced with its first event, started with its first start."""
+    stage, listed = order.stages[index], lingering.events_of(draft, order, index)
+    if stage.started_at is not None or any(event.status is EventStatus.STARTED for event in listed):
+        return StageState.STARTED
+    return StageState.ANNOUNCED if listed else StageState.QUEUED
+
+
+def _with_state(order: Order, index: int, state: StageState, *, now: datetime | None = None) -> Order:
+    stage = order.stages[index]
+    started_at = stage.started_at or (now if state is StageState.STARTED else None)
+    return stages.put_stage(order, index, replace(stage, state=state, started_at=started_at))

@@ -1,0 +1,112 @@
+"""What is done to the host itself: cordoned when its work is announced, worked on, and let go again."""
+
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.model.order import HostStep, Order, Step
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.orders import host_steps, service, steps
+from forewarn.core.policy import Policy
+from forewarn.core.words import HOOK, Action, HostState, HostTask, Kind, StageKind, StageState, StepState
+
+# In the order in which they are done; a failed host is fenced instead.
+TURNS = (
+    HostTask.CORDON,
+    HostTask.BEFORE,
+    HostTask.WORK,
+    HostTask.AFTER,
+    HostTask.UNCORDON,
+    HostTask.HEALTH,
+)
+# What is done while nobody may be on the host who was not told.
+AT_WORK = frozenset({HostTask.BEFORE, HostTask.WORK, HostTask.AFTER})
+
+
+def plan(order: Order, policy: Policy) -> tuple[HostStep, ...]:
+    """Return what is done to a host: its work, and all that there is a hook for."""
+    tasks = (task for task in TURNS if task is HostTask.WORK or task in policy.hooks)
+    return tuple(HostStep(task=task, driver=_driver(order, task, policy)) for task in tasks)
+
+
+def _driver(order: Order, task: HostTask, policy: Policy) -> str:
+    if task is not HostTask.WORK:
+        return HOOK
+    if order.terms.host_driver is not None:
+        return order.terms.host_driver
+    return HOOK if task in policy.hooks else order.driver
+
+
+def go_on(draft: Draft, order: Order) -> Order:
+    """Begin what is the next step on the host, and carry over what has come of the work on it."""
+    step = next((step for step in order.host_steps if step.state not in host_steps.SETTLED), None)
+    if step is not None and step.state is StepState.WAITING and _may_begin(order, step.task):
+        order = host_steps.put(order, host_steps.begin(draft, order, step))
+    if is_worked_on(order):
+        order = _restarted(draft, order)
+    if is_over(order):
+        release(draft, order)
+    return order
+
+
+def _may_begin(order: Order, task: HostTask) -> bool:
+    if task is HostTask.CORDON:
+        return any(stage.state is not StageState.QUEUED for stage in order.stages)
+    stage = service.host_stage(order)
+    return stage is not None and stage.started_at is not None
+
+
+def _restarted(draft: Draft, order: Order) -> Order:
+    """Mark the machines that restarted with the host as done."""
+
+    def done(step: Step) -> Step:
+        return steps.done(draft, order, step) if step.state is StepState.RUNNING else step
+
+    changed = tuple(
+        replace(stage, steps=tuple(map(done, stage.steps))) if stage.kind is StageKind.HOST else stage
+        for stage in order.stages
+    )
+    return order if changed == order.stages else replace(order, stages=changed)
+
+
+def is_worked_on(order: Order) -> bool:
+    """Return whether the work on the host itself is done."""
+    return all(step.state in host_steps.SETTLED for step in order.host_steps if step.task is HostTask.WORK)
+
+
+def is_over(order: Order) -> bool:
+    """Return whether nothing is left to do to the host while it is kept free."""
+    return all(step.state in host_steps.SETTLED for step in order.host_steps if step.task in AT_WORK)
+
+
+def is_settled(order: Order) -> bool:
+    """Return whether nothing at all is left to do to the host."""
+    return all(step.state in host_steps.SETTLED for step in order.host_steps)
+
+
+def not_cordoned(order: Order) -> tuple[Waiting, ...]:
+    """Return that machines wait for the hook that cordons their host: others might still be sent there."""
+    step = host_steps.find(order, HostTask.CORDON)
+    if step is None or step.state in host_steps.SETTLED:
+        return ()
+    return (Waiting(what=f"host {order.host}", reason="is not cordoned yet: its hook has not ended"),)
+
+
+# Cordons
+
+
+def cordon(draft: Draft, order: Order) -> None:
+    """Let the host of work that is announced take no more machines; one closed by others stays so."""
+    host = draft.hosts.get(order.host) if order.host and order.action is Action.SERVICE else None
+    if host is not None and host.state is HostState.OK:
+        draft.record(Kind.HOST_CHANGED, host, by=order.by, reason=f"{host.state} to {HostState.CORDONED}")
+        draft.put_host(replace(host, state=HostState.CORDONED, cordoned_for=order.id))
+
+
+def release(draft: Draft, order: Order) -> None:
+    """Let the host take machines again, if it is this order that has cordoned it."""
+    host = draft.hosts.get(order.host) if order.host and order.action is Action.SERVICE else None
+    if host is None or host.cordoned_for != order.id:
+        return
+    if host.state is HostState.CORDONED:
+        draft.record(Kind.HOST_CHANGED, host, by=order.by, reason=f"{host.state} to {HostState.OK}")
+        host = replace(host, state=HostState.OK)
+    draft.put_host(replace(host, cordoned_for=None))

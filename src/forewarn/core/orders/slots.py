@@ -1,0 +1,77 @@
+"""How many machines of a host may move at the same time, and when there is a turn for the next."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from forewarn.core.draft import Draft
+from forewarn.core.model.event import Event
+from forewarn.core.model.order import Order, Step
+from forewarn.core.orders import expected
+from forewarn.core.words import EventStatus, MachineId, StepState
+
+
+class Slots:
+    """The slots of a stage in which machines move, by what is known of its events and steps."""
+
+    def __init__(self, draft: Draft, order: Order, index: int, events: Iterable[Event]) -> None:
+        host = draft.hosts.get(order.host) if order.host else None
+        self._at_once = expected.moves_at_once(order, host.at_once if host else None)
+        self._draft = draft
+        self._steps = {step.machine: step for step in order.stages[index].steps}
+        self._events = sorted(events, key=lambda event: (event.started_at or event.not_before, event.number))
+
+    @property
+    def idle(self) -> int | None:
+        """How many machines may begin to move now; None: any number."""
+        if self._at_once is None:
+            return None
+        running = sum(step.state is StepState.RUNNING for step in self._steps.values())
+        return max(self._at_once - running, 0)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether an event may start: there are slots that those that have started do not need."""
+        if self._at_once is None:
+            return True
+        pending = (self._steps.get(machine) for machine in self._started())
+        busy = (StepState.WAITING, StepState.RUNNING)
+        return sum(step is not None and step.state in busy for step in pending) < self._at_once
+
+    def _started(self) -> Iterable[MachineId]:
+        started = (event for event in self._events if event.status is EventStatus.STARTED)
+        return (resource.machine for event in started for resource in event.resources)
+
+    def turn(self, *, but: Event | None = None) -> datetime:
+        """Return when a slot is expected to become free for an event that comes after those known."""
+        now = self._draft.now
+        if self._at_once is None:
+            return now
+        free = [now] * self._at_once
+        for event in self._events:
+            if but is not None and (event.id == but.id or _is_behind(event, but)):
+                continue
+            first = now if event.status is EventStatus.STARTED else event.not_before
+            for machine in (resource.machine for resource in event.resources):
+                self._take(free, self._steps.get(machine), first)
+        return min(free)
+
+    def _take(self, free: list[datetime], step: Step | None, first: datetime) -> None:
+        """Count a machine into the slot that is free first."""
+        now = self._draft.now
+        if step is None or step.state not in (StepState.WAITING, StepState.RUNNING):
+            return
+        slot = free.index(min(free))
+        takes = expected.move_time(self._draft.machines.get(step.machine))
+        if step.state is StepState.RUNNING:
+            over = (step.begun_at or now) + takes
+            # One that takes longer than expected will take a while longer.
+            free[slot] = max(over, now + takes / 4)
+        else:
+            free[slot] = max(free[slot], first) + takes
+
+
+def _is_behind(event: Event, other: Event) -> bool:
+    """Return whether a scheduled event comes after another one."""
+    if event.status is EventStatus.STARTED:
+        return False
+    return (event.not_before, event.number) > (other.not_before, other.number)

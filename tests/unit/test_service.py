@@ -1,0 +1,536 @@
+"""Work on a host itself: who leaves first, who restarts with it, and what is done when."""
+
+import pytest
+
+from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.orders import departures, interventions, lifecycle
+from forewarn.core.words import (
+    Action,
+    EventStatus,
+    EventType,
+    HostName,
+    HostState,
+    HostTask,
+    Kind,
+    MachineName,
+    MachineState,
+    Mobility,
+    OrderState,
+    ServiceMode,
+    StageKind,
+    StageState,
+    StepState,
+    Work,
+)
+from tests.unit.slices import HOUR, MINUTE, Fleet, machine
+
+HOST = HostName("host-1")
+OTHERS = ("host-2", "host-3")
+
+
+def live(name: str, **more: object) -> Machine:
+    return machine(name, mobility=Mobility.LIVE, **more)  # type: ignore[arg-type]
+
+
+def staying(name: str, **more: object) -> Machine:
+    return machine(name, mobility=Mobility.NONE, **more)  # type: ignore[arg-type]
+
+
+def now(fleet: Fleet, order: Order) -> Order:
+    return fleet.draft.orders[order.id]
+
+
+def stages(fleet: Fleet, order: Order) -> list[tuple[str, str]]:
+    return [(stage.kind.value, stage.state.value) for stage in now(fleet, order).stages]
+
+
+def moving(fleet: Fleet, order: Order) -> list[str]:
+    return [step.name for step in fleet.running(order.id)]
+
+
+def evacuated(*machines: Machine, **more: object) -> tuple[Fleet, Order]:
+    """A host that everybody who can has left."""
+    fleet = Fleet(*machines, hosts=OTHERS)
+    order = fleet.service(**more)  # type: ignore[arg-type]
+    fleet.pass_(15 * MINUTE)
+    while fleet.running(order.id) and now(fleet, order).stages[0].state is not StageState.DONE:
+        fleet.finish(order.id)
+        fleet.pass_(2 * MINUTE)
+    return fleet, order
+
+
+# Who leaves, who stays
+
+
+def test_machines_leave_as_they_can_and_the_others_restart_with_their_host() -> None:
+    fleet = Fleet(live("a-0"), machine("b-0"), staying("c-0"), hosts=OTHERS)
+    order = fleet.service()
+    kinds = [
+        (stage.kind, [(step.name, step.work, step.moves) for step in stage.steps]) for stage in order.stages
+    ]
+    assert kinds == [
+        (StageKind.EVACUATE, [("a-0", Work.FREEZE, True), ("b-0", Work.REDEPLOY, True)]),
+        (StageKind.HOST, [("c-0", Work.REBOOT, False)]),
+    ]
+    assert {event.type for event in fleet.events()} == {EventType.FREEZE, EventType.REDEPLOY}
+    assert order.state is OrderState.ANNOUNCED
+
+
+def test_in_place_everybody_restarts_with_their_host() -> None:
+    order = Fleet(live("a-0"), machine("b-0")).service(mode=ServiceMode.IN_PLACE)
+    assert [(stage.kind, len(stage.steps)) for stage in order.stages] == [(StageKind.HOST, 2)]
+
+
+def test_machines_that_move_are_moved_and_the_host_is_worked_on_afterwards() -> None:
+    fleet, order = evacuated(live("a-0"), machine("b-0"))
+    assert {fleet.machine(name).host for name in ("a-0", "b-0")} <= {"host-2", "host-3"}
+    assert stages(fleet, order) == [("evacuate", "done"), ("host", "started")]
+    assert [step.task for step in now(fleet, order).running_host_steps] == [HostTask.WORK]
+    fleet.finish_host(order.id)
+    assert now(fleet, order).state is OrderState.DONE
+
+
+def test_those_who_stay_are_told_when_the_others_have_left_and_restart_once() -> None:
+    fleet, order = evacuated(machine("b-0"), staying("c-0"))
+    assert stages(fleet, order) == [("evacuate", "done"), ("host", "announced")]
+    (event,) = fleet.events()
+    assert (event.type, event.not_before - event.announced_at) == (EventType.REBOOT, 15 * MINUTE)
+    assert not now(fleet, order).running_host_steps
+    fleet.pass_(15 * MINUTE)
+    assert fleet.machine("c-0").state is MachineState.RESTARTING
+    fleet.pass_(5 * MINUTE)
+    assert fleet.machine("c-0").state is MachineState.RESTARTING
+    fleet.finish_host(order.id)
+    assert fleet.machine("c-0").state is MachineState.RUNNING
+    assert fleet.machine("c-0").host == HOST
+    assert now(fleet, order).state is OrderState.DONE
+
+
+def test_an_empty_host_is_worked_on_at_once() -> None:
+    fleet = Fleet(hosts=["host-1"])
+    order = fleet.service()
+    assert [step.task for step in order.running_host_steps] == [HostTask.WORK]
+    assert order.state is OrderState.STARTED
+    fleet.finish_host(order.id)
+    assert now(fleet, order).state is OrderState.DONE
+
+
+def test_machines_come_back_if_that_was_asked_for_with_notice_of_its_own() -> None:
+    fleet, order = evacuated(live("a-0"), machine("b-0"), returning=True)
+    fleet.finish_host(order.id)
+    assert stages(fleet, order)[-1] == ("return", "announced")
+    assert all(event.not_before - event.announced_at >= 10 * MINUTE for event in fleet.events())
+    fleet.pass_(15 * MINUTE)
+    fleet.turn(2 * MINUTE)
+    fleet.finish(order.id)
+    assert {fleet.machine(name).host for name in ("a-0", "b-0")} == {HOST}
+    assert now(fleet, order).state is OrderState.DONE
+    attempts = [[step.attempt for step in stage.steps] for stage in now(fleet, order).stages]
+    assert attempts == [[1, 1], [], [2, 2]]
+
+
+def test_nobody_comes_back_to_a_host_that_somebody_has_closed() -> None:
+    fleet, order = evacuated(machine("b-0"), returning=True)
+    fleet.maintain(action=Action.CORDON)
+    fleet.finish_host(order.id)
+    assert fleet.waits(order.id) == ["host host-1: is cordoned: nobody comes back to it"]
+    fleet.maintain(action=Action.UNCORDON)
+    fleet.advance(order.id)
+    assert stages(fleet, order)[-1] == ("return", "announced")
+
+
+def test_bare_metal_is_worked_on_in_place() -> None:
+    fleet = Fleet(staying("host-1"))
+    fleet.draft.put_host(replace(fleet.draft.hosts[HOST], bare_metal=True))
+    order = fleet.service(mode=ServiceMode.EVACUATE, returning=True)
+    assert (order.terms.mode, order.terms.returning) == (ServiceMode.IN_PLACE, False)
+    assert [(step.name, step.work) for step in order.steps] == [("host-1", Work.REBOOT)]
+
+
+# A few at a time
+
+
+def test_machines_leave_a_few_at_a_time() -> None:
+    fleet = Fleet(*(machine(f"web-{number}") for number in range(5)), hosts=OTHERS)
+    order = fleet.service()
+    fleet.pass_(10 * MINUTE)
+    assert [event.status for event in fleet.events()] == [EventStatus.STARTED]
+    assert moving(fleet, order) == ["web-0", "web-1"]
+    fleet.finish(order.id)
+    assert moving(fleet, order) == ["web-2", "web-3"]
+    fleet.finish(order.id)
+    fleet.finish(order.id)
+    assert stages(fleet, order)[0] == ("evacuate", "started")
+    fleet.pass_(2 * MINUTE)
+    assert stages(fleet, order)[0] == ("evacuate", "done")
+
+
+def test_a_host_says_how_many_machines_leave_it_at_once() -> None:
+    fleet = Fleet(*(machine(f"web-{number}") for number in range(5)), hosts=OTHERS)
+    fleet.draft.put_host(replace(fleet.draft.hosts[HOST], at_once=4))
+    order = fleet.service()
+    fleet.pass_(10 * MINUTE)
+    assert len(moving(fleet, order)) == 4
+
+
+def test_those_who_work_outside_see_to_it_themselves_how_many_move_at_once() -> None:
+    fleet = Fleet(*(machine(f"web-{number}") for number in range(5)), hosts=OTHERS)
+    order = fleet.service(driver="external")
+    fleet.pass_(10 * MINUTE)
+    assert len(moving(fleet, order)) == 5
+
+
+def test_each_event_has_the_time_of_its_slot() -> None:
+    fleet = Fleet(*(machine(f"m{number}-0") for number in range(6)), hosts=OTHERS)
+    fleet.service()
+    ahead = sorted((event.not_before - event.announced_at) // MINUTE for event in fleet.events())
+    assert ahead == [10, 10, 14, 14, 18, 18]
+
+
+def test_memory_says_how_long_a_machine_takes_to_move() -> None:
+    large = machine("a-0", resources={"memory": 256})
+    fleet = Fleet(large, machine("b-0"), machine("c-0"), machine("d-0"), hosts=OTHERS)
+    fleet.service()
+    ahead = sorted((event.not_before - event.announced_at) // MINUTE for event in fleet.events())
+    assert ahead == [10, 10, 14, 18]  # b, c and d go one after the other beside it
+
+
+def test_forty_machines_of_four_minutes_two_at_once_do_not_withdraw_themselves() -> None:
+    """Rule 11 is judged for each event: the last one waits for more than an hour, as it was told."""
+    fleet = Fleet(*(live(f"m{number:02}-0") for number in range(40)), hosts=OTHERS)
+    order = fleet.service()
+    for _ in range(25):
+        fleet.pass_(4 * MINUTE)
+        fleet.finish(order.id)
+        assert len(moving(fleet, order)) <= 2
+    assert fleet.history(Kind.EVENT_WITHDRAWN) == []
+    assert stages(fleet, order)[0] == ("evacuate", "done")
+    assert all(each.host != HOST for each in fleet.draft.machines.values())
+
+
+def test_slow_moves_move_what_comes_after_them_and_guests_see_it() -> None:
+    fleet = Fleet(*(machine(f"m{number}-0") for number in range(3)), hosts=OTHERS)
+    order = fleet.service()
+    last = fleet.events()[-1]
+    fleet.pass_(10 * MINUTE)
+    fleet.pass_(4 * MINUTE)
+    (later,) = (event for event in fleet.events() if event.id == last.id)
+    assert later.not_before > last.not_before == fleet.now
+    assert len(fleet.history(Kind.EVENT_POSTPONED)) == 1
+    assert "waits for its turn, after m0-0, m1-0" in fleet.history(Kind.EVENT_POSTPONED)[0]
+    for _ in range(40):
+        fleet.pass_(MINUTE)
+    assert fleet.history(Kind.EVENT_WITHDRAWN) == []
+    fleet.finish(order.id)
+    fleet.pass_(5 * MINUTE)
+    assert moving(fleet, order) == ["m2-0"]
+
+
+def test_an_approved_event_starts_as_soon_as_there_is_a_slot() -> None:
+    fleet = Fleet(*(machine(f"m{number}-0") for number in range(3)), hosts=OTHERS)
+    order = fleet.service()
+    for event in fleet.events():
+        fleet.approve(event, by=event.resources[0].name)
+    assert moving(fleet, order) == ["m0-0", "m1-0"]
+    assert fleet.history(Kind.EVENT_POSTPONED) == []
+    fleet.finish(order.id)
+    assert moving(fleet, order) == ["m2-0"]
+
+
+def test_another_update_domain_of_a_group_waits_until_the_first_has_left() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", domain=1), hosts=OTHERS)
+    order = fleet.service()
+    assert [event.update_domain for event in fleet.events()] == [0]
+    assert "web: update domain 1 waits for domain 0" in fleet.waits(order.id)
+    fleet.pass_(10 * MINUTE)
+    fleet.finish(order.id)
+    fleet.pass_(2 * MINUTE)
+    assert [event.update_domain for event in fleet.events()] == [1]
+    assert stages(fleet, order)[0] == ("evacuate", "started")
+
+
+def test_together_is_said_of_the_work_on_the_host_and_moves_nobody_together() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", domain=1), hosts=OTHERS)
+    fleet.service(together="no time")
+    assert [event.update_domain for event in fleet.events()] == [0]
+    assert fleet.history(Kind.PROMISE_BROKEN) == []
+
+
+def test_a_guest_defers_only_its_own_event_of_an_evacuation() -> None:
+    policies = {"a": GroupPolicy(defer=HOUR)}
+    fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS, policies=policies)
+    fleet.service()
+    mine, _ = fleet.events()
+    lifecycle.defer(fleet.draft, mine, by=MachineName("a-0"), wanted=5 * MINUTE, policy=fleet.policy)
+    after = fleet.events()
+    assert [event.not_before - mine.announced_at for event in after] == [15 * MINUTE, 10 * MINUTE]
+
+
+def test_a_late_event_is_withdrawn_alone_and_announced_anew() -> None:
+    fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS)
+    order = fleet.service()
+    fleet.approve(fleet.events()[0], by="a-0")
+    assert moving(fleet, order) == ["a-0"]
+    fleet.turn(HOUR)
+    fleet.advance(order.id)
+    (told,) = (event for event in fleet.events() if event.status is EventStatus.SCHEDULED)
+    assert (told.announced_at, len(fleet.history(Kind.EVENT_WITHDRAWN))) == (fleet.now, 1)
+    assert moving(fleet, order) == ["a-0"]
+
+
+# Who comes and goes meanwhile
+
+
+def arrives(fleet: Fleet, name: str, **more: object) -> None:
+    new = machine(name, **more)  # type: ignore[arg-type]
+    fleet.draft.put_machine(new)
+    if new.group not in fleet.draft.groups:
+        known = next(iter(fleet.draft.groups.values()))
+        fleet.draft.put_group(replace(known, name=new.group))
+
+
+def test_a_machine_that_comes_during_an_evacuation_gets_its_own_event_and_leaves_too() -> None:
+    fleet = Fleet(machine("a-0"), hosts=OTHERS)
+    order = fleet.service()
+    fleet.pass_(10 * MINUTE)
+    arrives(fleet, "b-0")
+    fleet.advance(order.id)
+    late = fleet.events()[-1]
+    assert (late.resources[0].name, late.not_before - fleet.now) == ("b-0", 10 * MINUTE)
+    fleet.finish(order.id)
+    fleet.pass_(10 * MINUTE)
+    fleet.finish(order.id)
+    fleet.pass_(2 * MINUTE)
+    assert fleet.machine("b-0").host != HOST
+    assert stages(fleet, order) == [("evacuate", "done"), ("host", "started")]
+
+
+def test_an_evacuation_goes_on_if_somebody_comes_before_the_work_is_announced() -> None:
+    fleet, order = evacuated(machine("a-0"), staying("b-0"))
+    lifecycle.pause(fleet.draft, order.id, why="lunch")
+    assert stages(fleet, order) == [("evacuate", "done"), ("host", "queued")]
+    arrives(fleet, "c-0")
+    lifecycle.resume(fleet.draft, order.id)
+    fleet.advance(order.id)
+    assert stages(fleet, order) == [("evacuate", "started"), ("host", "queued")]
+    assert [event.resources[0].name for event in fleet.events()] == ["c-0"]
+
+
+def test_a_machine_that_comes_after_the_announcement_is_told_and_restarts_with_the_host() -> None:
+    fleet = Fleet(staying("a-0"), hosts=OTHERS)
+    order = fleet.service()
+    fleet.turn(5 * MINUTE)
+    arrives(fleet, "b-0")
+    fleet.advance(order.id)
+    assert [event.resources[0].name for event in fleet.events()] == ["a-0", "b-0"]
+    fleet.pass_(10 * MINUTE)
+    assert stages(fleet, order)[-1] == ("host", "announced")
+    fleet.pass_(5 * MINUTE)
+    assert sorted(moving(fleet, order)) == ["a-0", "b-0"]
+
+
+def test_a_machine_that_comes_while_the_host_is_worked_on_is_not_told() -> None:
+    fleet = Fleet(hosts=["host-1"])
+    order = fleet.service()
+    fleet.draft.put_group(Fleet(machine("b-0")).draft.groups["b"])  # type: ignore[index]
+    fleet.draft.put_machine(machine("b-0"))
+    fleet.advance(order.id)
+    assert fleet.events() == ()
+    assert not now(fleet, order).steps
+
+
+def test_a_machine_that_left_and_came_back_restarts_with_the_host() -> None:
+    fleet, order = evacuated(machine("a-0"), staying("b-0"))
+    fleet.draft.put_machine(replace(fleet.machine("a-0"), host=HOST))
+    fleet.advance(order.id)
+    assert [event.resources[0].name for event in fleet.events()] == ["b-0", "a-0"]
+    restarts = now(fleet, order).stages[1].steps
+    assert [(step.name, step.work, step.attempt) for step in restarts] == [
+        ("b-0", Work.REBOOT, 1),
+        ("a-0", Work.REBOOT, 2),
+    ]
+
+
+def test_a_machine_that_leaves_by_other_hands_is_done_with() -> None:
+    fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS)
+    order = fleet.service()
+    gone = fleet.machine("a-0")
+    departures.leave_host(fleet.draft, gone, why="moved to host-2")
+    fleet.draft.put_machine(replace(gone, host=HostName("host-2")))
+    fleet.advance(order.id)
+    assert [event.resources[0].name for event in fleet.events()] == ["b-0"]
+    assert [step.name for step in now(fleet, order).steps if step.state is not StepState.MOOT] == ["b-0"]
+
+
+def test_a_machine_that_is_terminated_during_an_evacuation_leaves_it() -> None:
+    fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS)
+    order = fleet.service()
+    fleet.order("a-0", Action.TERMINATE)
+    fleet.advance(order.id)
+    mine = [event.resources[0].name for event in fleet.events(order.id)]
+    assert mine == ["b-0"]
+
+
+def test_a_machine_that_is_evicted_does_not_come_back() -> None:
+    fleet, order = evacuated(machine("a-0"), machine("b-0"), returning=True)
+    fleet.finish_host(order.id)
+    fleet.order("a-0", Action.TERMINATE)
+    fleet.advance(order.id)
+    assert [event.resources[0].name for event in fleet.events(order.id)] == ["b-0"]
+
+
+def test_a_host_that_fails_during_an_evacuation_supersedes_it() -> None:
+    fleet = Fleet(machine("a-0"), hosts=OTHERS)
+    order = fleet.service()
+    fleet.maintain(action=Action.FAIL)
+    assert now(fleet, order).state is OrderState.CANCELLED
+    assert fleet.draft.hosts[HOST].state is HostState.FAILED
+    assert fleet.draft.hosts[HOST].cordoned_for is None
+
+
+# What is refused, and together
+
+
+def test_several_update_domains_that_would_restart_together_are_refused_with_their_names() -> None:
+    three = staying("web-0"), staying("web-1", domain=1), machine("web-2", domain=2)
+    with pytest.raises(
+        Conflict, match=r"group web: web-0 of domain 0, web-1 of domain 1\. Move some away, or"
+    ):
+        Fleet(*three, hosts=OTHERS).service()
+    with pytest.raises(Conflict, match=r"web-2 of domain 2\. Move some away, evacuate it \(--evacuate\), or"):
+        Fleet(*three, hosts=OTHERS).service(mode=ServiceMode.IN_PLACE)
+
+
+def test_together_several_update_domains_restart_with_their_host_and_that_is_recorded() -> None:
+    fleet = Fleet(staying("web-0"), staying("web-1", domain=1), hosts=OTHERS)
+    order = fleet.service(together="no other way")
+    assert len(fleet.events()) == 2
+    assert any("disturbed together" in why for why in fleet.history(Kind.PROMISE_BROKEN))
+    fleet.pass_(15 * MINUTE)
+    assert len(moving(fleet, order)) == 2
+
+
+def test_a_second_order_on_the_host_is_refused() -> None:
+    fleet = Fleet(machine("a-0"), hosts=OTHERS)
+    fleet.service()
+    with pytest.raises(Conflict, match="has order"):
+        fleet.service()
+
+
+# Cordons
+
+
+def test_a_host_is_cordoned_from_the_announcement_to_the_end_of_its_work() -> None:
+    fleet, order = evacuated(machine("a-0"))
+    assert (fleet.draft.hosts[HOST].state, fleet.draft.hosts[HOST].cordoned_for) == (
+        HostState.CORDONED,
+        order.id,
+    )
+    fleet.finish_host(order.id)
+    assert (fleet.draft.hosts[HOST].state, fleet.draft.hosts[HOST].cordoned_for) == (HostState.OK, None)
+
+
+def test_a_host_that_somebody_had_cordoned_stays_so() -> None:
+    fleet = Fleet(hosts=["host-1"])
+    fleet.maintain(action=Action.CORDON)
+    order = fleet.service()
+    fleet.finish_host(order.id)
+    assert fleet.draft.hosts[HOST].state is HostState.CORDONED
+
+
+def test_a_host_that_somebody_cordons_meanwhile_stays_so() -> None:
+    fleet, order = evacuated(machine("a-0"))
+    fleet.maintain(action=Action.CORDON)
+    fleet.finish_host(order.id)
+    assert fleet.draft.hosts[HOST].state is HostState.CORDONED
+
+
+@pytest.mark.parametrize("minutes", [0, 12])
+def test_an_order_that_is_cancelled_gives_its_host_back(minutes: int) -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", domain=1), hosts=OTHERS)
+    order = fleet.service()
+    if minutes:
+        fleet.pass_(10 * MINUTE)
+        with pytest.raises(Conflict, match="too late"):
+            interventions.cancel(fleet.draft, order.id, by="test")
+        fleet.finish(order.id)
+        fleet.pass_(2 * MINUTE)
+    interventions.cancel(fleet.draft, order.id, by="test")
+    assert fleet.draft.hosts[HOST].state is HostState.OK
+    assert fleet.events() == ()
+
+
+def test_an_order_whose_host_is_worked_on_cannot_be_cancelled() -> None:
+    fleet, order = evacuated(machine("a-0"))
+    with pytest.raises(Conflict, match="too late"):
+        interventions.cancel(fleet.draft, order.id, by="test")
+
+
+# Failures, pauses
+
+
+def test_a_move_that_fails_is_tried_again_and_the_others_go_on() -> None:
+    fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS)
+    order = fleet.service()
+    fleet.pass_(10 * MINUTE)
+    fleet.fail(order.id)
+    assert now(fleet, order).state is OrderState.FAILED
+    assert fleet.waits(order.id) == ["a-0: failed: it burns", "b-0: failed: it burns"]
+    interventions.retry(fleet.draft, order.id, by="test", policy=fleet.policy)
+    assert moving(fleet, order) == ["a-0", "b-0"]
+    fleet.finish(order.id)
+    fleet.pass_(2 * MINUTE)
+    assert stages(fleet, order)[1] == ("host", "started")
+
+
+def test_an_abandoned_evacuation_gives_its_host_back() -> None:
+    fleet = Fleet(machine("a-0"), hosts=OTHERS)
+    order = fleet.service()
+    fleet.pass_(10 * MINUTE)
+    fleet.fail(order.id)
+    interventions.abandon(fleet.draft, order.id, by="test")
+    assert (now(fleet, order).state, fleet.events()) == (OrderState.FAILED, ())
+    assert fleet.draft.hosts[HOST].state is HostState.OK
+
+
+def test_a_pause_withdraws_what_has_not_started_and_moves_go_on() -> None:
+    fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS)
+    order = fleet.service()
+    fleet.approve(fleet.events()[0], by="a-0")
+    lifecycle.pause(fleet.draft, order.id, why="lunch")
+    fleet.advance(order.id)
+    assert [event.resources[0].name for event in fleet.events()] == ["a-0"]
+    assert moving(fleet, order) == ["a-0"]
+    fleet.finish(order.id)
+    fleet.pass_(2 * MINUTE)
+    assert stages(fleet, order)[0] == ("evacuate", "started")
+    assert "paused: lunch" in fleet.waits(order.id)[0]
+    lifecycle.resume(fleet.draft, order.id)
+    fleet.advance(order.id)
+    assert [event.resources[0].name for event in fleet.events()] == ["b-0"]
+
+
+def test_a_pause_before_anything_has_started_queues_the_evacuation() -> None:
+    fleet = Fleet(machine("a-0"), hosts=OTHERS)
+    order = fleet.service()
+    lifecycle.pause(fleet.draft, order.id, why="lunch")
+    fleet.advance(order.id)
+    assert (stages(fleet, order)[0], fleet.events()) == (("evacuate", "queued"), ())
+
+
+def test_planning_twice_changes_nothing_the_second_time() -> None:
+    fleet = Fleet(live("a-0"), machine("web-0"), machine("web-1", domain=1), staying("c-0"), hosts=OTHERS)
+    order = fleet.service(returning=True)
+    for _ in range(90):
+        fleet.pass_(MINUTE)
+        if order.id not in fleet.draft.orders:
+            return
+        again = now(fleet, order)
+        assert fleet.advance(order.id) == again
+        fleet.finish(order.id)
+        fleet.finish_host(order.id)
+    raise AssertionError(stages(fleet, order))
