@@ -9,7 +9,7 @@ from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.words import GroupName, HostName, MachineName, MachineState, OrderId, OrderState, Work
+from forewarn.core.words import GroupName, HostName, MachineName, MachineState, OrderId, Work
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND, event, group, host, machine, order, order_id
 
@@ -87,15 +87,6 @@ def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: SqlStore) -> No
         assert snapshot.rollouts.due(NOW, limit=10) == [mine.id]
         known = snapshot.rollouts.orders_by_id([order_id(1), OrderId("no such order")])
     assert known[order_id(1)].terms.rollout == mine.id
-
-
-def test_orders_that_went_wrong_are_found_among_others(store: SqlStore) -> None:
-    states = (OrderState.FAILED, OrderState.CANCELLED, OrderState.DONE, OrderState.ANNOUNCED)
-    put(store, orders=tuple(order(number, state=state) for number, state in enumerate(states, start=1)))
-    with store.read() as snapshot:
-        found = snapshot.rollouts.wrong_orders([order_id(number) for number in (1, 2, 3, 4, 5)])
-        assert found.keys() == {order_id(1), order_id(2)}
-        assert snapshot.rollouts.wrong_orders([order_id(3)]) == {}
 
 
 def test_a_change_of_what_it_waits_for_makes_a_blocked_rollout_due(store: SqlStore) -> None:

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
+from math import inf
 from typing import Any
 
 import pytest
 
 from forewarn.control.engine.engine import Stuck
+from forewarn.server.threads import worker
 from forewarn.server.threads.bridge import WorkerCommands
 from forewarn.server.threads.follow_up import FollowUp
 from forewarn.server.threads.jobs import Job, Jobs
@@ -63,11 +65,11 @@ def test_a_guest_waits_until_the_worker_has_saved_its_word(
     asyncio.run(ask())
 
 
-class OneJob:
+class FewJobs:
     """Jobs that come to an end."""
 
-    def __init__(self, job: Job) -> None:
-        self._left = [[job], []]
+    def __init__(self, *jobs: Job) -> None:
+        self._left = [[*jobs], []]
         self.follow_up = FollowUp()
 
     def take(self, most: int, *, timeout: float) -> list[Job]:
@@ -138,7 +140,7 @@ def test_an_operator_is_answered_when_it_is_saved_and_guests_are_shown_it() -> N
         return "done"
 
     around: Any = Around(answer, seen)
-    jobs: Any = OneJob(Job(save, answer))
+    jobs: Any = FewJobs(Job(save, answer))
     worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
     worker.start()
     worker.stop()
@@ -153,7 +155,7 @@ def test_a_job_that_fails_is_answered_with_its_error() -> None:
     def fail() -> str:
         raise fault
 
-    jobs: Any = OneJob(Job(fail, answer))
+    jobs: Any = FewJobs(Job(fail, answer))
     worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
     worker.start()
     worker.stop()
@@ -169,8 +171,40 @@ def test_guests_are_shown_what_a_tick_has_saved_though_some_orders_cannot_go_on(
             raise Stuck("order ORDER cannot go on")
 
     around: Any = Stumbling(Future(), seen)
-    jobs: Any = OneJob(Job(lambda: seen.append("a job"), Future()))
+    jobs: Any = FewJobs(Job(lambda: seen.append("a job"), Future()))
     worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
     worker.start()
     worker.stop()
     assert seen[:3] == ["saved", "shown", "a job"]
+
+
+class AlwaysDue(Around):
+    """An engine that always has something to do: writes down when it does it."""
+
+    def tick(self, now: datetime, *, give_way: object, few: bool) -> bool:
+        self._seen.append("tick")
+        return False
+
+    def may_be_due(self, now: datetime) -> bool:
+        return True
+
+    def catch_up(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("longest", "done"),
+    [(inf, ["tick", "job", "job", "tick"]), (-inf, ["tick", "job", "tick", "job", "tick"])],
+)
+def test_jobs_that_have_waited_together_come_before_a_tick_but_not_for_long(
+    longest: float, done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "LONGEST_BATCH", -inf)  # each is saved by itself
+    monkeypatch.setattr(worker, "LONGEST_WITHOUT_TICK", longest)
+    seen: list[str] = []
+    jobs: Any = FewJobs(*(Job(lambda: seen.append("job"), Future()) for _ in range(2)))
+    around: Any = AlwaysDue(Future(), seen)
+    mine = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    mine.start()
+    mine.stop()
+    assert seen == done

@@ -41,10 +41,6 @@ class RolloutQueries(Protocol):
         """Find orders, open or over."""
         ...
 
-    def wrong_orders(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
-        """Find those of some orders that have failed or were cancelled."""
-        ...
-
     def events_of_orders(self, orders: Sequence[OrderId]) -> Sequence[Event]:
         """List all events of some orders, over ones too, by creation."""
         ...

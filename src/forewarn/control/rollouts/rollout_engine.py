@@ -126,7 +126,7 @@ class RolloutEngine(FleetUseCase):
 
     def _go_on(self, tx: Transaction, mine: Rollout, now: datetime, *, most: int = TOGETHER) -> Rollout:
         """Place the next orders of a large wave, unless one of the first has gone wrong."""
-        wrong = progress.trouble(mine, tx.rollouts.wrong_orders(mine.begun[-1].orders))
+        wrong = progress.trouble(mine, self.orders_of(tx, mine))
         if wrong:
             return self.pause(tx, mine, by="", why=f"{wrong[0]}", now=now)
         some = mine.coming[:most]

@@ -34,6 +34,9 @@ HANGS_AFTER = 6 * PROVE_EVERY
 MOST_TOGETHER = 64
 # When a batch is saved though more jobs wait, in seconds: that long the first of them has waited.
 LONGEST_BATCH = 0.05
+# Jobs that have waited together come before the next tick, though not all are saved in one batch; but not for
+# longer than this, in seconds.
+LONGEST_WITHOUT_TICK = 0.2
 # How long a tick lasts while jobs wait, in seconds; what it has begun it ends.
 LONGEST_PIECE = 0.01
 # So long after a job the next one is expected, in seconds.
@@ -96,6 +99,7 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="forewarn-worker", daemon=True)
         self._next_due: datetime | None = None
         self._tick_at = 0.0  # whatever is due
+        self._ticked_at = 0.0  # when the last one was over
         self._job_at = -CALLERS_ABOUT  # when jobs were last done
         self._more = False  # whether the last tick left something for the next
         self._trouble: str | None = None
@@ -145,7 +149,9 @@ class Worker:
                 break
             while jobs:
                 jobs = jobs[self._do(jobs) :]
-                # Between two batches, however many wait: what is due must not wait for ever.
+                if jobs and monotonic() < self._ticked_at + LONGEST_WITHOUT_TICK:
+                    continue
+                # However many wait: what is due must not wait for ever.
                 if self._may_be_due():
                     self._tick()
                 self._jobs.follow_up.looked()
@@ -230,6 +236,7 @@ class Worker:
             self._stumbled("a tick failed")
         finally:
             self._catch_up()  # also with what it had saved when it failed
+            self._ticked_at = monotonic()
 
     def _is_awaited(self, began: float) -> bool:
         """Return whether a tick that began then should give way to jobs."""

@@ -18,7 +18,6 @@ from forewarn.core.words import (
     MachineName,
     MachineState,
     OrderId,
-    OrderState,
     ProjectName,
 )
 from forewarn.store import tables
@@ -37,7 +36,6 @@ _OPEN = _ROLLOUTS.where(tables.OPEN_ROLLOUT)
 _BY_CREATION = (_R.number, _R.id)
 _ORDERS_ON = among(ORDERS.select(), _O.host).where(tables.OPEN_ORDER, _O.work.is_not(None))
 _ORDERS = among(ORDERS.select(), _O.id)
-_WRONG_ORDERS = _ORDERS.where(_O.state.in_([OrderState.FAILED.value, OrderState.CANCELLED.value]))
 _EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id)
 _HOSTS = among(HOSTS.select(), tables.hosts.c.name)
 _FOOTPRINTS = (
@@ -47,7 +45,7 @@ _FOOTPRINTS = (
 )
 _LISTED_GROUPS = select(tables.groups.c.name).where(tables.LISTED_GROUP)
 _SIZES = select(_M.group_name, func.count()).where(_M.group_name.in_(_LISTED_GROUPS)).group_by(_M.group_name)
-_LISTED = select(_E.group_name, _E.domain).where(tables.COUNTED_EVENT).distinct()
+_LISTED = among(select(_E.group_name, _E.domain), _E.group_name).where(tables.COUNTED_EVENT).distinct()
 _SEEN = exists().where(tables.machine_activity.c.machine_id == _M.id)
 _NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, ~_SEEN)
 
@@ -84,10 +82,6 @@ class RolloutReads(Reader):
         """Find orders, open or over."""
         return {order.id: order for order in self._load(ORDERS.read, _ORDERS, orders)}
 
-    def wrong_orders(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
-        """Find those of some orders that have failed or were cancelled."""
-        return {order.id: order for order in self._load(ORDERS.read, _WRONG_ORDERS, orders)}
-
     def events_of_orders(self, orders: Sequence[OrderId]) -> Sequence[Event]:
         """List all events of some orders, over ones too, by creation."""
         found = self._load(EVENTS.read, _EVENTS_OF_ORDERS, {order.upper() for order in orders})
@@ -100,14 +94,16 @@ class RolloutReads(Reader):
     def survey(self, hosts: Sequence[HostName]) -> HostSurvey:
         """Load what a decision about work on these hosts needs, counted by the database."""
         groups = self._list(self._transaction.read_group, SELECT_GROUPS.where(tables.LISTED_GROUP))
+        footprints = self._footprints(hosts)
         listed: dict[GroupName, set[int]] = defaultdict(set)
-        for group, domain in self._all(_LISTED):
+        disturbed = dict.fromkeys(group for footprint in footprints.values() for group in footprint.counts)
+        for group, domain in self._among(_LISTED, disturbed):
             listed[group].add(domain)
         sizes = {row[0]: row[1] for row in self._all(_SIZES)}
         orders = self._load(ORDERS.read, _ORDERS_ON, hosts)
         return HostSurvey(
             hosts={host.name: host for host in self._load(HOSTS.read, _HOSTS, hosts)},
-            footprints=self._footprints(hosts),
+            footprints=footprints,
             orders={order.host: order for order in orders if order.host},
             listed={group: frozenset(domains) for group, domains in listed.items()},
             budgets=self._budgets.load(groups),
