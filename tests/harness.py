@@ -122,6 +122,7 @@ class Polls:
 class WatchedDriver:
     """The simulated driver, which can be told to fail, and remembers what it was asked to begin."""
 
+    in_own_words = True
     limits = None
 
     def __init__(self) -> None:

@@ -6,15 +6,25 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from forewarn.core.disclosure import DONE_OUTSIDE, OF_OTHERS, Disclosure, Names, words, words_in
+from forewarn.core.disclosure import (
+    DONE_OUTSIDE,
+    OF_OTHERS,
+    TOLD_OPERATORS,
+    Disclosure,
+    Names,
+    said_by_driver,
+    words,
+    words_in,
+)
 from forewarn.core.model.event import Approval, Event
-from forewarn.core.model.order import Order, OrderTerms, Stage, Step
+from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.orders import reports
 from forewarn.core.words import ApprovedBy, GroupName, HostName, Kind, ProjectName
 from tests.harness import START
-from tests.unit.slices import Fleet, machine
+from tests.unit.slices import MINUTE, Fleet, machine
 
 NAMES = Names(
     hosts=frozenset({"kvm-1", "kvm-2", "web-0"}),
@@ -36,7 +46,8 @@ SEEN = Disclosure(project=ProjectName("a"), names=NAMES, sees_hosts=True)
         ("moved to kvm-2 by bob", "moved to a host by operator"),
         ('machine "web-0" is on host "kvm-1", which', 'machine "web-0" is on a host, which'),
         ("held by bob: see kvm-1.", "held by operator: see a host."),
-        ("qemu+ssh://kvm-1.example.org/system", "qemu+ssh://a host/system"),
+        ("cannot reach qemu+ssh://root@10.1.2.3/system now", "cannot reach an address now"),
+        ("see https://status.example.org/7", "see https://status.example.org/7"),
         ("KVM-1 burns", "a host burns"),
         ("its kvm-1-bmc is dead", "its a host is dead"),
         ("see bmc-kvm-1, Host Kvm-2.", "see a host, a host."),
@@ -56,6 +67,44 @@ SEEN = Disclosure(project=ProjectName("a"), names=NAMES, sees_hosts=True)
 def test_names_are_taken_out_of_texts(said: str, shown: str) -> None:
     assert HIDDEN.text(said) == shown
     assert SEEN.text(said) == said
+
+
+@pytest.mark.parametrize("told", [HIDDEN, SEEN])
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (f"failed: {said_by_driver('root@n7: denied')}", f"failed: {TOLD_OPERATORS}"),
+        (f"reboot: {said_by_driver(said_by_driver('n7'))}", f"reboot: {TOLD_OPERATORS}"),
+        ("unknown: driver libvirt broke: no route to n7\nat line 3", "unknown: its driver broke"),
+        ("driver libvirt has not answered within 30 s", "driver libvirt has not answered within 30 s"),
+    ],
+)
+def test_of_what_a_driver_says_a_project_reads_only_that_it_was_said(
+    told: Disclosure, said: str, shown: str
+) -> None:
+    assert told.text(said) == shown
+    assert told.shown(record(by="anna", reason=said)).reason == shown
+
+
+@pytest.mark.parametrize("told", [HIDDEN, SEEN])
+def test_no_part_of_an_order_or_event_has_a_drivers_words_for_a_project(told: Disclosure) -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain()
+    fleet.pass_(15 * MINUTE)
+    (step,) = fleet.draft.orders[order.id].running
+    attempt = AttemptId(order.id, step.machine, step.attempt)
+    reports.step_failed(fleet.draft, attempt, why=said_by_driver("qemu+ssh://n7 refused"))
+    failed = fleet.advance(order.id)
+    refused = (RefusedHost(host=HostName("kvm-2"), why=said_by_driver("n7")),)
+    stages = tuple(
+        replace(stage, steps=tuple(replace(each, refused=refused) for each in stage.steps))
+        for stage in failed.stages
+    )
+    (event,) = fleet.events()
+    closed = replace(event, why=failed.waiting[0].reason)
+    assert "n7" in repr(failed)
+    assert "n7" not in repr(told.shown(replace(failed, stages=stages, why=failed.waiting[0].reason)))
+    assert "n7" not in repr(told.shown(closed))
 
 
 def test_a_project_reads_its_own_name_whatever_is_in_it() -> None:
@@ -198,6 +247,8 @@ INNER: dict[tuple[Any, str], Any] = {
     (Order, "stages"): Stage,
     (Stage, "steps"): Step,
     (Order, "waiting"): Waiting,
+    (Order, "host_steps"): HostStep,
+    (Step, "refused"): RefusedHost,
     (Event, "approvals"): Approval,
 }
 PLAIN = {

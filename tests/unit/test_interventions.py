@@ -177,6 +177,28 @@ def test_a_machine_that_stays_because_its_end_was_called_off_gets_notice_of_what
     assert [each.name for event in fleet.events() for each in event.resources] == ["web-1", "web-0"]
 
 
+def test_a_machine_whose_end_could_not_be_called_off_any_more_leaves_the_fleet() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    leaving = fleet.order("web-0", Action.TERMINATE)
+    fleet.pass_(10 * MINUTE)
+    leaving = abandon(fleet, fleet.draft.orders[leaving.id])
+    fleet.finish(leaving.id)
+    leaving = fleet.draft.orders[leaving.id]
+    assert (leaving.state, leaving.why) == (OrderState.FAILED, "abandoned by ops")
+    assert [each.name for each in fleet.draft.machines.values()] == ["web-1"]
+    assert fleet.history(Kind.MACHINE_REMOVED) == ["terminated"]
+
+
+def test_a_machine_that_has_ended_leaves_the_fleet_though_its_host_fails_meanwhile() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    leaving = fleet.order("web-0", Action.TERMINATE)
+    fleet.pass_(10 * MINUTE)
+    fleet.finish(leaving.id)
+    fleet.maintain(action=Action.FAIL)
+    fleet.pass_(10 * MINUTE)
+    assert [each.name for each in fleet.draft.machines.values()] == ["web-1"]
+
+
 def test_what_cannot_be_called_off_goes_on_and_the_next_stage_is_not_announced() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     order = fleet.maintain()

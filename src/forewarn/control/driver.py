@@ -9,7 +9,7 @@ who may have it done again.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
@@ -158,6 +158,13 @@ class Fencing(Protocol):
     def fences(self) -> bool:
         """Whether it does so, as it is set."""
         ...
+
+
+@runtime_checkable
+class InOwnWords(Protocol):
+    """A driver of forewarn's whose reasons are forewarn's own, which tenants may read."""
+
+    in_own_words: ClassVar[bool]
 
 
 @runtime_checkable

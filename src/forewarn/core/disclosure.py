@@ -3,6 +3,9 @@
 Reasons are texts that may name a host or an operator. So a text is looked through for words that have such
 names in them, in whatever case; what a project's own people have said is shown as they said it, or an answer
 would tell which words are names. Operators allow a project to see both with `sees-hosts`.
+
+What a driver says names addresses, users and paths of hypervisors, which no list of names has: of that a
+project reads only that it was said. It is marked when it comes in (`said_by_driver`).
 """
 
 import re
@@ -33,6 +36,16 @@ OF_OTHERS = Waiting(what="the platform", reason="waits for something that is not
 # Of work that is not the server's own.
 DONE_OUTSIDE = "waits for those who run the hosts to do it"
 
+# Of what a driver said.
+TOLD_OPERATORS = "its driver has told the operators why"
+
+_DRIVER_SAYS = "its driver says: "
+# How texts go on that have words of a driver in them, to their ends.
+_DRIVERS_WORDS = re.compile(rf"{_DRIVER_SAYS}.*|(?P<broke>\bdriver \S+ broke): .*", re.DOTALL)
+# Where hypervisors are reached. Links of the web are for people, and stay.
+_ADDRESS = re.compile(r"\b(?!https?:)[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+AN_ADDRESS = "an address"
+
 _WORD = re.compile(r"[A-Za-z0-9._-]+")
 _PART = re.compile(r"[A-Za-z0-9]+")
 _SEPARATORS = "._-"
@@ -62,6 +75,15 @@ class Names:
     machines: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
     events: frozenset[str] = frozenset()  # listed ones, by their ids
+
+
+def said_by_driver(text: str) -> str:
+    """Mark a text as a driver's own, which operators alone read."""
+    return f"{_DRIVER_SAYS}{text}"
+
+
+def _without_drivers_words(said: str) -> str:
+    return _DRIVERS_WORDS.sub(lambda found: "its driver broke" if found["broke"] else TOLD_OPERATORS, said)
 
 
 def words(values: Iterable[object]) -> frozenset[str]:
@@ -102,8 +124,9 @@ class Disclosure:
         return OPERATOR
 
     def text(self, said: str) -> str:
-        """Return a text without the names of hosts and operators."""
-        return said if self.sees_hosts else _NAMED.sub(self._put, said)
+        """Return a text without the names of hosts and operators, and without a driver's words."""
+        said = _without_drivers_words(said)
+        return said if self.sees_hosts else _NAMED.sub(self._put, _ADDRESS.sub(AN_ADDRESS, said))
 
     def _put(self, found: re.Match[str]) -> str:
         """Return what is shown for a word: another one in place of all of it if a name is in it."""
@@ -130,7 +153,13 @@ class Disclosure:
     def _order(self, order: Order) -> Order:
         own = order.project == self.project
         order = order if own else self._share(order)
-        order = replace(order, waiting=tuple(map(_without_report, order.waiting)))
+        order = replace(
+            order,
+            why=self.text(order.why),
+            waiting=tuple(map(self._waiting, order.waiting)),
+            stages=tuple(_with_steps(stage, map(self._step, stage.steps)) for stage in order.stages),
+            host_steps=tuple(replace(each, why=self.text(each.why)) for each in order.host_steps),
+        )
         if self.sees_hosts:
             return order
         said_by_own = order.by in self.names.people
@@ -139,15 +168,13 @@ class Disclosure:
             host=None,
             by=self.person(order.by),
             reason=order.reason if said_by_own else self.text(order.reason),
-            why=self.text(order.why),
             terms=self._terms(order.terms, said_by_own=said_by_own),
-            waiting=tuple(
-                replace(each, what=self.text(each.what), reason=self.text(each.reason))
-                for each in order.waiting
-            ),
-            stages=tuple(_with_steps(stage, map(self._step, stage.steps)) for stage in order.stages),
             host_steps=(),
         )
+
+    def _waiting(self, waiting: Waiting) -> Waiting:
+        shown = _without_report(waiting)
+        return replace(shown, what=self.text(shown.what), reason=self.text(shown.reason))
 
     def _terms(self, terms: OrderTerms, *, said_by_own: bool) -> OrderTerms:
         texts = {} if said_by_own else _texts(terms)
@@ -174,11 +201,13 @@ class Disclosure:
         )
 
     def _step(self, step: Step) -> Step:
-        return replace(step, target=None, refused=(), mark="", why=self.text(step.why))
+        refused = tuple(replace(each, why=self.text(each.why)) for each in step.refused)
+        shown = replace(step, refused=refused, why=self.text(step.why))
+        return shown if self.sees_hosts else replace(shown, target=None, refused=(), mark="")
 
     def _event(self, event: Event) -> Event:
         if self.sees_hosts:
-            return event
+            return replace(event, why=self.text(event.why))
         return replace(
             event,
             description=self.text(event.description),
@@ -194,9 +223,8 @@ class Disclosure:
         # A stage is deferred as a whole, also by the guest of somebody else.
         if record.kind == Kind.EVENT_DEFERRED and record.by not in self.names.machines:
             record = replace(record, by=ANOTHER_GUEST)
-        if self.sees_hosts:
-            return record
-        return replace(record, host=None, by=self._author(record), reason=self._reason(record))
+        shown = replace(record, reason=self._reason(record))
+        return shown if self.sees_hosts else replace(shown, host=None, by=self._author(record))
 
     def _author(self, record: Record) -> str:
         by_guest = record.kind == Kind.EVENT_DEFERRED or (

@@ -42,6 +42,7 @@ def make(setup: DriverSetup) -> "ExternalDriver":
 class ExternalDriver:
     """Waits for the reports of those who do the work."""
 
+    in_own_words = True
     limits = None  # it answers at once
 
     def __init__(self, silence: timedelta, *, monotonic: Callable[[], float]) -> None:

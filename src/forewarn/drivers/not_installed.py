@@ -11,6 +11,7 @@ LOOK_AGAIN = timedelta(hours=1)
 class NotInstalled:
     """Says of every step that its driver is not installed."""
 
+    in_own_words = True
     limits = DriverLimits(timeout=timedelta(minutes=1), at_once=1)
 
     def __init__(self, name: str) -> None:

@@ -11,12 +11,13 @@ from forewarn.control.driver import Done, Failed, NotBegun, Running, TooLate, Un
 from forewarn.control.engine.driver_calls import DriverAnswer, Verb
 from forewarn.control.engine.engine import Stuck
 from forewarn.control.orders.order_use_cases import Placed
+from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.draft import Draft
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec
 from forewarn.core.model.order import Order
 from forewarn.core.orders import lifecycle
 from forewarn.core.policy import Policy
-from forewarn.core.words import Action, HostName, Kind, OrderId, OrderState, StepState
+from forewarn.core.words import Action, HostName, Kind, OrderId, OrderState, ProjectName, StepState
 from tests.harness import Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver
 from tests.statements import counted
@@ -131,6 +132,24 @@ def test_what_may_have_been_saved_is_looked_for_and_begun(service: Service, driv
     assert waiting(service) == ["begin"]  # still once
 
 
+def test_tenants_read_that_a_driver_gave_a_reason_and_operators_read_it(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    uri = "qemu+ssh://root@n7.example.org/system"
+    driver.begins = [Unknown(f"cannot reach {uri}")]
+    driver.checks = [Failed(f"{uri} says no")]
+    tenant = service.within(ProjectName("default"))
+    placed = started(service)
+    for _ in range(2):
+        make_calls(service, driver, seconds=10)
+        order = tenant.views.order(placed.order.id).order
+        events, _ = tenant.views.events(after=None, limit=9)
+        told = map(str, (order, events, tenant.views.history(HistoryFilter(limit=99))))
+        assert not any("n7" in each for each in told)
+        assert order.steps[0].why == "its driver has told the operators why"
+        assert uri in service.reload(placed).steps[0].why
+
+
 def test_a_driver_that_breaks_leaves_the_step_unknown_and_is_asked_again(
     service: Service, driver: ScriptedDriver
 ) -> None:
@@ -143,7 +162,7 @@ def test_a_driver_that_breaks_leaves_the_step_unknown_and_is_asked_again(
     assert [str(each) for each in service.reload(placed).waiting] == [f"web-0: its state is unknown: {why}"]
     for _ in range(3):
         make_calls(service, driver, seconds=10)
-    assert step_of(service, placed) == (StepState.FAILED, 1, "it is gone")
+    assert step_of(service, placed) == (StepState.FAILED, 1, "its driver says: it is gone")
     assert [each[0] for each in driver.asked] == ["begin", "check", "check", "check"]
     unknown = [record.reason for record in service.history() if record.kind == Kind.STEP_UNKNOWN]
     assert unknown == [f"reboot: {why}"]
@@ -197,7 +216,7 @@ def test_a_host_that_cannot_take_a_machine_is_passed_over(service: Service, driv
     other = started(service, "db-0", Action.REDEPLOY)
     make_calls(service, driver)
     make_calls(service, driver)
-    assert "host-2 cannot take it, too little memory; host-3 cannot take it" in step_of(service, other)[2]
+    assert "host-2 cannot take it, its driver says: too little memory" in step_of(service, other)[2]
     assert step_of(service, placed)[0] is StepState.RUNNING
 
 

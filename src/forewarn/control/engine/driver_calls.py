@@ -1,7 +1,7 @@
 """Calls of drivers: what is asked, how it is answered, and the port for calls that take their time."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, TypeAlias
@@ -12,12 +12,14 @@ from forewarn.control.driver import (
     Driver,
     DriverTask,
     Failed,
+    InOwnWords,
     NotBegun,
     Prechecking,
     Running,
     TooLate,
     Unknown,
 )
+from forewarn.core.disclosure import said_by_driver
 
 log = logging.getLogger(__name__)
 
@@ -72,19 +74,29 @@ class DriverCalls(Protocol):
 
 
 def perform(driver: Driver, call: DriverCall) -> Answer:
-    """Make a call; what the driver raises says nothing of what has become of the step."""
+    """Make a call; what the driver raises says nothing of what has become of the step.
+
+    The texts of its answer are marked as its own, for tenants do not read them.
+    """
     task = call.task
     try:
-        match call.verb:
-            case Verb.BEGIN:
-                return _refusal(driver, task) or driver.begin(task)
-            case Verb.CHECK:
-                return driver.check(task)
-            case Verb.CANCEL:
-                return driver.cancel(task)
+        answer = _asked(driver, call)
     except Exception as error:  # a driver's fault must not stop the others
         log.exception("driver %s broke in %s of %s", task.driver, call.verb, task.name)
         return Unknown(f"driver {task.driver} broke: {error}")
+    if isinstance(driver, InOwnWords) or not isinstance(answer, Failed | Unknown | Refused):
+        return answer
+    return replace(answer, why=said_by_driver(answer.why))
+
+
+def _asked(driver: Driver, call: DriverCall) -> Answer:
+    match call.verb:
+        case Verb.BEGIN:
+            return _refusal(driver, call.task) or driver.begin(call.task)
+        case Verb.CHECK:
+            return driver.check(call.task)
+        case Verb.CANCEL:
+            return driver.cancel(call.task)
 
 
 def _refusal(driver: Driver, task: DriverTask) -> Refused | None:

@@ -40,6 +40,7 @@ def _close(draft: Draft, order: Order) -> Order:
     why = f"abandoned by {by}: {failed[0].reason}" if failed else f"abandoned by {by}"
     closed = departures.close(draft, order, why=why, by=by, kind=Kind.ORDER_ABANDONED)
     host_work.release(draft, closed)
+    departures.leave_if_terminated(draft, closed)
     departures.wake_host_of(draft, closed)
     return draft.put_order(replace(draft.orders[order.id], state=OrderState.FAILED))
 

@@ -16,6 +16,7 @@ from forewarn.core.words import (
     OrderState,
     StageState,
     StepState,
+    Work,
 )
 
 
@@ -46,6 +47,13 @@ def leave_fleet(
     wake_whole_host(draft, machine.host)
     if draft.groups[machine.group].kind is GroupKind.STANDALONE:
         del draft.groups[machine.group]
+
+
+def leave_if_terminated(draft: Draft, order: Order) -> None:
+    """Take a machine out of the fleet that an order has terminated, whatever became of the order."""
+    done = any(step.state is StepState.DONE for step in order.steps)
+    if order.work is Work.TERMINATE and done and order.machine in draft.machines:
+        leave_fleet(draft, draft.machines[order.machine], why="terminated", by=order.by, keep=order.id)
 
 
 def close(draft: Draft, order: Order, *, why: str, by: str = "", kind: Kind = Kind.ORDER_CANCELLED) -> Order:

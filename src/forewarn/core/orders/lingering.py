@@ -7,7 +7,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.orders import departures, events, stages
 from forewarn.core.policy import Policy
-from forewarn.core.words import EventStatus, Kind, Work
+from forewarn.core.words import EventStatus, Kind
 
 
 def events_of(draft: Draft, order: Order, index: int) -> tuple[Event, ...]:
@@ -44,6 +44,4 @@ def linger_until(event: Event, policy: Policy) -> datetime:
 
 def _finish(draft: Draft, order: Order, event: Event) -> None:
     events.end(draft, event, Kind.EVENT_FINISHED, why="done")
-    if order.work is Work.TERMINATE and order.machine in draft.machines:
-        machine = draft.machines[order.machine]
-        departures.leave_fleet(draft, machine, why="terminated", by=order.by, keep=order.id)
+    departures.leave_if_terminated(draft, order)
