@@ -1,6 +1,6 @@
 """A tab that was left open: another has fallen silent, or the server has another console now."""
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.console_fixtures import Visit
 from tests.process import Program
@@ -37,3 +37,34 @@ def test_a_server_with_another_console_offers_it(server: Program, visit: Visit) 
     page.get_by_role("button", name="Reload").click()
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     assert page.evaluate("window.isSame") is None
+
+
+def test_a_page_asks_for_the_stream_again_when_the_server_says_and_ever_less_often(
+    server: Program, visit: Visit
+) -> None:
+    visitor = visit(server, is_first=True)
+    visitor.expects("503")
+    page = visitor.open("/console/history")
+    page.clock.install()
+    asked: list[str] = []
+    headers = {"Retry-After": "40"}
+
+    def refuse(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(status=503, headers=headers, json={"error": {"code": "Unavailable", "message": "busy"}})
+
+    page.route("**/v1/stream*", refuse)
+    page.reload()
+    expect(page.locator("fw-link-banner")).to_contain_text("Busy")
+    page.clock.run_for(30_000)
+    assert len(asked) == 1
+    headers.clear()
+    page.clock.run_for(15_000)
+    expect(page.locator("fw-link-banner")).to_contain_text("Busy")
+    before = len(asked)
+    for _ in range(60):
+        page.clock.run_for(1_000)
+    assert 3 < len(asked) - before < 20
+    page.unroute("**/v1/stream*")
+    page.clock.run_for(15_000)
+    expect(page.get_by_text("live", exact=True)).to_be_visible()

@@ -8,7 +8,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.push.webhooks import has_to_send
-from forewarn.core.words import OrderId
+from forewarn.core.words import EventId, OrderId
 
 # Old records are looked for so often; so the history says at most once a day that some have gone.
 EVERY = timedelta(days=1)
@@ -45,6 +45,12 @@ def removable(records: Iterable[Record], needed: Needed) -> tuple[int, ...]:
         and not _is_of_rollout(needed.rollouts, record)
         and not _owed(needed, record)
     )
+
+
+def events_of(records: Iterable[Record], *, removed: Iterable[int]) -> frozenset[EventId]:
+    """Return the events that records were about which were removed, by their numbers."""
+    gone = frozenset(removed)
+    return frozenset(record.event for record in records if record.event is not None and record.number in gone)
 
 
 def _is_of_rollout(rollouts: Iterable[Rollout], record: Record) -> bool:

@@ -273,6 +273,8 @@ events = Table(
     Column("deferred", JSON(none_as_null=True)),
     # Whether what became of its promise of notice is counted: before 0022 that was done when events started.
     Column("judged", Boolean, nullable=False, server_default=false()),
+    # Whether its rows in the next two tables are gone with its records.
+    Column("forgotten", Boolean, nullable=False, server_default=false()),
     Index("events_order", "order_id"),
     Index("events_created", "number", "id"),
 )
@@ -292,6 +294,7 @@ event_machines = Table(
     Column("machine_key", NAME, nullable=False),
     Column("event_id", NAME, nullable=False),
     PrimaryKeyConstraint("machine_key", "event_id"),
+    Index("event_machines_event", "event_id"),
 )
 
 # When a machine was first sent a document with an event in it.

@@ -8,7 +8,8 @@ import pytest
 
 from forewarn.control.engine import pruning
 from forewarn.control.engine.pruning import RecordPruning
-from forewarn.core.words import Action, Kind, Work
+from forewarn.control.parts.work import EventFilter
+from forewarn.core.words import Action, EventId, Kind, Work
 from tests.follower import Follower
 from tests.harness import Service
 from tests.process import Program, sample_fleet
@@ -49,6 +50,48 @@ def test_old_records_go_and_the_history_says_so(service: Service) -> None:
     assert left[-1].kind == Kind.HISTORY_PRUNED
     assert left[-1].reason == f"{len(before)} records up to number {before[-1].number}, older than 30 d"
     assert Kind.ORDER_PLACED in kinds(service)
+
+
+def rows(service: Service, event: EventId) -> tuple[int, int]:
+    """Count the machines that are kept of an event: those that it named, and those that were told."""
+    with service.store.read() as snapshot:
+        told = len(snapshot.work.notices([event]).get(event, {}))
+        named = snapshot.work.events(EventFilter(machine="web-0", past=True), after=None, limit=99)[0]
+    return sum(each.id == event for each in named), told
+
+
+def test_with_the_last_record_of_an_event_goes_who_was_told_of_it_and_it_says_nothing_of_that(
+    service: Service,
+) -> None:
+    service.poll("web-0")
+    old = service.order("web-0", Action.RESTART).events[0].id
+    service.fetch("web-0")
+    service.advance(hours=1)
+    service.advance(days=28)
+    service.poll("web-0")
+    kept = service.order("web-0", Action.RESTART).events[0].id
+    service.fetch("web-0")
+    service.advance(hours=1)
+    assert (rows(service, old), rows(service, kept)) == ((1, 1), (1, 1))
+    service.advance(days=3)
+    pass_over(service)
+    assert (rows(service, old), rows(service, kept)) == ((0, 0), (1, 1))
+    past, present = service.views.event(old), service.views.event(kept)
+    assert (past.notices, past.event.forgotten) == ((), True)
+    assert [each.sent_at is None for each in present.notices] == [False]
+    assert service.views.order(past.event.order).notice.never == 0
+
+
+def test_what_is_kept_of_an_event_stays_while_one_of_its_records_does(service: Service) -> None:
+    service.poll("web-0")
+    event = service.order("web-0", Action.RESTART).events[0].id
+    service.fetch("web-0")
+    service.advance(hours=1)
+    with service.store.write() as tx:
+        mine = [record.number for record in service.history(event=event)]
+        tx.records.remove(mine[:-1])
+        tx.records.remove_notices([event])
+    assert rows(service, event) == (1, 1)
 
 
 def test_a_pass_takes_bounded_batches(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,7 @@
-"""Removing old records: a pass a day through the oldest of them, a batch at a time between ticks."""
+"""Removing old records: a pass a day through the oldest of them, a batch at a time between ticks.
+
+With the last record of an event goes what is kept of whom it named and who was told when. What became of the promises is counted for good.
+"""
 
 from datetime import datetime, timedelta
 
@@ -69,6 +72,7 @@ class RecordPruning(FleetUseCase):
             ),
         )
         tx.records.remove(gone)
+        tx.records.remove_notices(retention.events_of(old, removed=gone))
         return replace(before, up_to=max(before.up_to, *gone, 0), unreported=before.unreported + len(gone))
 
     def _said(self, tx: Transaction, pruning: Pruning, now: datetime) -> Pruning:

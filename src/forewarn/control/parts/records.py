@@ -1,6 +1,6 @@
 """Which records are asked for, and how they are read."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -88,6 +88,10 @@ class RecordChanges(RecordQueries, Protocol):
 
     def remove(self, numbers: Sequence[int]) -> None:
         """Forget records."""
+        ...
+
+    def remove_notices(self, events: Collection[EventId]) -> None:
+        """Forget whom events named and who was sent them when, if they are over and have no record left."""
         ...
 
     def set_pruning(self, pruning: Pruning) -> None:

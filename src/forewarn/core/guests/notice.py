@@ -39,7 +39,12 @@ def promised(event: Event) -> timedelta:
 
 
 def by_machine(event: Event, sent: Mapping[MachineId, datetime]) -> tuple[MachineNotice, ...]:
-    """Return for each machine of an event when it was sent it, and whether that was too late."""
+    """Return for each machine of an event when it was sent it, and whether that was too late.
+
+    Nothing of an event so old that this is not kept any more: nobody was not told because of that.
+    """
+    if event.forgotten:
+        return ()
     return tuple(
         _notice_of(event, resource.name, sent.get(resource.machine))
         for resource in sorted(event.resources, key=lambda each: (each.name.casefold(), each.name))
@@ -130,7 +135,7 @@ def _needed(event: Event) -> timedelta:
 
 def _fell_due(event: Event) -> bool:
     """Return whether a promise fell due: what was withdrawn, or started when it was announced, broke none."""
-    if event.started_at is None:
+    if event.started_at is None or event.forgotten:
         return False
     return event.started_at > event.announced_at and promised(event) > NOTHING
 

@@ -78,6 +78,7 @@ class Event:
     rule: ApprovalRule = ApprovalRule.ANY
     deferred: Deferral | None = None
     judged: bool = False  # whether what became of its promise of notice is counted
+    forgotten: bool = False  # whether it is not kept any more when its machines were told
 
     @property
     def hint(self) -> bool:

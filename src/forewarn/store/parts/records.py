@@ -1,20 +1,22 @@
 """Records: the history backwards, and what follows a number."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Select, exists, func, or_, select, update
 
 from forewarn.control.parts.records import Following, HistoryFilter, RecordFilter
 from forewarn.core.copies import replace
 from forewarn.core.model.record import Record
 from forewarn.core.retention import Pruning
+from forewarn.core.words import EventId
 from forewarn.store import tables
-from forewarn.store.reads.reader import Reader
+from forewarn.store.reads.reader import Reader, chunks
 from forewarn.store.rows.stored import RECORDS, name_key
 from forewarn.store.rows.times import micros
 from forewarn.store.writes.writer import delete_rows
 
-_R = tables.records.c
+_R, _E = tables.records.c, tables.events.c
+_HAS_RECORD = exists().where(_R.event_id == _E.id)
 # Above the number of any record.
 _BEYOND = 2**63 - 1
 
@@ -59,6 +61,17 @@ class RecordWrites(RecordReads):
     def remove(self, numbers: Sequence[int]) -> None:
         """Remove records."""
         delete_rows(self._connection, _R.number, numbers)
+
+    def remove_notices(self, events: Collection[EventId]) -> None:
+        """Forget whom events named and who was sent them when, if they are over and have no record left."""
+        for chunk in chunks(events):
+            forgotten = select(_E.id).where(_E.id.in_(chunk), _E.ended_at.is_not(None), ~_HAS_RECORD)
+            gone = self._connection.execute(forgotten).scalars().all()
+            if not gone:
+                continue
+            delete_rows(self._connection, tables.notices.c.event_id, gone)
+            delete_rows(self._connection, tables.event_machines.c.event_id, gone)
+            self._connection.execute(update(tables.events).where(_E.id.in_(gone)).values(forgotten=True))
 
     def set_pruning(self, pruning: Pruning) -> None:
         """Save how far old records have been removed."""

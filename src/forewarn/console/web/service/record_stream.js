@@ -6,7 +6,7 @@
  * seen takes the stream away from it.
  */
 
-import { pause, Refusal, Unreachable } from "./operator_api.js";
+import { Refusal, Unreachable } from "./operator_api.js";
 
 /** @typedef {import("./operator_api.js").OperatorApi} OperatorApi */
 /** @typedef {import("../types").Record} Record */
@@ -19,7 +19,12 @@ import { pause, Refusal, Unreachable } from "./operator_api.js";
 
 // A comment comes every 15 seconds when nothing happens; two that are missing are no accident.
 const PATIENCE = 35_000;
+// The first try comes so much later, each next one half as much again, up to the longest; a bit sooner by chance, for a
+// server that comes back should not meet all pages at once.
 const RETRY = 1000;
+const RETRY_FACTOR = 1.5;
+const LONGEST_RETRY = 15_000;
+const CHANCE = 0.3;
 const LOOK_FOR_SILENCE = 5000;
 const NAME = "forewarn-stream";
 
@@ -41,6 +46,8 @@ export class RecordStream extends EventTarget {
   // One that ends may still be ending while the next has begun.
   #readers = 0;
   #heardAt = performance.now();
+  /** How often in a row the stream could not be had. */
+  #failures = 0;
 
   /** @param {OperatorApi} api */
   constructor(api) {
@@ -115,12 +122,14 @@ export class RecordStream extends EventTarget {
         try {
           await this.#follow(signal);
           this.#tell("lost", "the server has closed the stream");
+          await rest(waitFor(0, 0), signal);
         } catch (error) {
           if (signal.aborted) return;
           this.#failed(error);
           if (error instanceof Refusal && error.status === 401) return;
+          await rest(waitFor(this.#failures, error instanceof Refusal ? error.retryAfter : 0), signal);
+          this.#failures += 1;
         }
-        await pause(RETRY);
       }
     } finally {
       this.#readers -= 1;
@@ -181,6 +190,7 @@ export class RecordStream extends EventTarget {
    * @param {boolean} opened
    */
   #took(blocks, opened) {
+    this.#failures = 0;
     const previous = this.#number;
     const last = blocks.findLast((block) => block.id !== null);
     const records = /** @type {Record[]} */ (
@@ -251,6 +261,36 @@ export class RecordStream extends EventTarget {
     this.trouble = trouble;
     this.dispatchEvent(new Event("link"));
   }
+}
+
+/**
+ * How long to wait, in milliseconds, before the stream is asked for again: as long as the server says, or longer.
+ *
+ * @param {number} failures  how many there were before
+ * @param {number} retryAfter  seconds
+ */
+function waitFor(failures, retryAfter) {
+  const longer = Math.min(RETRY * RETRY_FACTOR ** failures, LONGEST_RETRY) * (1 - CHANCE * Math.random());
+  return Math.max(longer, retryAfter * 1000);
+}
+
+/**
+ * Wait, unless nobody listens any more.
+ *
+ * @param {number} milliseconds
+ * @param {AbortSignal} signal
+ */
+function rest(milliseconds, signal) {
+  const over = new AbortController();
+  return new Promise((done) => {
+    const go = () => {
+      over.abort();
+      done(undefined);
+    };
+    const timer = setTimeout(go, milliseconds);
+    over.signal.addEventListener("abort", () => clearTimeout(timer));
+    signal.addEventListener("abort", go, { signal: over.signal });
+  });
 }
 
 /** @typedef {{ id: number | null, event: string | null, data: any }} Block */

@@ -14,6 +14,7 @@ def upgrade() -> None:
     _keep_when_events_are_armed()
     _keep_steps_of_hosts()
     _let_machines_say_what_they_take()
+    _forget_notices_with_records()
 
 
 def _keep_when_events_are_armed() -> None:
@@ -38,3 +39,15 @@ def _let_machines_say_what_they_take() -> None:
     op.add_column("machines", sa.Column("mobility", sa.Text, nullable=False, server_default="cold"))
     op.add_column("hosts", sa.Column("bare_metal", sa.Boolean, nullable=False, server_default=sa.false()))
     op.add_column("hosts", sa.Column("cordoned_for", _NAME))
+
+
+def _forget_notices_with_records() -> None:
+    """Find what was kept of events by them, and forget what is left of those whose records have gone."""
+    op.create_index("event_machines_event", "event_machines", ["event_id"])
+    op.add_column("events", sa.Column("forgotten", sa.Boolean, nullable=False, server_default=sa.false()))
+    op.execute(
+        "UPDATE events SET forgotten = true WHERE ended_at IS NOT NULL AND (SELECT pruned FROM meta) > 0 "
+        "AND NOT EXISTS (SELECT 1 FROM records WHERE records.event_id = events.id)"
+    )
+    op.execute("DELETE FROM event_machines WHERE event_id IN (SELECT id FROM events WHERE forgotten)")
+    op.execute("DELETE FROM notices WHERE event_id IN (SELECT id FROM events WHERE forgotten)")
