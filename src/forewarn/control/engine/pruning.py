@@ -1,6 +1,7 @@
 """Removing old records: a pass a day through the oldest of them, a batch at a time between ticks.
 
-With the last record of an event goes what is kept of whom it named and who was told when. What became of the promises is counted for good.
+With the last record of an event goes what is kept of whom it named and who was told when. What
+became of the promises is counted for good.
 """
 
 from datetime import datetime, timedelta
