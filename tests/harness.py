@@ -12,7 +12,7 @@ from forewarn.control.access.answering_once import AnsweringOnce
 from forewarn.control.access.browser_sessions import BrowserSessions
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
 from forewarn.control.driver import Begun, CancelAnswer, Checked, Driver, DriverTask, Failed, Running, Unknown
-from forewarn.control.engine.driver_calls import DriverCall
+from forewarn.control.engine.driver_calls import DriverCall, Verb
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
@@ -34,7 +34,7 @@ from forewarn.control.use_case import Context
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order
+from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Sent, Slice
@@ -50,6 +50,7 @@ from forewarn.core.words import (
     HostName,
     MachineId,
     MachineName,
+    OrderId,
     ProjectName,
     Work,
 )
@@ -156,9 +157,14 @@ class WaitingCalls:
 
     def __init__(self) -> None:
         self.waiting: list[DriverCall] = []
+        self.withdrawn: list[AttemptId] = []  # whose `begin` need not be made, if it has not been
 
     def submit(self, call: DriverCall) -> None:
         self.waiting.append(call)
+
+    def withdraw(self, attempt: AttemptId) -> None:
+        self.waiting = [call for call in self.waiting if call.verb != Verb.BEGIN or call.task.id != attempt]
+        self.withdrawn.append(attempt)
 
 
 class LastSeen:
@@ -250,10 +256,11 @@ class Service:
         self.answering = AnsweringOnce(context, real_now=self.real_now)
         self.sessions = BrowserSessions(context, new_secret=self.secrets, real_now=self.real_now)
         self.calls = WaitingCalls()
+        self.order_work = OrderWork(context, drivers=drivers, calls=self.calls)
         self._make_engine = partial(
             Engine,
             context,
-            orders=OrderWork(context, drivers=drivers, calls=self.calls),
+            orders=self.order_work,
             guests=GuestSaving(context, polls=polls, unsaved=unsaved),
             external=ExternalTimeout(context, external=external),
             rehearsals=rehearsals,
@@ -373,6 +380,10 @@ class Service:
     def delete(self, name: str) -> None:
         self.fleet.declarations.delete_machine(name, project=None, by="test")
         self.tick()
+
+    def work_on(self, order: OrderId) -> None:
+        """Carry an order as far as it can go, whether or not it is due."""
+        assert self.order_work.work_on([order], self.clock.now()) == []
 
     def tick(self) -> None:
         while self.engine.tick(self.clock.now()):

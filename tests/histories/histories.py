@@ -633,7 +633,7 @@ class Histories:
         """Rules 5, 10 and 11: what can be done is done, and doing it again changes nothing."""
         for order in before.orders:
             # Not only what is due: a wake-up that got lost would hide there.
-            self.service.engine.work_on([order], self.service.clock.now())
+            self.service.work_on(order)
         after = self.service.everything()
         assert list(_differences(_settled(before), _settled(after))) == []
         assert misplaced(after) == []

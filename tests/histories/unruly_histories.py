@@ -71,6 +71,9 @@ class VirtualLanes:
 
     def _take_over(self) -> None:
         calls, self.service.calls.waiting = self.service.calls.waiting, []
+        withdrawn, self.service.calls.withdrawn = self.service.calls.withdrawn, []
+        for attempt in withdrawn:
+            self.queues.withdraw(attempt)
         for call in calls:
             wait = None if call.at is None else (call.at - self.service.real_now()).total_seconds()
             self.queues.add(call, now=self._now(), wait=wait)

@@ -248,3 +248,25 @@ def test_all_that_waits_in_a_lane_is_told_when_every_call_there_may_be_hangs() -
     lanes.pass_time(LATE)
     why = Unknown("1 call of all drivers hangs")
     assert told(lanes) == [("check", "web-1", why), ("check", "web-2", why)]
+
+
+def test_a_begin_that_waits_is_withdrawn_and_one_that_is_being_made_goes_on() -> None:
+    lanes = queues()
+    add(lanes, begin("web-0"), begin("web-1"), begin("web-2"))
+    (first,) = made(lanes)
+    for name in ("web-0", "web-1", "web-9"):
+        lanes.withdraw(begin(name).task.id)
+    assert made(lanes) == []
+    lanes.returned(first, Done())
+    assert names(made(lanes)) == ["web-2"]
+    assert told(lanes) == [("begin", "web-0", Done())]
+
+
+def test_a_begin_that_waits_because_its_lane_is_blocked_is_withdrawn() -> None:
+    lanes = queues(hung_in_lane=1)
+    (hanging,) = hang(lanes, begin("web-0"))
+    add(lanes, begin("web-1"), now=LATE)
+    lanes.pass_time(LATE)
+    lanes.withdraw(begin("web-1").task.id)
+    lanes.returned(hanging, Done())
+    assert made(lanes, LATE) == []

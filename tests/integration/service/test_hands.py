@@ -1,6 +1,6 @@
 """Drivers that take their time: each attempt is begun once, and nothing said of it is lost (rule 8)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.orders import lifecycle
 from forewarn.core.policy import Policy
 from forewarn.core.words import Action, HostName, Kind, OrderId, OrderState, ProjectName, StepState
-from tests.harness import Service, fleet, machine
+from tests.harness import TEST, Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver
 from tests.statements import counted
 
@@ -402,3 +402,24 @@ def test_a_driver_reaches_a_host_as_it_is_declared_now_also_for_a_step_that_runs
     make_calls(service, driver, seconds=60)
     assert [task.source and task.source.uri for task in driver.tasks][-1] == "qemu+tls://host-1/"
     assert step_of(service, placed)[0] is StepState.DONE
+
+
+def remove(service: Service) -> None:
+    service.delete("web-0")
+
+
+def fail_host(service: Service) -> None:
+    service.fleet.hosts.order_host("host-1", Action.FAIL, replace(TEST, driver=SCRIPTED))
+    service.tick()
+
+
+@pytest.mark.parametrize("leaves", [remove, fail_host])
+def test_a_begin_that_waits_is_withdrawn_when_its_step_has_ended_otherwise(
+    service: Service, leaves: Callable[[Service], None]
+) -> None:
+    placed = started(service)
+    (begin,) = service.calls.waiting
+    leaves(service)
+    assert service.reload(placed).steps[0].state is StepState.MOOT
+    assert begin not in service.calls.waiting
+    assert service.calls.withdrawn == [begin.task.id]

@@ -84,7 +84,7 @@ def test_the_reason_names_the_opening_by_the_clock_of_the_project_and_holds_unti
     outside = "outside the window of project shop, which opens 2026-01-06 02:00 (Europe/Berlin)"
     assert before == [f"host-1: {outside}"]
     service.advance(hours=12)
-    service.engine.work_on([placed.order.id], service.clock.now())
+    service.work_on(placed.order.id)
     assert said(service, placed) == before
 
 

@@ -20,6 +20,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.disclosure import said_by_driver
+from forewarn.core.model.order import AttemptId
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,10 @@ class DriverCalls(Protocol):
 
     def submit(self, call: DriverCall) -> None:
         """Hand a call over; never waits."""
+        ...
+
+    def withdraw(self, attempt: AttemptId) -> None:
+        """Take back the `begin` of an attempt that runs no more, if it has not been made."""
         ...
 
 

@@ -227,10 +227,6 @@ class Engine(FleetUseCase):
             log.exception("old records cannot be removed")
             return False
 
-    def work_on(self, orders: Sequence[OrderId], now: datetime) -> None:
-        """Carry orders as far as they can go; Stuck if one cannot, whatever the others do."""
-        _report(_named(self._orders.work_on(orders, now)))
-
     def take_answers(self, answers: Sequence[DriverAnswer]) -> None:
         """Save what drivers that take their time have said."""
         self._orders.take_answers(answers)

@@ -121,7 +121,9 @@ class Hands:
     def _forget(self, ended: Iterable[AttemptId]) -> None:
         for id_ in ended:
             mine = self._attempts.get(id_.order, {})
-            mine.pop(id_, None)
+            attempt = mine.pop(id_, None)
+            if attempt is not None and attempt.begin_open:
+                self._calls.withdraw(id_)  # it may still wait for its host
             if not mine:
                 self._attempts.pop(id_.order, None)
 

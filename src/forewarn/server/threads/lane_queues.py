@@ -135,6 +135,10 @@ class LaneQueues:
             self._woken.discard(placed.subject)
             self._enqueue(placed)
 
+    def withdraw(self, attempt: AttemptId) -> None:
+        """Do not make the `begin` of an attempt that runs no more; one that is being made goes on."""
+        self._call_off(attempt)
+
     def wake(self, subject: Subject) -> None:
         """Make the calls of a machine now that wait for their time: there is news of it."""
         woken = self._later.take(subject)

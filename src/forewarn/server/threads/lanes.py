@@ -21,6 +21,7 @@ from forewarn.control.driver import Driver, DriverLimits, DriverTask, Unknown
 from forewarn.control.durations import Durations
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, perform
 from forewarn.control.engine.driver_counts import DriverCallCounts
+from forewarn.core.model.order import AttemptId
 from forewarn.core.words import MachineId
 from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues, PlacedCall
 
@@ -95,6 +96,11 @@ class Lanes:
             if self._timer is None:
                 self._timer = _thread(self._keep_time, "forewarn-lane-timer")
             self._news.notify_all()
+
+    def withdraw(self, attempt: AttemptId) -> None:
+        """Take back the `begin` of an attempt that runs no more, if it has not been made."""
+        with self._news:
+            self._queues.withdraw(attempt)
 
     def wake(self, machine: MachineId) -> None:
         """Ask about a machine's step now: its hypervisor has news of it, which `check` finds out."""
