@@ -44,11 +44,6 @@ COMMANDS = {
         "rehearse",
         "Rehearse what a fleet may do to its guests, and report what they made of it.",
     ),
-    "hold": _verb(
-        "hold",
-        "hold",
-        "Announce and start nothing new: anywhere, in a project (--project) or on a host.",
-    ),
     "release": _verb(
         "hold",
         "release",
@@ -74,6 +69,7 @@ COMMANDS = {
         "copy",
         "Copy the store to another database, of either kind, and compare all of it; no server may run on it.",
     ),
+    "hold": _noun("hold", "Announce and start nothing new for a while; stop what is under way."),
     "machine": _noun("machine", "Show machines, and order something to be done to one."),
     "host": _noun("host", "Show hosts, maintain them, and say how they are."),
     "driver": _noun("driver", "Show who can do work on hosts."),

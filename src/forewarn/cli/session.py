@@ -150,10 +150,18 @@ class Noun(CommandGroup):
     """The commands about one kind of thing, each of which takes a Session."""
 
     def __init__(
-        self, *, callback: Command | None = None, takes: Callable[[Command], Command] = with_session
+        self,
+        *,
+        callback: Command | None = None,
+        takes: Callable[[Command], Command] = with_session,
+        invoke_without_command: bool = False,
     ) -> None:
         """Take what has the options before the verb, and how commands take theirs."""
-        super().__init__(no_args_is_help=True, callback=callback or with_session(lambda _: None))
+        super().__init__(
+            no_args_is_help=True,
+            callback=callback or with_session(lambda _: None),
+            invoke_without_command=invoke_without_command,
+        )
         self._takes = takes
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:

@@ -118,6 +118,7 @@ class UnsavedHolds(FleetUseCase):
         id_: str,
         project: ProjectName | None,
         host: HostName | None,
+        abort: bool = False,
         call: KeyedCall | None = None,
     ) -> Hold:
         """Set a hold in memory; Conflict if the same thing is held already.
@@ -135,6 +136,7 @@ class UnsavedHolds(FleetUseCase):
                 at=self._clock.now(),
                 project=project,
                 host=host,
+                abort=abort,
             )
             holds.check_free(hold, [*self.known, *self.in_force])
             if len(self._unsaved) >= MOST:

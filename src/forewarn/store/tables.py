@@ -363,6 +363,7 @@ holds = Table(
     Column("at", TIME, nullable=False),
     Column("project", NAME),
     Column("host", NAME),
+    Column("abort", Boolean, nullable=False, server_default=false()),
 )
 
 tokens = Table(

@@ -156,6 +156,27 @@ def test_a_gate_that_cannot_call_off_says_what_is_left_to_do(program: Program, t
         assert f"order cancel {id_}` once the server is back" in gate.err.lines[-1]
 
 
+# Somebody stops its order
+
+
+def test_a_command_whose_order_is_stopped_is_asked_to_end_and_that_is_reported(
+    program: Program, tmp_path: Path
+) -> None:
+    with gated(program.operators, tmp_path, *FREEZE, "--heartbeat", "2", *WORK) as gate:
+        process = begin(program, tmp_path, gate)
+        order = the_order(program)["id"]
+        until(
+            lambda: the_order(program)["waiting"][0]["reason"].startswith("done outside"), what="a heartbeat"
+        )
+        hold = program.post("/v1/holds", json={"reason": "wrong image", "abort": True})["hold"]
+        assert [each["machine"] for each in hold["still_running"]] == ["db"]
+        gate.err.wait_for(f"Order {order} is stopped by ")
+        until(lambda: is_gone(process), what="the command to end")
+        assert gate.code() != 0
+        until(lambda: the_order(program)["ended_at"] is not None, what="the order to be closed")
+        assert the_order(program)["why"].startswith("stopped by ")
+
+
 # Somebody ends it
 
 ENDS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.driver import Done, Failed, NotBegun, Running, TooLate, Unknown
+from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, TooLate, Unknown
 from forewarn.control.engine.driver_calls import DriverAnswer, Verb
 from forewarn.control.engine.engine import Stuck
 from forewarn.control.orders.order_use_cases import Placed
@@ -16,6 +16,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec
 from forewarn.core.model.order import Order
 from forewarn.core.orders import lifecycle
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.words import Action, HostName, Kind, OrderId, OrderState, ProjectName, StepState
 from tests.harness import TEST, Service, fleet, machine
@@ -261,6 +262,34 @@ def test_what_cannot_be_called_off_goes_on(service: Service, driver: ScriptedDri
     make_calls(service, driver, seconds=60)
     assert step_of(service, placed)[0] is StepState.DONE
     assert service.reload(placed).why == "abandoned by ops"
+
+
+def test_a_hold_that_aborts_calls_off_what_runs_and_names_what_cannot_be(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.cancels, driver.checks = [Cancelled(), TooLate()], [Running(None), Done()]
+    called_off, too_late = started(service), started(service, "db-0")
+    make_calls(service, driver)
+    hosts, views = service.fleet.hosts, service.fleet.views
+    hold = hosts.hold(OrderRequest(by="ops", reason="wrong image"), project=None, host=None, abort=True)
+    assert {order.id for order in views.still_running(hold)} == {called_off.order.id, too_late.order.id}
+    service.restart()  # what was asked for is not forgotten
+    make_calls(service, driver)
+    (order,) = service.fleet.views.still_running(hold)
+    assert (order.id, [step.too_late for step in order.running]) == (too_late.order.id, [True])
+    assert service.reload(called_off).why == "stopped by ops: wrong image"
+    make_calls(service, driver, seconds=60)
+    make_calls(service, driver, seconds=60)
+    assert step_of(service, too_late)[0] is StepState.DONE
+    assert service.fleet.views.still_running(hold) == []
+
+
+def test_a_hold_that_only_holds_stops_nothing(service: Service, driver: ScriptedDriver) -> None:
+    placed = started(service)
+    make_calls(service, driver)
+    hold = service.fleet.hosts.hold(OrderRequest(by="ops", reason="lunch"), project=None, host=None)
+    assert service.fleet.views.still_running(hold) == ()
+    assert service.reload(placed).terms.abandoned_by == ""
 
 
 def test_what_was_abandoned_before_it_began_is_never_begun(service: Service, driver: ScriptedDriver) -> None:

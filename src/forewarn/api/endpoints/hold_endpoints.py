@@ -17,6 +17,7 @@ from forewarn.core.words import HostName, ProjectName
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import write_body
 from forewarn.wire.answers.service_answers import HoldAnswer
+from forewarn.wire.fields import flag
 
 router = ApiRouter("holds")
 
@@ -33,6 +34,9 @@ class HoldBody(Body):
     reason: str = given(line(least=1), "Why, shown everywhere.")
     project: ProjectName | None = maybe(PROJECT)
     host: HostName | None = maybe(HOST)
+    abort: bool = given(
+        flag, "Stop what is under way there too: drivers are asked to call it off.", default=False
+    )
 
 
 def _keep_in_memory(
@@ -40,7 +44,9 @@ def _keep_in_memory(
 ) -> WithStatus[HoldAnswer]:
     """Hold all the same while nothing can be saved."""
     unsaved = service.fleet.unsaved_holds
-    hold = unsaved.put(_request(body, caller), id_=id, project=body.project, host=body.host, call=call)
+    hold = unsaved.put(
+        _request(body, caller), id_=id, project=body.project, host=body.host, abort=body.abort, call=call
+    )
     once_saved = JSONResponse(write_body(HoldAnswer.of(hold))).body
     unsaved.will_answer(hold, Answered(status=201, body=bytes(once_saved)))
     return WithStatus(HoldAnswer.of(hold, saved=False), status=202)
@@ -65,14 +71,19 @@ def list_holds(reads: CallerReading) -> Page[HoldAnswer]:
     """
     unsaved = reads.fleet.unsaved_holds
     in_memory = unsaved.in_force  # first: what is saved meanwhile is in one of the two
-    try:
-        found = reads.fleet.views.holds()
-    except Unavailable:
-        found = unsaved.known
+    found = _saved(reads)
     saved = {hold.id for hold in found}
     only_there = [HoldAnswer.of(hold, saved=False) for hold in in_memory if hold.id not in saved]
     refused = [HoldAnswer.of(each.hold, saved=False, refused=each.why) for each in unsaved.refused]
-    return Page(kind=HoldAnswer, items=[*(HoldAnswer.of(hold) for hold in found), *only_there, *refused])
+    return Page(kind=HoldAnswer, items=[*found, *only_there, *refused])
+
+
+def _saved(reads: CallerReading) -> list[HoldAnswer]:
+    try:
+        views = reads.fleet.views
+        return [HoldAnswer.of(hold, still_running=views.still_running(hold)) for hold in views.holds()]
+    except Unavailable:
+        return [HoldAnswer.of(hold) for hold in reads.fleet.unsaved_holds.known]
 
 
 @router.call(
@@ -86,12 +97,17 @@ def list_holds(reads: CallerReading) -> Page[HoldAnswer]:
 def set_hold(body: HoldBody, id: NewHoldId, service: Service, caller: CallerName) -> HoldAnswer:
     """Let nothing new be announced or started; polls and approvals go on.
 
+    With `abort`, what has started there is called off too, as far as drivers can: steps that have not begun
+    are dropped, and `still_running` lists what goes on, here and in the list of holds. Machines of a failed
+    host are brought back all the same.
+
     While nothing can be saved the hold is kept in memory, obeyed, and saved before anything else when that
     is possible again: `saved` is false then, and `note` says so. If what it is to hold does not exist or is
     held already, it is refused then: a record says so, and the list of holds.
     """
     request = _request(body, caller)
-    return HoldAnswer.of(service.fleet.hosts.hold(request, id_=id, project=body.project, host=body.host))
+    hold = service.fleet.hosts.hold(request, id_=id, project=body.project, host=body.host, abort=body.abort)
+    return HoldAnswer.of(hold, still_running=service.fleet.views.still_running(hold))
 
 
 @router.call(

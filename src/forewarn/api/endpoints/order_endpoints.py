@@ -17,6 +17,7 @@ from forewarn.core.words import HostName, MachineName, OrderId, OrderState
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import NotedEventAnswer, NoticeAnswer
 from forewarn.wire.answers.order_answers import (
+    HeardAnswer,
     NotedOrderAnswer,
     NotedOrderWithEventsAnswer,
     OrderAnswer,
@@ -133,12 +134,16 @@ _add_verb(
     "Report that all work of an order with an external driver that is under way is done.",
     lambda orders, order, by: orders.complete_order(order, by=by),
 )
-_add_verb(
-    "heartbeat",
-    "Report that the work goes on",
-    "Report that work of an order with an external driver goes on; long silence is a failure.",
-    lambda orders, order, _: orders.heartbeat(order),
-)
+
+
+@router.call("POST /v1/orders/{id}/heartbeat", "Report that the work goes on", errors=(404, 409))
+def heartbeat_order(id: OrderInPath, service: Service) -> HeardAnswer:
+    """Report that work of an order with an external driver goes on; long silence is a failure.
+
+    `stop` says why the work should stop, if it should: the order was abandoned, or a hold stops it.
+    """
+    placed = service.orders.heartbeat(id)
+    return HeardAnswer.of(placed.order, placed.events)
 
 
 @router.call("POST /v1/orders/{id}/fail", "Report that the work failed", errors=(404, 409, 413))

@@ -37,6 +37,7 @@ class GatedCommand:
         self.name = command[0]
         self.machines = machines
         self._stop = threading.Event()
+        self._told_to_stop = False
         self._beats = threading.Thread(target=self._send_heartbeats, daemon=True)
         self._process = _begun(command, _environment(order, machines, more))
         if machines:
@@ -74,9 +75,17 @@ class GatedCommand:
         """Send heartbeats while the work goes on; a lost one does no harm while the next one comes."""
         while True:
             with suppress(RequestRefused, ServerUnreachable):
-                self.order.post("heartbeat", key=new_key())
+                self._obey(self.order.beat(key=new_key()).stop)
             if self._stop.wait(self.order.silence / BEATS_IN_LIMIT):
                 return
+
+    def _obey(self, stop: str | None) -> None:
+        """End the command because its order is called off, once and kindly: it may be past stopping."""
+        if stop is None or self._told_to_stop:
+            return
+        self._told_to_stop = True
+        terminal.try_print_error(f"Order {self.order.id} is {stop}. Asking {self.name} to end…")
+        self._process.terminate()
 
 
 def _begun(command: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":

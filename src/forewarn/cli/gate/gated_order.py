@@ -13,7 +13,12 @@ from forewarn.client.retrying import new_key
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import EXTERNAL, OrderState, StepState
 from forewarn.wire.answers.event_answers import EventAnswer
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
+from forewarn.wire.answers.order_answers import (
+    HeardAnswer,
+    NotedOrderWithEventsAnswer,
+    OrderAnswer,
+    OrderWithEventsAnswer,
+)
 
 # As long as a server lets an external driver be silent, unless it is set otherwise.
 DEFAULT_SILENCE = 600.0
@@ -41,6 +46,10 @@ class GatedOrder:
         """Ask something of the server about it."""
         path = f"{self._path}/{verb}"
         return self._session.client.post(path, OrderWithEventsAnswer, body, key=key).value
+
+    def beat(self, *, key: str) -> HeardAnswer:
+        """Report that the work goes on, and hear whether it should."""
+        return self._session.client.post(f"{self._path}/heartbeat", HeardAnswer, key=key).value
 
     def report(self, ended: str, verb: str, machines: Sequence[str]) -> Sequence[EventAnswer]:
         """Report how the work ended, for as long as one may be silent if the server is away."""

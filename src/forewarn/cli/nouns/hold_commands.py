@@ -1,5 +1,9 @@
-"""`forewarn hold` and `release`: let nothing new be announced or started for a while."""
+"""`forewarn hold`: let nothing new be announced or started for a while, and stop what is under way.
 
+`forewarn hold --reason …`, `holds` and `release` are what `hold set`, `list` and `release` were called first.
+"""
+
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -8,7 +12,7 @@ from forewarn.cli import terminal
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.completion import names
 from forewarn.cli.options.shared_options import id_argument
-from forewarn.cli.session import Session, with_session
+from forewarn.cli.session import Noun, Session, with_session
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.service_answers import HoldAnswer
 
@@ -22,6 +26,17 @@ HeldHost = Annotated[
     typer.Option("--host", metavar="HOST", help="The hold on this host.", autocompletion=names("hosts")),
 ]
 Id = Annotated[str | None, id_argument("[HOLD]", "Its id; left out if there is only one.")]
+
+MaybeReason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Why, shown everywhere.", hidden=True)
+]
+MaybeHost = Annotated[str | None, typer.Option("--host", metavar="HOST", hidden=True)]
+Abort = Annotated[
+    bool,
+    typer.Option(
+        "--abort", help="Stop what is under way there too: what can be called off is, the rest is named."
+    ),
+]
 
 LIST = terminal.ItemTable[HoldAnswer](
     columns={
@@ -37,19 +52,41 @@ LIST = terminal.ItemTable[HoldAnswer](
 
 
 @with_session
-def hold(session: Session, reason: Reason, host: Host = None) -> None:
+def hold(
+    session: Session,
+    ctx: typer.Context,
+    reason: MaybeReason = None,
+    host: MaybeHost = None,
+    abort: Annotated[bool, typer.Option("--abort", hidden=True)] = False,
+) -> None:
+    """Announce and start nothing new: anywhere, in a project (--project) or on a host."""
+    if ctx.invoked_subcommand is not None:
+        return
+    if reason is None:
+        raise typer.BadParameter("say why: everybody is shown it", param_hint="--reason")
+    _set(session, reason=reason, host=host, abort=abort)
+
+
+app = Noun(callback=hold, invoke_without_command=True)
+
+
+@app.command("set")
+def set_(session: Session, reason: Reason, host: Host = None, abort: Abort = False) -> None:
     """Announce and start nothing new: anywhere, in a project (--project) or on a host.
 
     While nothing can be saved it is kept in memory and obeyed, and the answer says so.
     """
-    body = {"reason": reason, "project": session.project, "host": host}
+    _set(session, reason=reason, host=host, abort=abort)
+
+
+def _set(session: Session, *, reason: str, host: str | None, abort: bool) -> None:
+    body = {"reason": reason, "project": session.project, "host": host, "abort": abort}
     session.print_reply(
         session.client.post("/v1/holds", HoldAnswer, body), lambda hold: _show_set(session, hold)
     )
 
 
-@with_session
-def release(session: Session, id_: Id = None, host: HeldHost = None) -> None:
+def _release(session: Session, id_: Id = None, host: HeldHost = None) -> None:
     """Lift a hold, by its id or by what it holds (--project, --host); what waited for it goes on."""
     if id_ and (host or session.project):
         raise typer.BadParameter("an id says all: leave --project and --host out", param_hint="HOLD")
@@ -58,10 +95,20 @@ def release(session: Session, id_: Id = None, host: HeldHost = None) -> None:
     session.print_reply(reply, lambda hold: terminal.echo(f"{hold.reach}: released."))
 
 
-@with_session
-def holds(session: Session) -> None:
-    """List what is held, and why."""
-    session.print_reply(session.client.page(HoldAnswer), lambda page: LIST.print(page.items))
+def _list(session: Session) -> None:
+    """List what is held, and why; and of what is stopped, what still runs."""
+    session.print_reply(session.client.page(HoldAnswer), lambda page: _show_list(page.items))
+
+
+app.command("release")(_release)
+app.command("list")(_list)
+release, holds = with_session(_release), with_session(_list)
+
+
+def _show_list(held: Sequence[HoldAnswer]) -> None:
+    LIST.print(held)
+    for each in held:
+        _show_still_running(each)
 
 
 def _standing(hold: HoldAnswer) -> str:
@@ -73,9 +120,25 @@ def _standing(hold: HoldAnswer) -> str:
 
 def _show_set(session: Session, hold: HoldAnswer) -> None:
     terminal.echo(f"{hold.reach}: held. Nothing new is announced or started; polls and approvals go on.")
+    if hold.abort and hold.saved:
+        _show_still_running(hold, nothing="What was under way is stopped: nothing of it runs.")
     if hold.note is not None:
         terminal.echo(f"  {hold.note[0].upper()}{hold.note[1:]}.")
     terminal.echo(f"  Lift it:  {session.command('release ' + hold.id)}")
+
+
+def _show_still_running(hold: HoldAnswer, *, nothing: str = "") -> None:
+    """Show what a hold could not stop, or not yet."""
+    late = [each for each in hold.still_running if each.too_late]
+    asked = [each for each in hold.still_running if not each.too_late]
+    if nothing and not hold.still_running:
+        terminal.echo(nothing)
+    for those, said in ((late, "can no longer be stopped"), (asked, "is asked to stop")):
+        for each in those:
+            why = f" ({each.why})" if each.why else ""
+            what = each.machine or f"the {each.task}"
+            where = f" on {each.host}" if each.host else ""
+            terminal.echo(f"  {what}{where} {said}{why}: order {terminal.short(each.order)}")
 
 
 def _only(session: Session, host: str | None) -> str:

@@ -223,8 +223,6 @@ class Hands:
                 attempt.begun = False
             case NotBegun():
                 return _not_begun(attempt, answer)
-            case TooLate():
-                return None
             case Unknown() if answer.call.verb is Verb.CANCEL:
                 return None  # that it cannot be called off now says nothing of how it is doing
         return answer

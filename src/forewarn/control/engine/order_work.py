@@ -193,9 +193,10 @@ def _take(draft: Draft, answer: DriverAnswer, *, laned: bool) -> None:
             reports.step_failed(draft, id_, why=why, again=again)
         case Refused(why=why):
             reports.step_refused(draft, id_, why=why)
-        case Cancelled():
-            reports.step_cancelled(draft, id_)
-        case NotBegun() | TooLate():
+        case Cancelled() | TooLate() as called_off:
+            report = reports.step_cancelled if called_off == Cancelled() else reports.step_too_late
+            report(draft, id_)
+        case NotBegun():
             pass  # it goes on
 
 

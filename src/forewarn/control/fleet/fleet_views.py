@@ -13,6 +13,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
 from forewarn.core.words import GroupKind, HostName
 
 
@@ -75,6 +76,13 @@ class FleetViews(FleetReading):
         """List what is held, oldest first."""
         with self._store.read() as snapshot:
             return list(snapshot.rules.around().holds.values())
+
+    def still_running(self, hold: Hold) -> Sequence[Order]:
+        """List the orders that a hold has stopped, and of which something still runs."""
+        if not hold.abort:
+            return ()
+        with self._store.read() as snapshot:
+            return [each for each in snapshot.due.orders_under_way() if each.terms.stopped_by == hold.id]
 
     def hosts_by_driver(self) -> Mapping[str, int]:
         """Count hosts by who does the work on them."""

@@ -3,13 +3,17 @@
 from forewarn.control import naming
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.ports.scope import EVERYTHING
+from forewarn.control.ports.store import Transaction
 from forewarn.control.use_case import FleetUseCase
 from forewarn.core.admission import holds
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.model.hold import Hold
-from forewarn.core.orders import requests
+from forewarn.core.orders import requests, stopping
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, HostName, ProjectName, Work
+
+# Orders that are loaded and saved together.
+TOGETHER = 20
 
 
 class HostOrders(FleetUseCase):
@@ -37,6 +41,7 @@ class HostOrders(FleetUseCase):
         *,
         project: ProjectName | None,
         host: HostName | None,
+        abort: bool = False,
         id_: str | None = None,
     ) -> Hold:
         """Let nothing new be announced or started: anywhere, in a project, or on a host."""
@@ -48,6 +53,7 @@ class HostOrders(FleetUseCase):
                 at=self._clock.now(),
                 project=project,
                 host=host,
+                abort=abort,
             )
         )
 
@@ -58,7 +64,19 @@ class HostOrders(FleetUseCase):
             if hold.project is not None and hold.project not in {known.name for known in tx.fleet.projects()}:
                 raise naming.unknown_project(tx.fleet, hold.project)
             with self._saving(tx, tx.rules.around(hosts=[] if hold.host is None else [hold.host])) as draft:
-                return holds.put(draft, hold, late=late)
+                kept = holds.put(draft, hold, late=late)
+            if kept.abort:
+                self._stop(tx, kept)
+            return kept
+
+    def _stop(self, tx: Transaction, hold: Hold) -> None:
+        """Call off what is under way where a hold reaches."""
+        under_way = [order.id for order in tx.due.orders_under_way()]
+        for start in range(0, len(under_way), TOGETHER):
+            some = under_way[start : start + TOGETHER]
+            with self._saving(tx, tx.rules.around(orders=some)) as draft:
+                for order in some:
+                    stopping.stop(draft, order, hold)
 
     def release(self, hold: str, *, by: str) -> Hold:
         """Lift a hold."""

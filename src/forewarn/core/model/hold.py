@@ -19,6 +19,7 @@ class Hold:
     at: datetime
     project: ProjectName | None = None
     host: HostName | None = None
+    abort: bool = False  # what is under way there is called off too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

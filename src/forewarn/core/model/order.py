@@ -62,6 +62,7 @@ class Step:
     mark: str = ""  # what its driver recognises this attempt by
     progress: float | None = None  # how much of it is done, from 0 to 1, if its driver says so
     refused: tuple[RefusedHost, ...] = ()  # where its machine cannot go
+    too_late: bool = False  # its driver was asked to call it off, and cannot any more
     impact: float | None = None  # the seconds its machine was really away, if its driver says so
     ended_at: datetime | None = None
     why: str = ""  # why it failed or became moot; while it runs, why its driver cannot tell how it is doing
@@ -86,6 +87,7 @@ class HostStep:
     unknown_at: datetime | None = None
     mark: str = ""
     progress: float | None = None
+    too_late: bool = False
     ended_at: datetime | None = None
     why: str = ""
 
@@ -134,6 +136,8 @@ class OrderTerms:
     host_driver: str | None = None  # who does the work on the host itself; None: who treats its machines
     fenced: str = ""  # who vouches that the failed host does not touch its machines any more, and why
     despite_hold: bool = False  # an emergency that a hold does not stop
+    stopped_by: str = ""  # the hold that has called it off
+    stopped_because: str = ""  # and its reason
 
     @property
     def undivided(self) -> bool:
@@ -173,6 +177,14 @@ class Order:
     def open(self) -> bool:
         """Whether anything may still come of it."""
         return self.ended_at is None
+
+    @property
+    def given_up(self) -> str:
+        """Who has given it up, in words: a person, or a hold that stops it; "" if nobody has."""
+        terms = self.terms
+        if terms.stopped_by:
+            return f"stopped by {terms.abandoned_by}: {terms.stopped_because}"
+        return f"abandoned by {terms.abandoned_by}" if terms.abandoned_by else ""
 
     @property
     def simulated(self) -> bool:

@@ -35,9 +35,8 @@ def go_on(draft: Draft, order: Order) -> Order:
 
 
 def _close(draft: Draft, order: Order) -> Order:
-    by = order.terms.abandoned_by
-    failed = reasons.failures(order)
-    why = f"abandoned by {by}: {failed[0].reason}" if failed else f"abandoned by {by}"
+    by, failed = order.terms.abandoned_by, reasons.failures(order)
+    why = f"{order.given_up}: {failed[0].reason}" if failed else order.given_up
     closed = departures.close(draft, order, why=why, by=by, kind=Kind.ORDER_ABANDONED)
     host_work.release(draft, closed)
     departures.leave_if_terminated(draft, closed)

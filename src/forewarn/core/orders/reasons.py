@@ -124,13 +124,20 @@ def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ..
 
 def not_to_close(order: Order) -> tuple[Waiting, ...]:
     """Return what keeps an order that was given up from being closed: all of it that still runs."""
-    by, names = order.terms.abandoned_by, ", ".join(step.name for step in order.driven)
-    given_up = f"being abandoned by {by}: ends once the work on {names} is called off or over"
+    names = ", ".join(step.name for step in order.driven)
+    ends = f"being {order.given_up}: ends once the work on {names} is called off or over"
     return (
-        Waiting(what=f"order {order.id}", reason=given_up),
+        Waiting(what=f"order {order.id}", reason=ends),
+        *_too_late(order),
         *_unknown(order),
         *_done_outside(order, order.driven),
     )
+
+
+def _too_late(order: Order) -> tuple[Waiting, ...]:
+    """Return the steps that cannot be called off any more."""
+    late = (_named(order, step) for step in order.driven if step.too_late)
+    return tuple(Waiting(what=what, reason="can no longer be called off: it goes on") for what in late)
 
 
 def _unknown(order: Order) -> tuple[Waiting, ...]:

@@ -132,12 +132,18 @@ def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
     """Make a step of an abandoned order moot that its driver has called off."""
     if (step := _running_step(draft, attempt)) is not None:
         mine = draft.orders[attempt.order]
-        why = f"abandoned by {mine.terms.abandoned_by}, and called off"
+        why = f"{mine.given_up}, and called off"
         if isinstance(step, HostStep):
             _put(draft, mine.id, host_steps.abandon(draft, step, why=why))
             return
         _put(draft, mine.id, steps.abandon(draft, step, why=why))
         draft.wake(departures.touching(draft, step.machine))
+
+
+def step_too_late(draft: Draft, attempt: AttemptId) -> None:
+    """Note that a step of an abandoned order cannot be called off any more: it goes on to its end."""
+    if (step := _running_step(draft, attempt)) is not None and not step.too_late:
+        _put(draft, attempt.order, replace(step, too_late=True))
 
 
 def _done(

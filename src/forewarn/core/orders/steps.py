@@ -47,6 +47,7 @@ def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None)
         unknown_at=None,
         mark="",
         progress=None,
+        too_late=False,
         impact=None,
         why="",
     )

@@ -32,9 +32,9 @@ _SHAPES = {
     Machine: Shape(keys={"group": "group_name"}),
     Step: Shape(
         keys={"update_domain": "domain"},
-        optional=("taken_up_at", "unknown_at", "mark", "progress", "refused", "impact"),
+        optional=("taken_up_at", "unknown_at", "mark", "progress", "refused", "too_late", "impact"),
     ),
-    HostStep: Shape(optional=("taken_up_at", "unknown_at", "mark", "progress")),
+    HostStep: Shape(optional=("taken_up_at", "unknown_at", "mark", "progress", "too_late")),
     Stage: Shape(optional=("kind",)),
     Event: Shape(keys={"order": "order_id", "group": "group_name", "update_domain": "domain"}),
     Record: Shape(keys={"order": "order_id", "event": "event_id", "group": "group_name"}),
@@ -43,7 +43,7 @@ _SHAPES = {
     OrderTerms: Shape(
         optional=(
             *("notice", "heartbeat", "deadline", "expected", "paused", "rollout", "rehearsal"),
-            *("whole", "together", "abandoned_by"),
+            *("whole", "together", "abandoned_by", "stopped_by", "stopped_because"),
             *("mode", "returning", "host_driver", "fenced", "despite_hold"),
         ),
         empty=OrderTerms(),

@@ -42,6 +42,7 @@ class StepAnswer(ApiAnswer):
     begun_at: datetime | None
     ended_at: datetime | None
     why: str | None  # while it runs: why its driver cannot tell how it is doing
+    too_late: bool = False  # its driver was asked to call it off, and cannot any more
     progress: float | None = None  # how much of it is done, from 0 to 1, while it runs
     impact_seconds: float | None = None  # for how long the machine was really away
     work: Work | None = None  # what is done to this machine; None from servers that had one for all
@@ -114,6 +115,7 @@ class OrderAnswer(ApiAnswer):
     waiting_until: datetime | None  # when the first of these reasons ends, if that is known
     stages: tuple[StageAnswer, ...]
     steps: tuple[StepAnswer, ...]
+    stopped_by: str | None = None  # the hold that has called it off
     abandoned_by: str | None = None  # who has given it up, while steps of it still run
     mode: ServiceMode | None = None  # of work on a host: what becomes of its machines
     returning: bool = False  # likewise: whether those that left it come back
@@ -165,6 +167,19 @@ class OrderWithEventsAnswer(ApiAnswer):
     def of(cls, order: Order, events: Iterable[Event]) -> Self:
         """Show an order and its events."""
         return cls(order=OrderAnswer.of(order), events=tuple(map(EventAnswer.of, events)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeardAnswer(OrderWithEventsAnswer):
+    """An order that somebody works on, and whether they should stop."""
+
+    stop: str | None = None  # why the work should stop now: it was abandoned, or a hold stops it
+
+    @classmethod
+    def of(cls, order: Order, events: Iterable[Event]) -> Self:
+        """Show an order that was heard of."""
+        shown = OrderWithEventsAnswer.of(order, events)
+        return cls(order=shown.order, events=shown.events, stop=order.given_up or None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,13 @@
 """The service itself: its clock, its probes, its errors, and what is held."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Self
 
 from forewarn.core.admission.holds import reach
 from forewarn.core.model.hold import Hold
+from forewarn.core.model.order import Order, Step
 from forewarn.wire.answers.answer import ApiAnswer
 
 
@@ -44,6 +46,26 @@ NOT_KEPT = "not in force: it could not be kept when it was to be saved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StillRunningAnswer(ApiAnswer):
+    """What still runs though a hold has stopped its order: on a machine, or on a host itself."""
+
+    order: str
+    host: str | None  # of an order on a host
+    machine: str | None
+    task: str | None  # what is done to the host itself
+    too_late: bool  # it can no longer be called off; else its driver is being asked
+    why: str | None  # why its driver cannot tell how it is doing
+
+    @classmethod
+    def of(cls, order: Order) -> Iterator[Self]:
+        """Show what still runs of an order."""
+        for step in order.driven:
+            machine = step.name if isinstance(step, Step) else None
+            task = None if isinstance(step, Step) else step.name
+            yield cls.like(step, order=order.id, host=order.host, machine=machine, task=task)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HoldAnswer(ApiAnswer):
     """Where nothing new is announced or started, and in words what that reaches."""
 
@@ -56,15 +78,27 @@ class HoldAnswer(ApiAnswer):
     reason: str
     by: str
     at: datetime
+    abort: bool  # what was under way there is called off
+    still_running: tuple[StillRunningAnswer, ...] = ()  # of what it calls off
     saved: bool = True
     note: str | None = None  # what becomes of one that is not saved
     refused: str | None = None  # why one could not be kept: it holds nothing
 
     @classmethod
-    def of(cls, hold: Hold, *, saved: bool = True, refused: str | None = None) -> Self:
+    def of(
+        cls,
+        hold: Hold,
+        *,
+        still_running: Iterable[Order] = (),
+        saved: bool = True,
+        refused: str | None = None,
+    ) -> Self:
         """Show a hold: saved, in memory alone, or refused when it was to be saved."""
         note = None if saved else IN_MEMORY_ONLY if refused is None else NOT_KEPT
-        return cls.like(hold, reach=reach(hold), saved=saved, note=note, refused=refused)
+        running = tuple(step for order in still_running for step in StillRunningAnswer.of(order))
+        return cls.like(
+            hold, reach=reach(hold), still_running=running, saved=saved, note=note, refused=refused
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

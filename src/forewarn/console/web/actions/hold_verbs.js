@@ -40,7 +40,14 @@ function kept(project, host) {
  * @param {Values} values
  */
 const request = ({ project, host }, values) =>
-  post("/v1/holds", { body: { reason: values.reason ?? "", project: project ?? null, host: host ?? null } });
+  post("/v1/holds", {
+    body: {
+      reason: values.reason ?? "",
+      project: project ?? null,
+      host: host ?? null,
+      abort: Boolean(values.abort),
+    },
+  });
 
 /** Show a hold that is in memory alone: no record of the stream tells of it. @param {any} answer */
 const after = (answer) => {
@@ -56,10 +63,20 @@ const caution = (answer) => (answer.hold?.note ? ` It is ${answer.hold.note}.` :
  */
 const command = ({ project, host }, values) => [
   "hold",
+  "set",
   ...option("--project", project),
   ...option("--host", host),
   ...option("--reason", values.reason || "REASON"),
+  ...(values.abort ? ["--abort"] : []),
 ];
+
+/** @type {import("./verb.js").Field} */
+const ABORT = {
+  name: "abort",
+  label: "Stop what is under way too",
+  kind: "flag",
+  hint: "Drivers are asked to call it off; what can no longer be stopped is named.",
+};
 
 /** What a hold reaches, as the form says. @param {Values} values */
 const reachOf = (values) => ({
@@ -103,6 +120,7 @@ export const HOLD = {
       when: (values) => values.reach === "host",
     },
     NEEDED_REASON,
+    ABORT,
   ],
   request: (_, values) => request(reachOf(values), values),
   command: (_, values) => command(reachOf(values), values),
@@ -121,7 +139,7 @@ export const HOLD_HOST = {
   question: (host) => `Hold ${host.name}?`,
   doing: (host) => `Hold ${host.name}`,
   touches: (host) => kept(undefined, host.name),
-  fields: () => [NEEDED_REASON],
+  fields: () => [NEEDED_REASON, ABORT],
   request: (host, values) => request({ host: host.name }, values),
   command: (host, values) => command({ host: host.name }, values),
   after,

@@ -55,10 +55,26 @@ function line(hold) {
       ` ${hold.reach}: ${hold.reason} (${hold.by}, `,
       countdown(hold.at),
       ")",
+      stillRunning(hold),
       hold.saved ? null : h("em", { title: hold.note }, " in memory only, not saved yet"),
     ),
     actionButtons("hold", hold),
   );
+}
+
+/** What a hold could not stop, or not yet. @param {Hold} hold */
+function stillRunning(hold) {
+  if (!hold.still_running.length) return null;
+  /** @param {boolean} late */
+  const names = (late) =>
+    hold.still_running
+      .filter((each) => each.too_late === late)
+      .map((each) => each.machine ?? `${each.task} of ${each.host}`);
+  const [late, asked] = [names(true), names(false)];
+  return [
+    late.length ? h("em", null, ` Can no longer be stopped: ${late.join(", ")}.`) : null,
+    asked.length ? h("em", null, ` Asked to stop: ${asked.join(", ")}.`) : null,
+  ];
 }
 
 /** What somebody believes to be held and is not. @param {Hold} hold */

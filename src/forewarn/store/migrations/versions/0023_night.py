@@ -15,6 +15,7 @@ def upgrade() -> None:
     _keep_steps_of_hosts()
     _let_machines_say_what_they_take()
     _forget_notices_with_records()
+    _let_holds_stop_what_is_under_way()
 
 
 def _keep_when_events_are_armed() -> None:
@@ -51,3 +52,8 @@ def _forget_notices_with_records() -> None:
     )
     op.execute("DELETE FROM event_machines WHERE event_id IN (SELECT id FROM events WHERE forgotten)")
     op.execute("DELETE FROM notices WHERE event_id IN (SELECT id FROM events WHERE forgotten)")
+
+
+def _let_holds_stop_what_is_under_way() -> None:
+    """Begin with none that does: it could not be asked for."""
+    op.add_column("holds", sa.Column("abort", sa.Boolean, nullable=False, server_default=sa.false()))

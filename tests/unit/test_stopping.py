@@ -1,0 +1,109 @@
+"""Holds that stop what is under way."""
+
+from dataclasses import replace
+
+import pytest
+
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import reports, stopping
+from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, OrderState, ProjectName, StepState, Work
+from tests.unit.slices import MINUTE, NOON, Fleet, machine
+
+EVERYWHERE = Hold(id="H", reason="wrong image", by="ops", at=NOON, abort=True)
+
+
+def fleet() -> Fleet:
+    return Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
+
+
+def begun(made: Fleet, **terms: object) -> Order:
+    """An order on the host whose machines are being worked on."""
+    order = made.maintain(work=Work.REBOOT, **terms)
+    made.pass_(15 * MINUTE)
+    assert made.running(order.id)
+    return order
+
+
+def test_what_is_under_way_is_called_off_and_says_by_whom_and_why() -> None:
+    made = fleet()
+    order = begun(made)
+    assert stopping.stop(made.draft, order.id, EVERYWHERE)
+    stopped = made.draft.orders[order.id]
+    assert (stopped.terms.stopped_by, stopped.terms.abandoned_by) == ("H", "ops")
+    assert made.waits(order.id)[0].startswith(
+        f"order {order.id}: being stopped by ops: wrong image: ends once"
+    )
+    for step in made.running(order.id):
+        reports.step_cancelled(made.draft, AttemptId(order.id, step.machine, step.attempt))
+    over = made.advance(order.id)
+    assert (over.state, over.why, over.open) == (OrderState.FAILED, "stopped by ops: wrong image", False)
+    assert {step.why for step in over.steps} == {"stopped by ops: wrong image, and called off"}
+    assert made.events() == ()
+
+
+def test_what_can_no_longer_be_called_off_is_named_and_ends_as_it_does() -> None:
+    made = fleet()
+    order = begun(made)
+    stopping.stop(made.draft, order.id, EVERYWHERE)
+    first, *_ = made.running(order.id)
+    attempt = AttemptId(order.id, first.machine, first.attempt)
+    reports.step_too_late(made.draft, attempt)
+    reports.step_too_late(made.draft, attempt)
+    made.advance(order.id)
+    assert f"{first.name}: can no longer be called off: it goes on" in made.waits(order.id)
+    made.finish(order.id)
+    assert {step.state for step in made.draft.orders[order.id].steps} == {StepState.DONE}
+    assert made.draft.orders[order.id].why == "stopped by ops: wrong image"
+
+
+def test_what_a_driver_says_of_a_step_that_has_ended_changes_nothing() -> None:
+    made = fleet()
+    order = begun(made)
+    made.finish(order.id)
+    before = made.draft.orders[order.id]
+    reports.step_too_late(made.draft, AttemptId(order.id, before.steps[0].machine, 1))
+    assert made.draft.orders[order.id] == before
+
+
+def test_what_has_not_started_only_waits_for_the_hold() -> None:
+    made = fleet()
+    order = made.maintain(work=Work.REBOOT)
+    assert not stopping.stop(made.draft, order.id, EVERYWHERE)
+    assert made.draft.orders[order.id].state is OrderState.ANNOUNCED
+
+
+def test_what_is_over_but_for_its_listed_events_is_not_stopped() -> None:
+    made = fleet()
+    order = begun(made)
+    made.finish(order.id)
+    assert made.events(order.id)
+    assert not stopping.stop(made.draft, order.id, EVERYWHERE)
+
+
+def test_machines_of_a_failed_host_are_brought_back_all_the_same() -> None:
+    made = fleet()
+    order = made.maintain(action=Action.FAIL)
+    assert not stopping.stop(made.draft, order.id, EVERYWHERE)
+
+
+def test_what_is_being_abandoned_is_not_stopped_again() -> None:
+    made = fleet()
+    order = begun(made)
+    assert stopping.stop(made.draft, order.id, EVERYWHERE)
+    assert not stopping.stop(made.draft, order.id, replace(EVERYWHERE, id="H2"))
+
+
+@pytest.mark.parametrize(
+    ("hold", "reached"),
+    [
+        (replace(EVERYWHERE, host=HostName("host-1")), True),
+        (replace(EVERYWHERE, host=HostName("host-2")), False),
+        (replace(EVERYWHERE, project=DEFAULT_PROJECT), True),
+        (replace(EVERYWHERE, project=ProjectName("other")), False),
+    ],
+)
+def test_only_what_the_hold_reaches_is_stopped(hold: Hold, reached: bool) -> None:
+    made = fleet()
+    order = begun(made)
+    assert stopping.stop(made.draft, order.id, hold) is reached
