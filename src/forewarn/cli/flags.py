@@ -6,6 +6,7 @@ _FIELD = re.compile(r"([a-z_]+)(\[\d+\])?: ")
 
 _SAME_NAME = (
     *(
+        "abort",
         "action",
         "canary",
         "deadline",

@@ -24,9 +24,7 @@ NAMED = {
     "POST /v1/tokens": "token create",
     "GET /v1/caller": "token show",
     "GET /v1/clock/offset": "clock show",
-    "GET /v1/holds": "holds",
-    "POST /v1/holds": "hold",
-    "POST /v1/holds/{id}/release": "release",
+    "POST /v1/holds": "hold set",
     "PUT /v1/fleet": "fleet apply",
     "PUT /v1/projects/{name}/rehearsal": "rehearse",
     "GET /v1/history": "history",
@@ -44,6 +42,7 @@ FOR_BROWSERS = {"GET /v1/session", "POST /v1/session", "DELETE /v1/session"}
 OWN = {
     *("gate host", "gate machine", "gate order", "gate rollout", "rollout plan", "history export"),
     *("serve", "backup", "unit install", "copy"),
+    *("hold", "holds", "release"),  # what the verbs of hold were called first
 }
 # Nouns that are for inside a machine: they speak to the guest endpoint, and have references of their own.
 INSIDE = {"guest": "guest-commands.md", "agent": "agent.md"}
