@@ -103,9 +103,22 @@ def test_a_tick_gives_way_after_a_piece_and_leaves_the_rest(
     monkeypatch.setattr(order_work, "TOGETHER", 1)
     for name in ("web-0", "db"):
         service.orders.order_machine(name, Action.RESTART, TEST)
+    service.tick()
     service.clock.set(service.clock.now() + timedelta(minutes=15))
-    started = []
+    pieces = []
     while service.engine.tick(service.clock.now(), give_way=lambda: True):
         events = service.everything().events.values()
-        started.append(len([each for each in events if each.started_at is not None]))
-    assert started == [1, 2]
+        started = len([each for each in events if each.started_at is not None])
+        pieces.append((started, len(service.driver.begun)))
+    assert pieces == [(1, 0), (1, 1), (2, 1), (2, 2)]
+
+
+def test_what_is_due_does_not_wait_for_ever_behind_what_is_started(service: Service) -> None:
+    service.orders.order_machine("db", Action.RESTART, TEST)
+    service.tick()
+    service.clock.set(service.clock.now() + timedelta(minutes=15))
+    for _ in range(2):
+        service.shared.context.under_way.lose()  # as if something had been started again and again
+        service.engine.tick(service.clock.now(), give_way=lambda: True)
+    (event,) = service.events("db")
+    assert event.started_at is not None

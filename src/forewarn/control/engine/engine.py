@@ -69,6 +69,7 @@ class Engine(FleetUseCase):
         self._rehearsals = rehearsals
         self._pruning = RecordPruning(context, keep=keep_history)
         self.due = NextDue(context.policy)
+        self._only_told = False  # whether the last tick has only told drivers what was started
         self._rollouts = RolloutEngine(context, polls=guests.polls)
 
     def note(self, saved: Saved) -> None:
@@ -87,7 +88,13 @@ class Engine(FleetUseCase):
         more_polls = self._guests.save_due(now)
         faults = self._fail_overdue(now)
         # What was just started comes first, and is not due any more then.
+        told = self._orders.has_news
         faults += _named(self._orders.tell_drivers(now))
+        # A piece of its own, but not twice: what is due must not wait for jobs that start something.
+        self._only_told = told and not self._only_told and give_way()
+        if self._only_told:
+            _report(faults)
+            return True
         found = self._look(now)
         # If more polls are left, the newest of a group may be one of those.
         silent = not more_polls and _is_past(found.silent, now)

@@ -63,9 +63,9 @@ class OrderWork(FleetUseCase):
             self._hands.take_over(self._load(self._hands.unloaded(some), now))
             answers = self._believed(self._hands.ask(self._hands.due(some, now), now))
             faults += self._decide_each(some, answers, now)
-            faults += self.tell_drivers(now)
             if give_way():
-                break
+                break  # drivers are told with the next piece
+            faults += self.tell_drivers(now)
         return faults
 
     def tell_drivers(self, now: datetime) -> list[OrderId]:
