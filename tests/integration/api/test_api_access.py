@@ -202,6 +202,7 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/summary?project=a", ALL_MAY_READ),
     ("GET", "/v1/fleet", ONLY_OF_THE_FLEET),
     ("PUT", "/v1/fleet", RUN_200),
+    ("POST", "/v1/fleet/domains", RUN_200),
     ("GET", "/v1/clock", LISTED),
     ("GET", "/v1/clock/offset", LISTED),
     ("POST", "/v1/clock/advance", RUN_200),

@@ -7,22 +7,25 @@ from typing import Annotated, Any
 
 from starlette.requests import Request
 
-from forewarn.api.declared import Query, declared, given, maybe
+from forewarn.api.declared import Body, Query, declared, given, maybe
 from forewarn.api.inputs import TableInBody
-from forewarn.api.request_fields import FLAG_IN_QUERY, PROJECT
+from forewarn.api.request_fields import FLAG_IN_QUERY, GROUP, PROJECT
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service, Services
 from forewarn.control.alone import Alone
+from forewarn.control.fleet.applying_fleet import CheckedFleet
+from forewarn.control.fleet.fitting_domains import CheckedDomains
 from forewarn.core.access import Right
 from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.words import ProjectName
+from forewarn.core.words import GroupName, ProjectName
 from forewarn.wire import fleet
 from forewarn.wire.answers.fleet_answers import (
     AppliedFleetAnswer,
+    FittedDomainsAnswer,
     FleetAnswer,
     SummaryAnswer,
 )
-from forewarn.wire.fields import object_schema
+from forewarn.wire.fields import flag, object_schema
 
 router = ApiRouter("fleet")
 
@@ -92,6 +95,37 @@ async def put_fleet(
     return AppliedFleetAnswer(fleet=present, changes=changes)
 
 
+@declared
+class DomainsBody(Body):
+    """Whose update domains are to follow the hosts."""
+
+    group: GroupName | None = maybe(GROUP, "Only of this group; left out: of all.")
+    dry_run: bool = given(flag, "Only say what would change.", default=False)
+
+
+def _try_domains(body: DomainsBody, reads: CallerReading, caller: CallerName) -> FittedDomainsAnswer:
+    return _fitted(reads.fleet.dry_runs.domains(body.group, by=caller))
+
+
+@router.call(
+    "POST /v1/fleet/domains",
+    "Let update domains follow the hosts",
+    errors=(404, 409),
+    dry_run=_try_domains,
+)
+async def fit_domains(body: DomainsBody, service: Service, caller: CallerName) -> FittedDomainsAnswer:
+    """Give machines of a group that are on one host one update domain, so that a rollout has few waves.
+
+    Each group is spread evenly over its update domains as far as its hosts allow. Nothing changes if that
+    makes no fewer waves. It is refused with 409 while an open event names a machine that would change.
+    """
+    return _fitted(await asyncio.shield(asyncio.ensure_future(_fit(service, body.group, by=caller))))
+
+
+def _fitted(checked: CheckedDomains) -> FittedDomainsAnswer:
+    return FittedDomainsAnswer.like(checked.fitted, checked.fleet)
+
+
 async def _apply(service: Services, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
     """Apply a fleet; every part is a job of its own, so that those of others come between."""
     declarations = service.fleet.declarations
@@ -99,10 +133,25 @@ async def _apply(service: Services, spec: FleetSpec, *, by: str) -> tuple[str, .
         if declarations.turns.in_doubt:
             await service.run(declarations.resolve_doubt)
         checked = await service.read(lambda reads: reads.fleet.dry_runs.check(spec, by=by))
-        application = declarations.application(checked, by=by)
-        with application.awaited():
-            while not application.over:
-                await service.run(Alone(application.apply_next))
+        return await _save(service, checked, by=by)
+
+
+async def _fit(service: Services, group: GroupName | None, *, by: str) -> CheckedDomains:
+    """Fit update domains, and save them as a fleet is saved."""
+    declarations = service.fleet.declarations
+    with declarations.turns.alone():
+        if declarations.turns.in_doubt:
+            await service.run(declarations.resolve_doubt)
+        checked = await service.read(lambda reads: reads.fleet.dry_runs.domains(group, by=by))
+        await _save(service, checked.fleet, by=by)
+    return checked
+
+
+async def _save(service: Services, checked: CheckedFleet, *, by: str) -> tuple[str, ...]:
+    application = service.fleet.declarations.application(checked, by=by)
+    with application.awaited():
+        while not application.over:
+            await service.run(Alone(application.apply_next))
     return application.changes
 
 

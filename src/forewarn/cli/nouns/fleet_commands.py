@@ -9,14 +9,22 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.confirmation import confirm
+from forewarn.cli.options import completion
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
 from forewarn.client.replies import CONFLICT, Reply, RequestRefused
 from forewarn.core.errors import Invalid
-from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer, FleetAnswer, SummaryAnswer
+from forewarn.wire.answers.fleet_answers import (
+    AppliedFleetAnswer,
+    FittedDomainsAnswer,
+    FleetAnswer,
+    SummaryAnswer,
+)
 
 app = Noun()
 
 REMOVES_MACHINE = "- machine "
+# A screen; all of them are thousands in a large fleet.
+SHOWN_CHANGES = 20
 
 
 @app.command()
@@ -57,6 +65,42 @@ def apply(
     session.print_reply(
         done, lambda made: terminal.echo(f"Applied: {formatting.counted(len(made.changes), 'change')}.")
     )
+
+
+@app.command()
+def domains(
+    session: Session,
+    fit: Annotated[
+        bool, typer.Option("--fit", help="Let update domains follow the hosts, so that rollouts are short.")
+    ] = False,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="GROUP", help="Only of this group.", autocompletion=completion.names("groups")),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Apply it; else it is only shown.")] = False,
+) -> None:
+    """Show which update domains would make rollouts short, and apply them with --yes."""
+    if not fit:
+        raise typer.BadParameter("say --fit: it is what can be done to update domains", param_hint="--fit")
+    body = {"group": group, "dry_run": not yes}
+    reply = session.client.post("/v1/fleet/domains", FittedDomainsAnswer, body)
+    session.print_reply(reply, lambda fitted: _show_fitted(fitted, applied=yes))
+
+
+def _show_fitted(fitted: FittedDomainsAnswer, *, applied: bool) -> None:
+    before = f"A rollout over all hosts has {formatting.counted(fitted.waves_before, 'wave')}"
+    if not fitted.changes:
+        terminal.echo(f"{before}, and would have no fewer: nothing to change.")
+        return
+    changed = formatting.counted(len(fitted.changes), "machine")
+    some = fitted.changes[:SHOWN_CHANGES]
+    more = len(fitted.changes) - len(some)
+    terminal.echo("\n".join(some) + (f"\n… and {more} more (--json shows all)" if more else ""))
+    verb = "got" if applied else "would get"
+    after = "has now" if applied else "would have then"
+    terminal.echo(f"{changed} {verb} another update domain. {before}; it {after} {fitted.waves_after}.")
+    if not applied:
+        terminal.echo("Nothing was changed: --yes applies it.")
 
 
 @contextmanager

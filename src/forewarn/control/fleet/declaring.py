@@ -5,10 +5,11 @@ from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet, FleetApplication, FleetTurns
+from forewarn.control.fleet.fitting_domains import DomainDryRuns
 from forewarn.control.fleet.removed_projects import left_behind
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.signal import Signal
-from forewarn.control.use_case import Context, FleetReading, FleetUseCase
+from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.fleet import applying, machines
@@ -20,7 +21,7 @@ from forewarn.core.spelling import hint
 from forewarn.core.words import Kind, ProjectName
 
 
-class FleetDryRuns(FleetReading):
+class FleetDryRuns(DomainDryRuns):
     """What shows the changes that a declaration would make."""
 
     def changes(self, spec: FleetSpec, *, by: str) -> tuple[str, ...]:

@@ -3,14 +3,19 @@
 The hosts of a wave carry no two update domains of one group, and leave every group its healthy machines.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from heapq import heapify, heappop, heappush
 
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import GroupName, HostName
+
+# Looking for fewer waves takes several times as long; a tenth less of them would not be worth that.
+_GOOD_ENOUGH = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +27,55 @@ class WaveLimits:
     spare: Mapping[GroupName, int]
 
     def cut(self, hosts: Iterable[HostName]) -> tuple[Wave, ...]:
+        """Cut hosts into waves: as they come, unless the hardest first make fewer of them."""
+        hosts = tuple(hosts)
+        waves = self._as_they_come(hosts)
+        fewest = max(_fewest(map(self.survey.footprint, hosts)), -(-len(hosts) // self.at_once))
+        if len(waves) > fewest * _GOOD_ENOUGH:
+            waves = min(waves, self._hardest_first(hosts), key=len)
+        return tuple(Wave(hosts=tuple(wave.hosts)) for wave in waves)
+
+    def _hardest_first(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
+        """Put the host that fits the fewest waves into the first of them, and so on (DSATUR)."""
+        conflicts = _conflicts([self.survey.footprint(host) for host in hosts])
+        waves: list[WaveBuilder] = []
+        kept_out: list[int] = []  # from each wave, as a set of bits
+        closed = [0] * len(hosts)  # how many waves each host is kept out of
+        left = (1 << len(hosts)) - 1
+        queue = [(0, -conflicts[index].bit_count(), index) for index in range(len(hosts))]
+        heapify(queue)
+        while queue:
+            known, _, index = heappop(queue)
+            if not left >> index & 1 or -known != closed[index]:
+                continue  # it was put in since, or is there again with more waves closed to it
+            left &= ~(1 << index)
+            footprint = self.survey.footprint(hosts[index])
+            place = self._first_open(index, footprint, waves, kept_out)
+            if place == len(waves):
+                waves.append(WaveBuilder(self.spare))
+                kept_out.append(0)
+            waves[place].take(hosts[index], footprint)
+            for other in _bits(conflicts[index] & ~kept_out[place] & left):
+                closed[other] += 1
+                heappush(queue, (-closed[other], -conflicts[other].bit_count(), other))
+            kept_out[place] |= conflicts[index]
+        turn = {host: index for index, host in enumerate(hosts)}
+        for wave in waves:
+            ordered = tuple(sorted(wave.hosts, key=turn.__getitem__))
+            # One that takes more of a group than can be spared must stay the first.
+            wave.hosts = list(ordered if self.pick(ordered) == ordered else wave.hosts)
+        return sorted(waves, key=lambda wave: turn[wave.hosts[0]])
+
+    def _first_open(
+        self, index: int, footprint: Footprint, waves: "Sequence[WaveBuilder]", kept_out: Sequence[int]
+    ) -> int:
+        """Return the first wave that a host fits; one more than there are, if it fits none."""
+        for place, wave in enumerate(waves):
+            if not kept_out[place] >> index & 1 and len(wave.hosts) < self.at_once and wave.fits(footprint):
+                return place
+        return len(waves)
+
+    def _as_they_come(self, hosts: Iterable[HostName]) -> "list[WaveBuilder]":
         """Put each host, in order, into the first wave that it fits."""
         waves: list[WaveBuilder] = []
         roomy: list[WaveBuilder] = []
@@ -35,7 +89,7 @@ class WaveLimits:
             wave.take(host, footprint)
             if len(wave.hosts) >= self.at_once:
                 roomy.remove(wave)
-        return tuple(Wave(hosts=tuple(wave.hosts)) for wave in waves)
+        return waves
 
     def pick(self, hosts: Iterable[HostName]) -> tuple[HostName, ...]:
         """Choose the hosts of one wave, in order."""
@@ -92,6 +146,58 @@ def limits_now(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
     """Return the limits of a wave that is announced now."""
     spare = {group: budget.spare for group, budget in survey.budgets.items()}
     return WaveLimits(survey=survey, at_once=rollout.hosts_at_once, spare=spare)
+
+
+def _fewest(footprints: Iterable[Footprint]) -> int:
+    """Return how many waves there are at least.
+
+    No two domains of a group are in one wave, nor is anything of it beside a host with several.
+    """
+    domains: dict[GroupName, set[int]] = {}
+    divided: Counter[GroupName] = Counter()
+    for footprint in footprints:
+        for group, counts in footprint.counts.items():
+            domains.setdefault(group, set())
+            if len(counts) > 1:
+                divided[group] += 1
+            else:
+                domains[group].update(counts)
+    return max((len(its) + divided[group] for group, its in domains.items()), default=0)
+
+
+def _conflicts(footprints: Sequence[Footprint]) -> list[int]:
+    """Return which hosts cannot be in one wave, for the domains that they carry: a set of bits for each."""
+    carrying: dict[GroupName, int] = {}
+    of_domain: dict[tuple[GroupName, int], int] = {}
+    for index, footprint in enumerate(footprints):
+        for group, counts in footprint.counts.items():
+            carrying[group] = carrying.get(group, 0) | 1 << index
+            if len(counts) == 1:
+                (domain,) = counts
+                of_domain[group, domain] = of_domain.get((group, domain), 0) | 1 << index
+    return [_others(index, footprint, carrying, of_domain) for index, footprint in enumerate(footprints)]
+
+
+def _others(
+    index: int,
+    footprint: Footprint,
+    carrying: Mapping[GroupName, int],
+    of_domain: Mapping[tuple[GroupName, int], int],
+) -> int:
+    mine, others = 1 << index, 0
+    for group, counts in footprint.counts.items():
+        if carrying[group] == mine:
+            continue
+        same = of_domain[group, next(iter(counts))] if len(counts) == 1 else mine
+        others |= carrying[group] & ~same
+    return others & ~mine
+
+
+def _bits(number: int) -> Iterator[int]:
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
 
 
 class WaveBuilder:

@@ -164,3 +164,12 @@ class AppliedFleetAnswer(FleetAnswer):
     """A fleet, as it would be declared, and what was changed to get there."""
 
     changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedDomainsAnswer(ApiAnswer):
+    """What changes so that update domains follow the hosts, and how many waves a rollout then has."""
+
+    waves_before: int
+    waves_after: int
+    changes: tuple[str, ...]
