@@ -134,17 +134,17 @@ class WatchedDriver:
         self.begun: list[tuple[str, str, int]] = []
 
     def begin(self, task: DriverTask) -> Begun:
-        self.begun.append((task.order, task.machine.name, task.attempt))
-        if task.machine.name in self.failing:
+        self.begun.append((task.order, task.name, task.attempt))
+        if task.name in self.failing:
             return Failed("told to fail")
         return self._simulated.begin(task)
 
     def check(self, task: DriverTask) -> Checked:
-        if task.machine.name in self.failing:
+        if task.name in self.failing:
             return Failed("told to fail")
-        if task.machine.name in self.slow:
+        if task.name in self.slow:
             return Running(task.now + timedelta(minutes=1))
-        if task.machine.name in self.unknown:
+        if task.name in self.unknown:
             return Unknown("told not to answer")
         return self._simulated.check(task)
 

@@ -9,7 +9,7 @@ from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Invalid
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import EXTERNAL, Work
+from forewarn.core.words import EXTERNAL, ServiceMode, Work
 from forewarn.wire.fields import choice, flag
 
 DAY: Final = 86400
@@ -64,11 +64,15 @@ class HostOrderBody(OrderBody):
 
     def request(self, by: str, **terms: Any) -> OrderRequest:
         """Return what is asked for beside the action, and by whom."""
+        self.check_notice()
+        check_heartbeat(self.heartbeat_seconds, self.driver)
+        return self.asked(OrderRequest, by=by, terms=self.asked(OrderTerms, **terms))
+
+    def check_notice(self) -> None:
+        """Refuse a short notice that nobody has given a reason for."""
         if self.notice_seconds is not None and self.emergency is None:
             expected = "expected only beside an emergency, which says why notice is shortened"
             raise Invalid(f"notice_seconds: {expected}")
-        check_heartbeat(self.heartbeat_seconds, self.driver)
-        return self.asked(OrderRequest, by=by, terms=self.asked(OrderTerms, **terms))
 
 
 @declared
@@ -80,6 +84,34 @@ class MaintenanceBody(HostOrderBody):
     expected_seconds: float | None = maybe(*EXPECTED)
     whole: bool = given(*WHOLE, default=False)
     together: str | None = maybe(*TOGETHER)
+
+
+@declared
+class ServiceBody(HostOrderBody):
+    """What becomes of a host's machines while the host itself is worked on, and who does that work."""
+
+    mode: ServiceMode | None = maybe(
+        choice(tuple(ServiceMode)),
+        "Whether machines that can leave do so first, or all restart with the host; left out: they leave.",
+    )
+    returning: bool = given(
+        flag, "Have the machines that left come back afterwards, with notice of its own.", default=False
+    )
+    host_work: str | None = maybe(
+        NAME,
+        'Who does the work on the host itself: "external" if somebody outside does and says so; '
+        "left out: the hook of the settings, or else who does the work on its machines.",
+    )
+    deadline: datetime | None = maybe(*DEADLINE)
+    expected_seconds: float | None = maybe(*EXPECTED)
+    together: str | None = maybe(*TOGETHER)
+
+    def request(self, by: str, **terms: Any) -> OrderRequest:
+        """Return what is asked for, and who works on the host itself."""
+        self.check_notice()
+        check_heartbeat(self.heartbeat_seconds, EXTERNAL if self.host_work == EXTERNAL else self.driver)
+        terms |= {"host_driver": self.host_work}
+        return self.asked(OrderRequest, by=by, terms=self.asked(OrderTerms, **terms))
 
 
 @declared

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from forewarn.core.policy import Policy
-from forewarn.core.words import HostName
+from forewarn.core.words import HostName, Mobility
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     NotedOrderWithEventsAnswer,
@@ -139,6 +140,49 @@ def test_a_rollout_does_hosts_together_for_a_reason(service: Service, api: Api) 
     assert rollout["together"] == "boards are swapped"
     (order,) = api("GET", "/v1/orders").json()["orders"]
     assert (order["together"], len(order["stages"])) == ("boards are swapped", 1)
+
+
+def test_work_on_a_host_is_shown_with_the_kinds_of_its_stages_and_its_own_steps(
+    service: Service, api: Api
+) -> None:
+    service.put("web-0", mobility=Mobility.LIVE)
+    body = {"mode": "evacuate", "returning": True, "host_work": "external", "heartbeat_seconds": 60}
+    answer = api("POST", "/v1/hosts/host-1/service", json=body)
+    check_answer(OrderWithEventsAnswer, answer.json())
+    order = answer.json()["order"]
+    assert (order["work"], order["mode"], order["returning"]) == ("host", "evacuate", True)
+    assert [stage["kind"] for stage in order["stages"]] == ["evacuate", "host"]
+    moves = {step["machine"]: (step["work"], step["moves"]) for step in order["stages"][0]["steps"]}
+    assert moves["web-0"] == ("freeze", True)
+    assert [(step["task"], step["driver"]) for step in order["host_steps"]] == [("work", "external")]
+    assert service.everything().hosts[HostName("host-1")].state == "cordoned"
+
+
+def test_work_on_a_host_needs_no_body(api: Api) -> None:
+    order = api("POST", "/v1/hosts/host-3/service").json()["order"]
+    assert (order["mode"], order["host_steps"][0]["driver"]) == ("evacuate", "simulated")
+
+
+def test_update_domains_that_would_restart_together_are_named(service: Service, api: Api) -> None:
+    service.put("web-1", host=HostName("host-1"))
+    answer = api("POST", "/v1/hosts/host-1/service", json={"mode": "in-place"})
+    assert answer.status_code == 409
+    assert "web-1 of domain 1" in answer.json()["error"]["message"]
+    assert api("GET", "/v1/orders").json()["orders"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"mode": "fly"}, "mode: expected evacuate or in-place"),
+        ({"host_work": "nobody"}, "host_work: expected"),
+        ({"heartbeat_seconds": 9, "driver": "simulated"}, "heartbeat_seconds: expected only"),
+        ({"notice_seconds": 9}, "notice_seconds: expected only beside an emergency"),
+    ],
+)
+def test_work_on_a_host_that_cannot_be_done_so_is_refused(api: Api, body: dict[str, Any], why: str) -> None:
+    answer = api("POST", "/v1/hosts/host-1/service", json=body)
+    assert (answer.status_code, answer.json()["error"]["message"][: len(why)]) == (400, why)
 
 
 def test_an_unknown_maintenance_action_is_named(api: Api) -> None:

@@ -1,6 +1,6 @@
 """Hosts: show them, and order something to be done to one."""
 
-from forewarn.api.bodies import HostOrderBody, MaintenanceBody
+from forewarn.api.bodies import HostOrderBody, MaintenanceBody, ServiceBody
 from forewarn.api.queries import HostInPath, PageQuery
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
@@ -33,6 +33,16 @@ def maintain_host(
 ) -> OrderWithEventsAnswer:
     """Freeze, reboot or redeploy all that a host carries, one update domain of a group at a time."""
     placed = service.fleet.hosts.order_host(name, Action.MAINTENANCE, body.request(caller), work=body.action)
+    return OrderWithEventsAnswer.of(placed.order, placed.events)
+
+
+@router.call("POST /v1/hosts/{name}/service", "Work on a host itself", status=202, errors=(404, 409, 413))
+def service_host(
+    name: HostInPath, service: Service, caller: CallerName, body: ServiceBody | None = None
+) -> OrderWithEventsAnswer:
+    """Work on a host itself: machines that can leave do so first, a few at a time; the others restart."""
+    request = body.request(caller) if body else OrderRequest(by=caller)
+    placed = service.fleet.hosts.order_host(name, Action.SERVICE, request)
     return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 

@@ -26,6 +26,7 @@ class HostOrders(FleetUseCase):
         host = HostName(name)
         check_deadline(request.terms.deadline, now=self._clock.now())
         naming.check_driver(request.driver, self._drivers_known)
+        naming.check_driver(request.terms.host_driver, self._drivers_known, where="host_work")
         with self._store.write() as tx:
             around = tx.rules.around(hosts=[host], room=requests.may_move(action, work))
             if host not in around.hosts:

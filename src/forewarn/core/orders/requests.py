@@ -151,7 +151,8 @@ def _driver(
 
 def check_heartbeat(order: Order) -> None:
     """Refuse a heartbeat that would be asked of a driver of our own."""
-    if order.terms.heartbeat is not None and order.driver != EXTERNAL:
+    drivers = {order.driver, *(step.driver for step in order.host_steps)}
+    if order.terms.heartbeat is not None and EXTERNAL not in drivers:
         raise Invalid(
             f'heartbeat_seconds: expected only where driver is "external", but here it is "{order.driver}"'
         )

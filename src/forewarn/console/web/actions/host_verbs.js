@@ -26,20 +26,8 @@ function whyNotWork(host) {
   return order ? `it has an order already (${order.action}), which is ${order.state}` : null;
 }
 
-/** @type {Field[]} */
-const MAINTENANCE_FIELDS = [
-  {
-    name: "action",
-    label: "What is done to its machines",
-    kind: "choice",
-    value: "freeze",
-    choices: {
-      freeze: "Freeze: they are paused for seconds",
-      reboot: "Reboot: they restart",
-      redeploy: "Redeploy: they move to other hosts",
-    },
-  },
-  REASON,
+/** How long work takes, until when it is done, and by whom: the same for all work on a host. @type {Field[]} */
+const TERMS = [
   {
     name: "deadline",
     label: "Deadline",
@@ -54,13 +42,10 @@ const MAINTENANCE_FIELDS = [
     hint: "How long the work of a stage is expected to take, as 30m: so much must fit into the windows.",
     isRare: true,
   },
-  {
-    name: "whole",
-    label: "The whole host in one go",
-    kind: "flag",
-    hint: "Refused where it carries two update domains of a group.",
-    isRare: true,
-  },
+];
+
+/** @type {Field[]} */
+const EXCEPTIONS = [
   {
     name: "together",
     label: "In one go all the same, because",
@@ -82,7 +67,7 @@ const MAINTENANCE_FIELDS = [
     label: "Heartbeat",
     kind: "duration",
     hint: "How long an external driver may be silent, as 10m.",
-    when: (values) => values.driver === "external",
+    when: (values) => isDoneOutside(values),
     isRare: true,
   },
   {
@@ -102,8 +87,93 @@ const MAINTENANCE_FIELDS = [
   },
 ];
 
+/** @param {Values} values */
+const isDoneOutside = (values) => values.driver === "external" || values.host_work === "external";
+
+/** @type {Field[]} */
+const MAINTENANCE_FIELDS = [
+  {
+    name: "action",
+    label: "What is done to its machines",
+    kind: "choice",
+    value: "freeze",
+    choices: {
+      freeze: "Freeze: they are paused for seconds",
+      reboot: "Reboot: they restart",
+      redeploy: "Redeploy: they move to other hosts",
+    },
+  },
+  REASON,
+  ...TERMS,
+  {
+    name: "whole",
+    label: "The whole host in one go",
+    kind: "flag",
+    hint: "Refused where it carries two update domains of a group.",
+    isRare: true,
+  },
+  ...EXCEPTIONS,
+];
+
+/** @type {Field[]} */
+const SERVICE_FIELDS = [
+  {
+    name: "mode",
+    label: "What becomes of its machines",
+    kind: "choice",
+    value: "evacuate",
+    choices: {
+      evacuate: "Evacuate: those that can leave do so first, a few at a time",
+      "in-place": "In place: all of them restart with the host",
+    },
+  },
+  REASON,
+  {
+    name: "returning",
+    label: "They come back afterwards",
+    kind: "flag",
+    hint: "A second move, with notice of its own.",
+    when: (values) => values.mode !== "in-place",
+  },
+  {
+    name: "host_work",
+    label: "Who works on the host itself",
+    kind: "choice",
+    get choices() {
+      return driverChoices("The hook of the settings, or who moves its machines");
+    },
+    isRare: true,
+  },
+  ...TERMS,
+  ...EXCEPTIONS,
+];
+
 /** @param {string | undefined} text */
 const secondsOrNull = (text) => (text ? parseSpan(text) : null);
+
+/** What is asked for of any work on a host. @param {Values} values */
+const terms = (values) => ({
+  reason: values.reason ?? "",
+  deadline: values.deadline ? momentFromField(values.deadline) : null,
+  expected_seconds: secondsOrNull(values.expected),
+  together: values.together || null,
+  emergency: values.emergency || null,
+  notice_seconds: values.emergency ? secondsOrNull(values.notice) : null,
+  driver: values.driver || null,
+  heartbeat_seconds: isDoneOutside(values) ? secondsOrNull(values.heartbeat) : null,
+});
+
+/** The same as options of the command. @param {Values} values */
+const options = (values) => [
+  ...option("--reason", values.reason),
+  ...option("--deadline", values.deadline && momentFromField(values.deadline)),
+  ...option("--takes", values.expected),
+  ...option("--together", values.together),
+  ...option("--driver", values.driver),
+  ...option("--heartbeat", isDoneOutside(values) ? values.heartbeat : ""),
+  ...option("--emergency", values.emergency),
+  ...option("--notice", values.emergency ? values.notice : ""),
+];
 
 /** @type {HostVerb} */
 const MAINTENANCE = {
@@ -124,15 +194,8 @@ const MAINTENANCE = {
       path: { name: host.name },
       body: {
         action: /** @type {any} */ (values.action),
-        reason: values.reason ?? "",
-        deadline: values.deadline ? momentFromField(values.deadline) : null,
-        expected_seconds: secondsOrNull(values.expected),
         whole: Boolean(values.whole),
-        together: values.together || null,
-        emergency: values.emergency || null,
-        notice_seconds: values.emergency ? secondsOrNull(values.notice) : null,
-        driver: values.driver || null,
-        heartbeat_seconds: values.driver === "external" ? secondsOrNull(values.heartbeat) : null,
+        ...terms(values),
       },
     }),
   command: (host, values) => [
@@ -141,15 +204,43 @@ const MAINTENANCE = {
     host.name,
     "--action",
     values.action ?? "freeze",
-    ...option("--reason", values.reason),
-    ...option("--deadline", values.deadline && momentFromField(values.deadline)),
-    ...option("--takes", values.expected),
     ...flag("--whole", values.whole),
-    ...option("--together", values.together),
-    ...option("--driver", values.driver),
-    ...option("--heartbeat", values.driver === "external" ? values.heartbeat : ""),
-    ...option("--emergency", values.emergency),
-    ...option("--notice", values.emergency ? values.notice : ""),
+    ...options(values),
+  ],
+};
+
+/** @type {HostVerb} */
+const SERVICE = {
+  verb: "service",
+  label: "Service",
+  right: "run",
+  about:
+    "The host itself is worked on; machines leave it first, or restart with it. It is cordoned meanwhile.",
+  hurts: true,
+  question: (host) => `Work on ${host.name} itself?`,
+  doing: (host) => `Work on ${host.name}`,
+  whyNot: whyNotWork,
+  touches: (host) => machinesOn(host.name),
+  fields: () => SERVICE_FIELDS,
+  typed: (host, values) => (values.emergency || values.together ? host.name : null),
+  request: (host, values) =>
+    post("/v1/hosts/{name}/service", {
+      path: { name: host.name },
+      body: {
+        mode: /** @type {any} */ (values.mode),
+        returning: values.mode !== "in-place" && Boolean(values.returning),
+        host_work: values.host_work || null,
+        ...terms(values),
+      },
+    }),
+  command: (host, values) => [
+    "host",
+    "service",
+    host.name,
+    values.mode === "in-place" ? "--in-place" : "--evacuate",
+    ...flag("--return", values.mode === "in-place" ? "" : values.returning),
+    ...option("--host-work", values.host_work),
+    ...options(values),
   ],
 };
 
@@ -182,6 +273,7 @@ function report(verb, label, more) {
 /** @type {HostVerb[]} */
 export const HOST_VERBS = [
   MAINTENANCE,
+  SERVICE,
   report("cordon", "Cordon", {
     about: "It takes no more machines; those that it carries stay.",
     isFrequent: true,
