@@ -226,6 +226,7 @@ BODIES: dict[str, Any] = {
     "/v1/projects/a/rehearsal": {"id": UNKNOWN_ID, "scenario": "mine", "machines": ["a-0"]},
     "/v1/tokens": {"name": "new", "role": "viewer"},
     "/v1/fleet": {},
+    "/v1/fleet/domains": {},
     "/v1/holds": {"reason": "holidays"},
     "/v1/rollouts": {"hosts": ["host-3"], "action": "freeze"},
     "/v1/webhooks": {"url": "https://hooks.example/forewarn"},
