@@ -125,6 +125,7 @@ class WatchedDriver:
 
     in_own_words = True
     limits = None
+    fences = True
 
     def __init__(self) -> None:
         self._simulated = SimulatedDriver(SimulatedTimes())

@@ -53,7 +53,7 @@ class ScriptedDriver:
         return self.refusing.get(target.name)
 
     def _answer(self, verb: str, script: list[Script], task: DriverTask) -> Any:
-        self.asked.append((verb, task.machine.name, task.attempt))
+        self.asked.append((verb, task.name, task.attempt))
         self.tasks.append(task)
         said = script.pop(0) if len(script) > 1 else script[0]
         if isinstance(said, Exception):

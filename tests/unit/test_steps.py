@@ -95,7 +95,7 @@ def test_an_external_driver_chooses_the_host_itself() -> None:
 
 def test_a_machine_of_a_failed_host_is_down_and_may_come_back_there_once_it_is_restored() -> None:
     fleet = Fleet(machine("web-0"))
-    order = fleet.maintain(action=Action.FAIL)
+    order = fleet.maintain(action=Action.FAIL, fenced="its plug is pulled")
     assert order.steps[0].state is StepState.FAILED
     assert fleet.machine("web-0").state is MachineState.RESTARTING
     fleet.draft.put_host(Host(name=HostName("host-1")))

@@ -250,6 +250,8 @@ class Kind(StrEnum):
     HOST_ADDED = "host-added"
     HOST_CHANGED = "host-changed"
     HOST_REMOVED = "host-removed"
+    HOST_LOST = "host-lost"  # it did not come back from the work on it in time
+    HOST_FENCED = "host-fenced"  # somebody vouches that it touches its machines no more
     PROJECT_ADDED = "project-added"
     PROJECT_CHANGED = "project-changed"
     PROJECT_REMOVED = "project-removed"

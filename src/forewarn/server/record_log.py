@@ -15,6 +15,8 @@ GRAVE = frozenset(
             Kind.ORDER_FAILED,
             Kind.STEP_FAILED,
             Kind.STEP_UNKNOWN,
+            Kind.HOST_LOST,
+            Kind.HOST_FENCED,
             Kind.PROMISE_BROKEN,
             Kind.NOTICE_LATE,
             Kind.NOTICE_NEVER,

@@ -11,6 +11,7 @@ from forewarn.core.words import (
     Action,
     GroupName,
     HostName,
+    HostState,
     HostTask,
     MachineId,
     MachineName,
@@ -90,6 +91,8 @@ class HostStep:
     too_late: bool = False
     ended_at: datetime | None = None
     why: str = ""
+    back_by: datetime | None = None  # of work: when its host is lost unless it is over
+    host_was: HostState | None = None  # what its host was before it was lost
 
     @property
     def subject(self) -> str:

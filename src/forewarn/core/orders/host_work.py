@@ -23,7 +23,8 @@ AT_WORK = frozenset({HostTask.BEFORE, HostTask.WORK, HostTask.AFTER})
 
 def plan(order: Order, policy: Policy) -> tuple[HostStep, ...]:
     """Return what is done to a host: its work, and all that there is a hook for."""
-    tasks = (task for task in TURNS if task is HostTask.WORK or task in policy.hooks)
+    hooks = frozenset[HostTask]() if order.terms.rehearsal else policy.hooks  # there nothing is really done
+    tasks = (task for task in TURNS if task is HostTask.WORK or task in hooks)
     return tuple(HostStep(task=task, driver=_driver(order, task, policy)) for task in tasks)
 
 
@@ -32,7 +33,7 @@ def _driver(order: Order, task: HostTask, policy: Policy) -> str:
         return HOOK
     if order.terms.host_driver is not None:
         return order.terms.host_driver
-    return HOOK if task in policy.hooks else order.driver
+    return HOOK if task in policy.hooks and not order.terms.rehearsal else order.driver
 
 
 def go_on(draft: Draft, order: Order) -> Order:

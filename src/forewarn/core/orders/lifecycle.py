@@ -17,8 +17,10 @@ from forewarn.core.orders import (
     departures,
     evacuation,
     events,
+    fencing,
     host_work,
     lingering,
+    lost_hosts,
     reasons,
     recommendations,
     service,
@@ -101,6 +103,7 @@ def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
     """Do the next thing that can be done now; the same order comes back if there is none."""
     if order.action is Action.SERVICE:
         order = host_work.go_on(draft, service.replan(draft, order))
+        order = lost_hosts.look(draft, order, policy)
     else:
         order = stages.replan(draft, order)
     live = stages.active(order)
@@ -241,7 +244,7 @@ def _cause(order: Order, event: Event) -> str:
 
 
 def _started(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
-    order = _begin_steps(draft, order, index)
+    order = _begin_steps(draft, fencing.go_on(draft, order, policy), index)
     lingering.finish(draft, order, index, policy)
     stage = order.stages[index]
     worked_on = stage.kind is not StageKind.HOST or host_work.is_over(order)
@@ -252,6 +255,8 @@ def _started(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
 
 def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
     begun: dict[MachineId, Step] = {}
+    if order.action is Action.FAIL and not fencing.is_fenced(order):
+        return order
     for step in order.stages[index].steps:
         # A step that is tried again may find its machine in other hands.
         if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
@@ -269,6 +274,8 @@ def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
     live = stages.active(order)
     moments = [moment for index in live for moment in _moments(draft, order, index, policy)]
     moments += [step.look_at for step in order.running_host_steps if step.look_at is not None]
+    back_by = lost_hosts.due_at(draft, order)
+    moments += [] if back_by is None else [back_by]
     queued = [stage for stage in order.stages if stage.state is StageState.QUEUED]
     if not live and queued and queued[0].kind in service.MOVING:
         moments += evacuation.moments(draft, order, order.stages.index(queued[0]), policy)

@@ -16,7 +16,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
-from forewarn.core.orders import events, expected, steps
+from forewarn.core.orders import events, expected, fencing, lost_hosts, steps
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.words import (
     EXTERNAL,
@@ -115,8 +115,10 @@ def not_to_start_alone(
 def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
     """Return what keeps a started stage from being finished, beside the work itself."""
     return (
+        *lost_hosts.lost(draft, order),
         *failures(order),
         *_unknown(order),
+        *fencing.not_fenced(order),
         *_done_outside(order, order.driven),
         *_busy(draft, order, stage.steps),
     )

@@ -7,7 +7,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, HostStep, Order, RefusedHost, Step
-from forewarn.core.orders import departures, host_steps, lifecycle, stages, steps
+from forewarn.core.orders import departures, host_steps, lifecycle, lost_hosts, stages, steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import EXTERNAL, HostName, HostState, OrderId, StepState
 
@@ -150,6 +150,7 @@ def _done(
     draft: Draft, order: OrderId, step: Step | HostStep, *, host: HostName | None = None, by: str = ""
 ) -> None:
     if isinstance(step, HostStep):
+        lost_hosts.come_back(draft, draft.orders[order], step)
         _put(draft, order, host_steps.done(draft, draft.orders[order], step, by=by))
         return
     arrived, before = host or step.target, draft.machines[step.machine]
@@ -169,6 +170,7 @@ def _fail(
     draft: Draft, order: OrderId, step: Step | HostStep, *, why: str, by: str = "", again: bool = False
 ) -> None:
     if isinstance(step, HostStep):
+        lost_hosts.come_back(draft, draft.orders[order], step)
         failed = host_steps.fail(draft, draft.orders[order], step, why=why, by=by, again=again)
         _put(draft, order, failed)
         return

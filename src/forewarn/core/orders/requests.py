@@ -9,7 +9,16 @@ from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
-from forewarn.core.orders import departures, host_work, lifecycle, placement, reasons, service, stages
+from forewarn.core.orders import (
+    departures,
+    fencing,
+    host_work,
+    lifecycle,
+    placement,
+    reasons,
+    service,
+    stages,
+)
 from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy, work_of
@@ -88,6 +97,9 @@ def on_host(
     target = draft.hosts[host]
     if request.terms.rehearsal:
         consent.check_host(target, draft.machines_on(host), draft.projects)
+    if action is Action.FAIL and request.terms.fenced and target.state is HostState.FAILED:
+        vouched = fencing.vouch(draft, target, by=request.by, why=request.terms.fenced)
+        return lifecycle.advance(draft, vouched.id, policy=policy)
     _check_host(draft, target, action)
     if action is Action.SERVICE:
         request = replace(request, terms=service.with_mode(request.terms, target))
@@ -99,6 +111,7 @@ def on_host(
         service.check_possible(draft, order, policy)
     _clear_the_way(draft, order, host)
     _change_host(draft, target, action, by=request.by)
+    order = fencing.vouched_from_the_start(draft, order)
     if order.work is None:
         draft.record(Kind.ORDER_DONE, order, by=order.by)
         return draft.put_order(departures.ended(draft, order, OrderState.DONE))
@@ -173,9 +186,11 @@ def _described(order: Order) -> str:
 
 def _check_state(draft: Draft, machine: Machine, action: Action) -> None:
     host = draft.hosts.get(machine.host) if machine.host else None
-    if host is not None and host.state is HostState.FAILED and action is not Action.TERMINATE:
+    away = host is not None and host.state in (HostState.FAILED, HostState.LOST)
+    if host is not None and away and action is not Action.TERMINATE:
+        first = "it is recovered" if host.state is HostState.FAILED else "fail it, or wait for it"
         raise Conflict(
-            f'machine "{machine.name}" is on host "{host.name}", which is failed: it is recovered first'
+            f'machine "{machine.name}" is on host "{host.name}", which is {host.state}: {first} first'
         )
     stopped = machine.state is MachineState.STOPPED
     if action is Action.START and not stopped:
@@ -216,10 +231,16 @@ def _check_host(draft: Draft, host: Host, action: Action) -> None:
         Action.CORDON: (HostState.OK, HostState.CORDONED),
         Action.UNCORDON: (HostState.OK, HostState.CORDONED),
         Action.RESTORE: tuple(HostState),
+        Action.FAIL: tuple(state for state in HostState if state is not HostState.FAILED),
     }.get(action, (HostState.OK, HostState.CORDONED, HostState.DEGRADED))
     if host.state not in allowed:
-        hint = ": restore it first" if action is not Action.FAIL else ""
+        way = "fail it, or wait for it," if host.state is HostState.LOST else "restore it"
+        hint = f": {way} first" if action is not Action.FAIL else ""
         raise Conflict(f'host "{host.name}" is {host.state}{hint}')
+    if action is Action.RESTORE and host.state is HostState.LOST:
+        for other in departures.orders_on(draft, host.name):
+            ways = "wait for it, fail it, or abandon that order"
+            raise Conflict(f'host "{host.name}" is lost, and order {other.id} is still at it: {ways} first')
     if action in (Action.MAINTENANCE, Action.SERVICE, Action.DEGRADE):
         for other in departures.orders_on(draft, host.name):
             raise Conflict(

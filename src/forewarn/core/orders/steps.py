@@ -29,7 +29,7 @@ def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None)
     work = step.work
     machine = draft.machines[step.machine]
     if work is Work.RECOVER:
-        machine = draft.put_machine(_down(machine))  # whether or not there is a host for it
+        machine = take_down(draft, step)  # whether or not there is a host for it
     # An external driver chooses the host itself, and reports it when the machine has moved.
     placed_here = step.moves and order.driver != EXTERNAL
     target = (to or _choose(draft, step)) if placed_here else None
@@ -117,7 +117,8 @@ def fail(draft: Draft, order: Order, step: Step, *, why: str, by: str = "") -> S
 def abandon(draft: Draft, step: Step, *, why: str) -> Step:
     """Make a step moot, and its machine what it is without it."""
     machine = draft.machines.get(step.machine)
-    if machine is not None and step.state in (StepState.RUNNING, StepState.FAILED):
+    begun = step.state in (StepState.RUNNING, StepState.FAILED)
+    if machine is not None and (begun or step.work is Work.RECOVER):  # which is down before its turn
         draft.put_machine(replace(_without(machine, step.work), bound_for=None))
     return _ended(draft, step, StepState.MOOT, why=why)
 
@@ -133,8 +134,9 @@ def _without(machine: Machine, work: Work) -> Machine:
     return machine if machine.state in SETTLED else replace(machine, state=MachineState.RUNNING)
 
 
-def _down(machine: Machine) -> Machine:
-    return replace(machine, state=MachineState.RESTARTING)
+def take_down(draft: Draft, step: Step) -> Machine:
+    """Take a machine not to run whose host has failed under it."""
+    return draft.put_machine(replace(draft.machines[step.machine], state=MachineState.RESTARTING))
 
 
 def running_elsewhere(draft: Draft, machine: MachineId, order: Order) -> Order | None:

@@ -34,7 +34,9 @@ _SHAPES = {
         keys={"update_domain": "domain"},
         optional=("taken_up_at", "unknown_at", "mark", "progress", "refused", "too_late", "impact"),
     ),
-    HostStep: Shape(optional=("taken_up_at", "unknown_at", "mark", "progress", "too_late")),
+    HostStep: Shape(
+        optional=("taken_up_at", "unknown_at", "mark", "progress", "too_late", "back_by", "host_was")
+    ),
     Stage: Shape(optional=("kind",)),
     Event: Shape(keys={"order": "order_id", "group": "group_name", "update_domain": "domain"}),
     Record: Shape(keys={"order": "order_id", "event": "event_id", "group": "group_name"}),

@@ -55,6 +55,8 @@ const LOOKS = {
   "host-added": ["idle", "+"],
   "host-changed": ["idle", "≠"],
   "host-removed": ["idle", "−"],
+  "host-lost": ["danger", "?"],
+  "host-fenced": ["warn", "✓"],
   "project-added": ["idle", "+"],
   "project-changed": ["idle", "≠"],
   "project-removed": ["idle", "−"],

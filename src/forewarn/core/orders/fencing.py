@@ -1,0 +1,80 @@
+"""Fencing: no machine comes back elsewhere while the host that it was on may still touch it (rule 13)."""
+
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.model.host import Host
+from forewarn.core.model.order import HostStep, Order
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.orders import departures, host_steps, steps
+from forewarn.core.policy import Policy
+from forewarn.core.words import EXTERNAL, HOOK, SIMULATED, Action, HostTask, Kind, StepState
+
+
+def go_on(draft: Draft, order: Order, policy: Policy) -> Order:
+    """Have a failed host fenced as soon as a machine is to be recovered; all of them are down until then."""
+    if order.action is not Action.FAIL or is_fenced(order):
+        return order
+    waiting = [step for step in order.steps if step.state is StepState.WAITING]
+    for step in waiting:
+        steps.take_down(draft, step)
+    known = host_steps.find(order, HostTask.FENCE)
+    fence = known or HostStep(task=HostTask.FENCE, driver=_driver(order, policy))
+    if fence.state is not StepState.WAITING or not waiting:
+        return order
+    return host_steps.put(order, host_steps.begin(draft, order, fence))
+
+
+def _driver(order: Order, policy: Policy) -> str:
+    """Return who fences: a hook, the host's own driver if it can; else it is for those outside to do."""
+    if order.terms.rehearsal:
+        return SIMULATED
+    if HostTask.FENCE in policy.hooks:
+        return HOOK
+    return order.driver if order.driver in policy.fencing else EXTERNAL
+
+
+def is_fenced(order: Order) -> bool:
+    """Return whether the machines of a failed host may be recovered."""
+    fence = host_steps.find(order, HostTask.FENCE)
+    return bool(order.terms.fenced) or (fence is not None and fence.state is StepState.DONE)
+
+
+def not_fenced(order: Order) -> tuple[Waiting, ...]:
+    """Return that machines wait for their host to be fenced, and what to do about it."""
+    waits = any(step.state is StepState.WAITING for step in order.steps)
+    if order.action is not Action.FAIL or is_fenced(order) or not waits:
+        return ()
+    vouch = f"`forewarn host fail {order.host} --fenced REASON` (POST /v1/hosts/{{name}}/fail) vouches for it"
+    reason = f"its machines are recovered once it is fenced, so that none runs twice; {vouch}"
+    return (Waiting(what=f"host {order.host}", reason=reason),)
+
+
+def vouched_from_the_start(draft: Draft, order: Order) -> Order:
+    """Note who vouches for a host that is only now said to have failed."""
+    if not order.terms.fenced:
+        return order
+    said = replace(order, terms=replace(order.terms, fenced=_said(order.by, order.terms.fenced)))
+    _record(draft, said, by=order.by)
+    return draft.put_order(said)
+
+
+def vouch(draft: Draft, host: Host, *, by: str, why: str) -> Order:
+    """Take somebody's word that a failed host touches its machines no more; they are recovered now."""
+    failed = (order for order in departures.orders_on(draft, host.name) if order.action is Action.FAIL)
+    order = next(failed, None)
+    if order is None or is_fenced(order):
+        raise Conflict(f'host "{host.name}" is {host.state}, and nothing waits for it to be fenced')
+    said = _said(by, why)
+    order = replace(order, terms=replace(order.terms, fenced=said))
+    order = host_steps.with_steps(order, lambda step: host_steps.abandon(draft, step, why=said))
+    _record(draft, order, by=by)
+    return draft.put_order(order)
+
+
+def _said(by: str, why: str) -> str:
+    return f"{by}: {why}" if by else why
+
+
+def _record(draft: Draft, order: Order, *, by: str) -> None:
+    draft.record(Kind.HOST_FENCED, order, by=by, reason=f"vouched for by {order.terms.fenced}")

@@ -1,0 +1,97 @@
+"""Hosts that do not come back from work on them: lost until they do, or until a person decides.
+
+A host whose work runs longer than `return-by` is lost. It gets no machines, its rollout pauses, and somebody
+fails it (it is fenced, and its machines come back elsewhere) or waits on. If it comes back after all, what
+was begun goes on by itself.
+"""
+
+from datetime import datetime, timedelta
+
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.model.host import Host
+from forewarn.core.model.order import HostStep, Order
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.moments import format_span, format_time
+from forewarn.core.orders import departures, host_steps
+from forewarn.core.policy import Policy
+from forewarn.core.words import FOREWARN, HostState, HostTask, Kind, StepState
+
+# Found out later than that, the service was away itself, or its clock has jumped ...
+LATE = timedelta(minutes=1)
+# ... and those who do the work are heard first.
+HEARD_WITHIN = timedelta(minutes=5)
+
+
+def look(draft: Draft, order: Order, policy: Policy) -> Order:
+    """Take the host of an order to be lost if the work on it has run for too long."""
+    work, host = _work(order), _host(draft, order)
+    if work is None or host is None or host.state in (HostState.LOST, HostState.FAILED):
+        return order
+    back_by = work.back_by or (work.begun_at or draft.now) + policy.return_by
+    if draft.now - back_by > LATE:
+        back_by = draft.now + HEARD_WITHIN
+    if draft.now < back_by:
+        return host_steps.put(order, replace(work, back_by=back_by))
+    draft.put_host(replace(host, state=HostState.LOST))
+    why = f"not back by {format_time(back_by)}, {format_span(draft.now - (work.begun_at or draft.now))} after"
+    draft.record(Kind.HOST_LOST, order, by=FOREWARN, reason=f"{why} the work on it began")
+    return host_steps.put(order, replace(work, back_by=back_by, host_was=host.state))
+
+
+def due_at(draft: Draft, order: Order) -> datetime | None:
+    """Return when the host of an order is to be back, if it is not lost already."""
+    work, host = _work(order), _host(draft, order)
+    is_lost = host is None or host.state in (HostState.LOST, HostState.FAILED)
+    return None if work is None or is_lost else work.back_by
+
+
+def lost(draft: Draft, order: Order) -> tuple[Waiting, ...]:
+    """Return that the host of an order is lost, and what there is to choose."""
+    work, host = _work(order), _host(draft, order)
+    if work is None or host is None or host.state is not HostState.LOST:
+        return ()
+    by = format_time(work.back_by or draft.now)
+    fail = f"`forewarn host fail {host.name}` fences it and recovers its machines"
+    wait = f"`forewarn host wait {host.name}` gives it more time"
+    reason = f"lost: it was to be back by {by}; {fail}, {wait}; if it comes back, it goes on by itself"
+    return (Waiting(what=f"host {host.name}", reason=reason, stuck=True),)
+
+
+def come_back(draft: Draft, order: Order, step: HostStep) -> None:
+    """Let a host that was lost be what it was before, now that word of the work on it has come."""
+    host = _host(draft, order)
+    if step.task is HostTask.WORK and host is not None and host.state is HostState.LOST:
+        _is_back(draft, order, host, step, by=FOREWARN, why="word of the work on it has come")
+
+
+def wait(draft: Draft, host: Host, *, by: str, why: str = "", policy: Policy) -> Order:
+    """Give a host that is lost as much time again to come back."""
+    orders = departures.orders_on(draft, host.name)
+    order = next((each for each in orders if _work(each) is not None), None)
+    work = None if order is None else _work(order)
+    if order is None or work is None or host.state is not HostState.LOST:
+        raise Conflict(f'host "{host.name}" is {host.state}: only one that is lost is waited for')
+    back_by = draft.now + policy.return_by
+    said = f"waited for until {format_time(back_by)}"
+    _is_back(draft, order, host, work, by=by, why=f"{said}: {why}" if why else said)
+    again = replace(work, back_by=back_by, host_was=None)
+    return draft.put_order(host_steps.put(draft.orders[order.id], again))
+
+
+def _is_back(draft: Draft, order: Order, host: Host, step: HostStep, *, by: str, why: str) -> None:
+    state = step.host_was or HostState.CORDONED
+    draft.put_host(replace(host, state=state))
+    reason = f"{host.state} to {state}: {why}"
+    draft.record(Kind.HOST_CHANGED, host, order=order.id, by=by, reason=reason)
+
+
+def _work(order: Order) -> HostStep | None:
+    """Find the work on a host itself, while it runs."""
+    step = host_steps.find(order, HostTask.WORK)
+    return step if step is not None and step.state is StepState.RUNNING else None
+
+
+def _host(draft: Draft, order: Order) -> Host | None:
+    return None if order.host is None else draft.hosts.get(order.host)
