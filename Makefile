@@ -17,7 +17,7 @@ NODE := $(BIN)/node
 PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
-.PHONY: run setup test test-long coverage check bench bench-scale reference test-mutants test-system test-page test-console screenshots format clean
+.PHONY: run setup test test-long coverage check bench bench-scale reference test-mutants test-model test-system test-page test-console screenshots format clean
 
 run: $(VENV)/.server
 	$(strip $(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) $(SERVED))
@@ -30,7 +30,7 @@ TESTED := tests/integration tests/contract tests/unit -n 5 --dist worksteal
 PAGE_TESTED := tests/system/console -n 2 --dist worksteal
 
 # Some shells forbid it, and then each of the many processes of the tests compiles all of forewarn again.
-test test-long coverage test-mutants test-system test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
+test test-long coverage test-mutants test-model test-system test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.dev
 	$(BIN)/pytest $(TESTED)
@@ -48,6 +48,10 @@ coverage: $(VENV)/.dev
 # The rules, each broken in one function at a time: some test must fail. MUTANTS="name …" tries only those.
 test-mutants: $(VENV)/.dev
 	$(BIN)/python -m tests.mutants $(MUTANTS)
+
+# Rules 1, 4, 5 and 11 as a model, searched by Spin and replayed on core. MODEL="mutants replays" does only these parts.
+test-model: $(VENV)/.dev $(if $(shell command -v spin && command -v gcc),,$(VENV)/.spin)
+	$(BIN)/python -m tests.model $(MODEL)
 
 check: $(VENV)/.dev node_modules/.installed $(WEB)/generated/api.d.ts
 	$(BIN)/ruff format --check src tests bench
@@ -132,6 +136,11 @@ $(VENV)/.system: $(VENV)/.dev tests/system/packages.txt tests/system/unpacked.tx
 	cd $(VENV) && for name in $$(cat $(CURDIR)/tests/system/unpacked.txt); do \
 	  apt-get download -qq $$name && dpkg -x $${name}_*.deb $$name && rm $${name}_*.deb || exit 1; done
 	$(PIP) --requirement tests/system/requirements.txt
+	@touch $@
+
+$(VENV)/.spin: | $(VENV)/.dev
+	@test "$$(id -u)" = 0 || { echo "make test-model installs Debian's spin and gcc: run it as root, or install them"; exit 1; }
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq spin gcc libc6-dev > /dev/null
 	@touch $@
 
 $(VENV)/.browser: $(VENV)/.dev tests/system/console/requirements.txt

@@ -1,0 +1,283 @@
+/* The engine: `look(h)` carries the order on host h as far as it can go now, as `lifecycle.advance` does.
+
+   A mutant leaves one condition out; nothing of what rules.pml asserts is used here. */
+
+hidden byte m, o, g, queued, scheduled, started, leaving, running, ready;
+hidden byte ahead, other;
+hidden short first, notice;
+hidden byte going, hindered, may;
+hidden byte announced[MACHINES];	/* in this action: only rules read it */
+
+#define NEVER 9999
+#ifdef MUTANT_11_LAST
+#define SOONER(a, b) (a > b)	/* the last NotBefore of a stage decides, not the first */
+#else
+#define SOONER(a, b) (a < b)
+#endif
+#ifdef MUTANT_5_HOST_EARLY
+#define COUNTS(x) LISTED(x)	/* who has not been told yet is forgotten */
+#else
+#define COUNTS(x) true
+#endif
+
+/* Count the shares of the stage that starts together, and beside them those that leave. */
+inline count_shares(h) {
+	queued = 0; scheduled = 0; started = 0; leaving = 0; running = 0; first = NEVER;
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: MINE(m, h) ->
+			queued = queued + (share[m] == QUEUED && !LEAVES(m, h));
+			scheduled = scheduled + (share[m] == SCHEDULED && !LEAVES(m, h));
+			started = started + (share[m] == STARTED && !LEAVES(m, h));
+			leaving = leaving + (LEAVES(m, h) && COUNTS(m));
+			running = running + (LEAVES(m, h) && share[m] == STARTED);
+			if
+			:: share[m] == SCHEDULED && !LEAVES(m, h) && (first == NEVER || SOONER(not_before[m], first)) -> first = not_before[m]
+			:: else
+			fi
+		:: else
+		fi
+	}
+}
+
+/* Whether an armed event of another update domain keeps machine x away (rule 4). */
+inline find_armed(x) {
+	hindered = 0;
+	for (o : 0 .. MACHINES - 1) {
+		if
+		:: o != (x) && GROUP(o) == GROUP(x) && LISTED(o) && armed[o] -> hindered = 1; other = o
+		:: else
+		fi
+	}
+}
+
+inline announce(x) {
+	share[x] = SCHEDULED;
+	not_before[x] = notice;
+	armed[x] = (notice <= MINIMUM(x));
+	approved[x] = 0; deferred[x] = 0;
+	told[x] = 0; announced[x] = 1
+}
+
+inline withdraw(x) {
+	share[x] = QUEUED;
+	armed[x] = 0; approved[x] = 0; deferred[x] = 0; not_before[x] = 0; told[x] = 0
+}
+
+inline set_free(x) {
+	withdraw(x);
+	share[x] = FREE
+}
+
+/* Arming is a saved step of its own: once armed, an event stays so until it leaves the document. */
+inline arm(x) {
+	if
+	:: share[x] == SCHEDULED && !armed[x] && (approved[x] || not_before[x] <= MINIMUM(x)) ->
+		find_armed(x);
+#ifdef MUTANT_4_ARMED_BESIDE
+		hindered = 0;
+#endif
+#ifdef MUTANT_4_TIMES_ALONE
+		hindered = hindered && not_before[other] == not_before[x];
+#endif
+		if
+		:: !hindered -> armed[x] = 1
+		:: hindered && not_before[x] < MINIMUM(x) -> not_before[x] = MINIMUM(x)
+		:: else
+		fi
+	:: else
+	fi
+}
+
+#ifdef MUTANT_1_EARLY
+#define PAST(x) (not_before[x] <= 1)
+#else
+#define PAST(x) (not_before[x] <= 0)
+#endif
+#ifdef MUTANT_4_UNARMED
+#define READY(x) (approved[x] || PAST(x))
+#else
+#define READY(x) (armed[x] && (approved[x] || PAST(x)))
+#endif
+#ifdef MUTANT_11_LATE
+#define OVERDUE(when) false
+#else
+#define OVERDUE(when) ((when) <= -STALE)
+#endif
+
+/* Who is in the next stage: of each group the lowest update domain. */
+#define BEFORE(x, y, h) ((y) < (x) && MINE(y, h) && !LEAVES(y, h))
+#define NEXT(x, h) (MINE(x, h) && !LEAVES(x, h) && !(BEFORE(x, GROUP(x) * 3, h) || BEFORE(x, GROUP(x) * 3 + 1, h)))
+
+/* Whether the next stage may be announced. */
+inline find_stage(h) {
+	may = !held;
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: NEXT(m, h) ->
+			find_armed(m);
+			/* What is announced with more than the minimum need not be armed yet. */
+			if
+			:: hindered && order[h] != DEGRADE -> may = 0
+			:: else
+			fi
+		:: else
+		fi
+	}
+}
+
+#ifdef MUTANT_1_SHORT
+#define FULL(x) (order[host[x]] == DEGRADE -> DEGRADE_NOTICE : MINIMUM(x) - 1)
+#else
+#define FULL(x) (order[host[x]] == DEGRADE -> DEGRADE_NOTICE : MINIMUM(x))
+#endif
+
+inline announce_stage(h) {
+	find_stage(h);
+	if
+	:: may ->
+		going = 1;
+		/* From the last on: who is next is found by the lower domains, which must still be queued alone. */
+		for (m : 0 .. MACHINES - 1) {
+			o = MACHINES - 1 - m;
+			if
+			:: NEXT(o, h) -> notice = FULL(o); announce(o)
+			:: else
+			fi
+		}
+		if
+		:: order[h] == SERVICE && state[h] == OK -> state[h] = CORDONED
+		:: else
+		fi
+	:: else
+	fi
+}
+
+#if defined(MUTANT_5_ANY) || defined(MUTANT_5_HALF)
+#define WHOLE(ready, scheduled) (ready > 0)
+#else
+#define WHOLE(ready, scheduled) (ready == scheduled)
+#endif
+#ifdef MUTANT_5_HALF
+#define STARTING(x) READY(x)
+#else
+#define STARTING(x) true
+#endif
+
+/* All events of a stage start together. */
+inline start_stage(h) {
+	may = !held;
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: MINE(m, h) && share[m] == SCHEDULED -> arm(m)
+		:: else
+		fi
+	}
+	ready = 0;
+	for (m : 0 .. MACHINES - 1) {
+		ready = ready + (MINE(m, h) && share[m] == SCHEDULED && READY(m))
+	}
+	if
+	:: may && WHOLE(ready, scheduled) ->
+		for (m : 0 .. MACHINES - 1) {
+			if
+			:: MINE(m, h) && share[m] == SCHEDULED && STARTING(m) -> share[m] = STARTED
+			:: else
+			fi
+		}
+		working[h] = (order[h] == SERVICE)
+	:: else
+	fi
+}
+
+/* A failed host takes all its machines down together, and waits for nothing. */
+inline fail_all(h) {
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: MINE(m, h) && share[m] == QUEUED -> notice = 0; announce(m); share[m] = STARTED
+		:: else
+		fi
+	}
+}
+
+/* An evacuation: each event is announced and starts by itself, as a slot becomes free; so is it judged stale. */
+inline evacuate(h) {
+	ahead = 0;
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: MINE(m, h) && LEAVES(m, h) ->
+			if
+			:: share[m] == SCHEDULED && OVERDUE(not_before[m]) -> withdraw(m)
+			:: else
+			fi;
+			if
+			:: share[m] == QUEUED && !held ->
+				find_armed(m);
+				if
+				:: !hindered ->
+					notice = (ahead * SLOT > FULL(m) -> ahead * SLOT : FULL(m));
+					announce(m);
+					if
+					:: state[h] == OK -> state[h] = CORDONED
+					:: else
+					fi
+				:: else
+				fi
+			:: else
+			fi;
+			arm(m);
+			if
+			:: share[m] == SCHEDULED && READY(m) && !held && running < AT_ONCE ->
+				share[m] = STARTED;
+				running++
+			:: share[m] == SCHEDULED && running >= AT_ONCE && not_before[m] < SLOT ->
+				not_before[m] = SLOT
+			:: else
+			fi;
+			ahead = ahead + LISTED(m)
+		:: else
+		fi
+	}
+}
+
+inline close(h) {
+	order[h] = NONE;
+	working[h] = 0;
+	if
+	:: state[h] == CORDONED -> state[h] = OK
+	:: else
+	fi
+}
+
+inline look(h) {
+	going = 1;
+	do
+	:: going ->
+		going = 0;
+		count_shares(h);
+		if
+		:: order[h] == NONE || working[h] -> skip
+		:: order[h] == SERVICE && leaving > 0 -> evacuate(h)
+		:: order[h] == SERVICE && leaving == 0 && queued + scheduled == 0 && !held -> working[h] = 1
+		:: order[h] == SERVICE && leaving == 0 && queued + scheduled == 0 && held -> skip
+		:: order[h] == FAIL && queued > 0 -> fail_all(h)
+		:: order[h] != NONE && order[h] != SERVICE && queued + scheduled + started == 0 -> close(h)
+		:: else ->
+			if
+			:: scheduled > 0 && OVERDUE(first) ->
+				for (m : 0 .. MACHINES - 1) {
+					if
+					:: MINE(m, h) && share[m] == SCHEDULED -> withdraw(m)
+					:: else
+					fi
+				}
+				going = 1
+			:: scheduled > 0 && !OVERDUE(first) -> start_stage(h)
+			:: scheduled + started == 0 -> announce_stage(h)
+			:: else
+			fi
+		fi
+	:: else -> break
+	od;
+	going = 0
+}

@@ -1,0 +1,283 @@
+/* Rules 1, 4, 5 and 11 of docs/explanation/rules.md as a model: what may be done, in any order, for as long as one likes.
+   docs/explanation/model.md says what it covers; `make test-model` runs it. */
+
+#include "fleet.pml"
+#include "engine.pml"
+#include "rules.pml"
+
+/* Actions. */
+#define ORDER 1
+#define CANCEL 2
+#define APPROVE 3
+#define DEFER 4
+#define HOLD 5
+#define RELEASE 6
+#define RESTORE 7
+#define DONE 8
+#define WORKED 9
+#define LOOK 10
+#define TICK 11
+#define CRASH 12
+#define RECOVER 13
+#define WAIT 14
+
+hidden byte act, y, n, h;
+hidden byte refused;
+hidden short x, span;
+
+/* What is refused changes nothing. It is only tried in runs that are replayed, and there only while all is held: or they
+   would be full of it. */
+#ifdef REPLAYED
+#define TRIED(condition) (held || (condition))
+#else
+#define TRIED(condition) (condition)
+#endif
+
+#ifdef ORDERS
+#define SOME_LEFT (left > 0)
+#else
+#define SOME_LEFT true
+#endif
+
+#define STAYS_DIVIDED(h) (host[1] == (h) && host[2] == (h))
+#define UNDER_WAY(h) (working[h] || ANY_STARTED(h))
+#define ANY_STARTED(h) (IS_STARTED(0, h) || IS_STARTED(1, h) || IS_STARTED(2, h) || IS_STARTED(3, h) || IS_STARTED(4, h) || IS_STARTED(5, h))
+#define IS_STARTED(m, h) (host[m] == (h) && share[m] == STARTED)
+
+#define MAY_ORDER(h, kind) (SOME_LEFT && ((kind) == MAINTENANCE || OTHER_SOUND(h)) && TRIED(IS_ORDERED(h, kind)))
+#define IS_ORDERED(h, kind) (state[h] != FAILED && ((kind) == FAIL || order[h] == NONE) && !((kind) == SERVICE && STAYS_DIVIDED(h)))
+#define IS_CANCELLED(h) (order[h] != NONE && order[h] != FAIL && !UNDER_WAY(h))
+#define IS_RESTORED(h) (!(order[h] == DEGRADE && ANY_STARTED(h)))
+#define IS_DEFERRED(m) (share[m] == SCHEDULED && !deferred[m])
+#define MOVES(m) (order[host[m]] == DEGRADE || order[host[m]] == FAIL || LEAVES(m, host[m]))
+#define MAY_ARRIVE(m, h) (MOVES(m) -> ((h) != host[m] && state[h] == OK && order[h] == NONE) : (h) == host[m])
+
+#define EACH_HOST(condition, what, kind) \
+	:: !down && condition(0) -> act = what; x = 0; y = kind \
+	:: !down && condition(1) -> act = what; x = 1; y = kind \
+	:: !down && condition(2) -> act = what; x = 2; y = kind
+#define EACH_MACHINE(condition, what, where) \
+	:: !down && condition(0) -> act = what; x = 0; y = where \
+	:: !down && condition(1) -> act = what; x = 1; y = where \
+	:: !down && condition(2) -> act = what; x = 2; y = where \
+	:: !down && condition(3) -> act = what; x = 3; y = where \
+	:: !down && condition(4) -> act = what; x = 4; y = where \
+	:: !down && condition(5) -> act = what; x = 5; y = where
+
+#define MAY_MAINTAIN(h) (MAINTAINING && MAY_ORDER(h, MAINTENANCE))
+#define MAY_DEGRADE(h) (DEGRADING && MAY_ORDER(h, DEGRADE))
+#define MAY_FAIL(h) (FAILING && order[h] != FAIL && MAY_ORDER(h, FAIL))
+#define MAY_SERVICE(h) (SERVICING && MAY_ORDER(h, SERVICE))
+#define MAY_CANCEL(h) (order[h] != NONE && TRIED(IS_CANCELLED(h)))
+#define MAY_RESTORE(h) (state[h] != OK && state[h] != CORDONED && TRIED(IS_RESTORED(h)))
+#define MAY_APPROVE(m) (share[m] == SCHEDULED && !approved[m])
+#define MAY_DEFER(m) (DEFERRING && LISTED(m) && TRIED(IS_DEFERRED(m)))
+#define MAY_END(m) (share[m] == STARTED && !working[host[m]] && (!MOVES(m) || !MOVING))
+#define MAY_MOVE_TO_0(m) MAY_MOVE(m, 0)
+#define MAY_MOVE_TO_1(m) MAY_MOVE(m, 1)
+#define MAY_MOVE_TO_2(m) MAY_MOVE(m, 2)
+#define MAY_MOVE(m, h) (MOVING && share[m] == STARTED && !working[host[m]] && MOVES(m) && MAY_ARRIVE(m, h))
+#define MAY_LOOK(h) (order[h] != NONE)
+
+#define IS_WORKING(h) working[h]
+
+/* A random run takes the first possible one after a random place: so time is there to pass wherever little is possible. */
+inline choose() {
+	if
+	:: HOLDING && !down && !held -> act = HOLD; x = 0; y = 0
+	:: !down && held -> act = RELEASE; x = 0; y = 0
+	:: CRASHING && !down -> act = CRASH; x = 0; y = 0
+	:: down -> act = RECOVER; x = 0; y = 0
+	:: true -> act = TICK; x = 0; y = 0
+	EACH_HOST(MAY_CANCEL, CANCEL, 0)
+	EACH_HOST(MAY_RESTORE, RESTORE, 0)
+	EACH_HOST(IS_WORKING, WORKED, 0)
+	EACH_HOST(MAY_LOOK, LOOK, 0)
+	/* The engine looks at all orders then, whichever comes first. */
+	:: !down -> act = TICK; x = 0; y = 1
+	EACH_MACHINE(MAY_MOVE_TO_0, DONE, 0)
+	:: !down -> act = TICK; x = 0; y = 2
+	EACH_MACHINE(MAY_MOVE_TO_1, DONE, 1)
+	EACH_MACHINE(MAY_APPROVE, APPROVE, 0)
+	EACH_MACHINE(MAY_MOVE_TO_2, DONE, 2)
+	EACH_MACHINE(MAY_DEFER, DEFER, 0)
+	EACH_MACHINE(MAY_END, DONE, host[x])
+	EACH_HOST(MAY_MAINTAIN, ORDER, MAINTENANCE)
+	EACH_HOST(MAY_DEGRADE, ORDER, DEGRADE)
+	EACH_HOST(MAY_FAIL, ORDER, FAIL)
+	EACH_HOST(MAY_SERVICE, ORDER, SERVICE)
+#ifdef REAL
+	:: true -> act = WAIT; x = 0; y = 0
+#endif
+#ifdef REPLAYED
+	:: true -> act = TICK; x = 0; y = 0
+#endif
+	fi
+}
+
+inline place(h, kind) {
+	if
+	:: !IS_ORDERED(h, kind) -> refused = 1
+	:: else ->
+#ifdef ORDERS
+		left--;
+#endif
+		working[h] = 0;
+		for (m : 0 .. MACHINES - 1) {
+			if
+			:: host[m] == h -> set_free(m); share[m] = QUEUED
+			:: else
+			fi
+		}
+		order[h] = kind;
+		if
+		:: kind == FAIL -> state[h] = FAILED
+		:: kind == DEGRADE -> state[h] = DEGRADED
+		:: else
+		fi
+	fi
+}
+
+inline cancel(h) {
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: MINE(m, h) -> set_free(m)
+		:: else
+		fi
+	}
+	close(h)
+}
+
+/* All events of a stage are put off together, for they start together; in an evacuation each by itself. */
+inline defer(z) {
+	span = not_before[z] + DEFERRAL;
+	deferred[z] = 1;
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: MINE(m, host[z]) && share[m] == SCHEDULED && not_before[m] < span && (m == z || !LEAVES(z, host[z])) ->
+			not_before[m] = span
+		:: else
+		fi
+	}
+}
+
+#define NEXT_DUE(m) (!armed[m] && not_before[m] > MINIMUM(m) -> not_before[m] - MINIMUM(m) : (not_before[m] > 0 -> not_before[m] : 1))
+
+/* When the engine has something to do next, in ticks: a week of notice goes by in one action then. */
+inline find_next_due() {
+	span = NEVER;
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: share[m] == SCHEDULED && NEXT_DUE(m) < span -> span = NEXT_DUE(m)
+		:: else
+		fi
+	}
+	span = (span == NEVER -> 1 : span)
+}
+
+inline pass_time() {
+	ticks = span;
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: share[m] == SCHEDULED ->
+			not_before[m] = (not_before[m] - span < -STALE -> -STALE : not_before[m] - span);
+			told[m] = (told[m] + span > REBOOT_NOTICE -> REBOOT_NOTICE : told[m] + span)
+		:: else
+		fi
+	}
+}
+
+/* All is saved: a crash loses nothing but time. */
+inline crash() {
+#ifdef MUTANT_4_FORGOTTEN
+	for (m : 0 .. MACHINES - 1) {
+		armed[m] = armed[m] && share[m] != SCHEDULED
+	}
+#endif
+	skip
+}
+
+/* Do what was chosen; then look at the order that it is about, as a use case does, or at n of them from host h on. */
+inline perform() {
+	refused = 0; n = 1; h = x;
+	if
+	:: act == ORDER -> place(x, y)
+	:: act == CANCEL && IS_CANCELLED(x) -> cancel(x); n = 0
+	:: act == CANCEL && !IS_CANCELLED(x) -> refused = 1
+	:: act == RESTORE && IS_RESTORED(x) ->
+		if
+		:: order[x] == DEGRADE -> cancel(x)
+		:: else
+		fi;
+		state[x] = OK; n = 0
+	:: act == RESTORE && !IS_RESTORED(x) -> refused = 1
+	:: act == APPROVE -> approved[x] = 1; h = host[x]
+	:: act == DEFER && IS_DEFERRED(x) -> defer(x); h = host[x]
+	:: act == DEFER && !IS_DEFERRED(x) -> refused = 1
+	:: act == DONE -> h = host[x]; set_free(x); host[x] = y
+	:: act == WORKED -> cancel(x); n = 0
+	:: act == LOOK -> skip
+	:: act == HOLD -> held = 1; n = 0
+	:: act == RELEASE -> held = 0; n = 0
+	:: act == CRASH -> down = 1; n = 0; crash()
+	:: act == RECOVER -> down = 0; n = 3; h = y
+	:: act == TICK -> span = 1; pass_time(); h = y; n = (down -> 0 : 3)
+	:: act == WAIT -> find_next_due(); pass_time(); x = span; h = y; n = (down -> 0 : 3)
+	fi;
+	if
+	:: refused -> n = 0
+	:: else
+	fi;
+	do
+	:: n > 0 -> look(h); h = (h + 1) % 3; n--
+	:: else -> break
+	od
+}
+
+/* What no longer matters is kept the same, or equal states would differ. */
+inline forget() {
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: share[m] == STARTED -> approved[m] = 0; deferred[m] = 0; not_before[m] = 0; told[m] = 0
+		:: else
+		fi
+	}
+}
+
+#ifdef PRINTED
+inline print_state() {
+	printf("ACT %d %d %d %d %d %d", act, x, y, refused, held, down);
+	for (m : 0 .. MACHINES - 1) {
+		printf(" %d/%d/%d/%d/%d/%d", host[m], share[m], armed[m], approved[m], deferred[m], not_before[m])
+	}
+	for (g : 0 .. HOSTS - 1) {
+		printf(" %d/%d/%d", order[g], state[g], working[g])
+	}
+	printf(" end\n")
+}
+#else
+#define print_state() skip
+#endif
+
+init {
+	d_step {
+		/* Host 0 carries two update domains of A, and so is done in two stages. */
+		host[0] = 0; host[1] = 0; host[3] = 0;
+		host[2] = 1; host[4] = 1;
+		host[5] = 2
+	}
+	do
+	:: atomic {
+		choose();
+		d_step {
+			remember();
+			perform();
+			check_rules();
+			check_witness();
+			print_state();
+			forget();
+			act = 0
+		}
+	}
+	od
+}

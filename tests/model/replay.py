@@ -1,0 +1,211 @@
+"""Replay a run of the model on core: each action is done to a real fleet, and each state compared.
+
+Core is called as use cases and engine call it, each time on what was saved before: so a crash loses nothing
+here either, and time that passes while the server is down is time in which nothing is called.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from forewarn.core.admission import holds
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import interventions, lifecycle, reports
+from forewarn.core.policy import Policy
+from forewarn.core.words import Action as Ordering
+from forewarn.core.words import EventStatus, HostName, MachineId, MachineName, StageState, StepState
+from tests.model.trace import Act, Action, HostIs, HostState, MachineState, Ordered, Share, State, name
+from tests.unit.slices import Fleet, machine
+
+TICK = timedelta(minutes=5)
+PLACED = {"A0": 0, "A1": 0, "A2": 1, "B0": 0, "B1": 1, "B2": 2}
+ACTIONS = {
+    Ordered.MAINTENANCE: Ordering.MAINTENANCE,
+    Ordered.DEGRADE: Ordering.DEGRADE,
+    Ordered.FAIL: Ordering.FAIL,
+}
+HOLD = "HOLD"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    """What the model was run with, in ticks."""
+
+    reboot: int
+    redeploy: int
+    degrade: int
+    stale: int
+    deferral: int
+
+    def policy(self) -> Policy:
+        """Return the times of a fleet that keeps to them; started events linger in neither."""
+        return Policy(
+            reboot_notice=self.reboot * TICK,
+            redeploy_notice=self.redeploy * TICK,
+            degrade_notice=self.degrade * TICK,
+            stale_after=self.stale * TICK,
+            linger=timedelta(),
+        )
+
+
+class Diverged(Exception):
+    """Core has done something else than the model."""
+
+
+class Replay:
+    """A fleet like the model's, to which the same is done."""
+
+    def __init__(self, constants: Constants) -> None:
+        self._deferral = constants.deferral * TICK
+        asked = GroupPolicy(defer=self._deferral)
+        self._fleet = Fleet(
+            *(
+                machine(each, f"host-{host}", group=each[0], domain=int(each[1]))
+                for each, host in PLACED.items()
+            ),
+            policies={"A": asked, "B": asked},
+            policy=constants.policy(),
+        )
+
+    def do(self, action: Action) -> None:
+        """Do what the model did; Diverged if something else comes of it."""
+        try:
+            self._do(action)
+            refused = False
+        except Conflict:
+            refused = True
+        self._fleet.turn()
+        if refused != action.refused:
+            raise Diverged(f"{action}: core has {'refused' if refused else 'taken'} it")
+        if (found := self.state()) != action.after:
+            raise Diverged(f"{action}: {_difference(action.after, found)}")
+
+    def _do(self, action: Action) -> None:
+        about, more = action.about, action.more
+        does: Mapping[Act, Callable[[], object]] = {
+            Act.ORDER: lambda: self._fleet.maintain(f"host-{about}", ACTIONS[Ordered(more)]),
+            Act.CANCEL: lambda: interventions.cancel(self._draft, self._order_on(about).id, by="test"),
+            Act.RESTORE: lambda: self._fleet.maintain(f"host-{about}", Ordering.RESTORE),
+            Act.APPROVE: lambda: self._fleet.approve(self._event_of(about), by=name(about)),
+            Act.DEFER: lambda: self._defer(about),
+            Act.DONE: lambda: self._end_step(about, more),
+            Act.HOLD: lambda: holds.put(
+                self._draft, Hold(id=HOLD, at=self._draft.now, by="test", reason="model")
+            ),
+            Act.RELEASE: lambda: holds.release(self._draft, HOLD, by="test"),
+            Act.LOOK: lambda: self._look([about]),
+            Act.TICK: lambda: self._pass_time(TICK, action),
+            Act.WAIT: lambda: self._pass_time(about * TICK, action),
+            Act.CRASH: lambda: None,
+            Act.RECOVER: lambda: self._look(_hosts_from(more)),
+        }
+        does[action.act]()
+
+    @property
+    def _draft(self) -> Draft:
+        return self._fleet.draft
+
+    def _defer(self, machine: int) -> None:
+        by, event = MachineName(name(machine)), self._event_of(machine)
+        lifecycle.defer(self._draft, event, by=by, wanted=self._deferral, policy=self._fleet.policy)
+
+    def _pass_time(self, span: timedelta, action: Action) -> None:
+        self._fleet.turn(span)
+        self._look(() if action.down else _hosts_from(action.more))
+
+    def _look(self, hosts: Iterable[int]) -> None:
+        for host in hosts:
+            if (order := self._found_on(host)) is not None:
+                self._fleet.advance(order.id)
+            self._fleet.turn()
+
+    def _end_step(self, machine: int, host: int) -> None:
+        """Report that a machine's work is done, and where the machine is now."""
+        id_ = MachineId(name(machine))
+        order = next(each for each in self._orders() if id_ in {step.machine for step in each.running})
+        step = next(step for step in order.running if step.machine == id_)
+        arrived = HostName(f"host-{host}")
+        reports.step_done(self._draft, AttemptId(order.id, id_, step.attempt), host=arrived)
+        self._fleet.advance(order.id)
+
+    def _orders(self) -> list[Order]:
+        return [order for order in self._draft.orders.values() if order.open]
+
+    def _found_on(self, host: int) -> Order | None:
+        return next((order for order in self._orders() if order.host == f"host-{host}"), None)
+
+    def _order_on(self, host: int) -> Order:
+        order = self._found_on(host)
+        if order is None:
+            raise Diverged(f"host {host} has no order")
+        return order
+
+    def _event_of(self, machine: int) -> Event:
+        found = self._events().get(name(machine))
+        if found is None:
+            raise Diverged(f"{name(machine)} has no event")
+        return found
+
+    def _events(self) -> Mapping[str, Event]:
+        return {named.name: event for event in self._fleet.events() for named in event.resources}
+
+    # What has come of it
+
+    def state(self) -> State:
+        """Return the fleet in the model's words."""
+        events = self._events()
+        queued = {
+            step.name
+            for order in self._orders()
+            for stage in order.stages
+            for step in stage.steps
+            if stage.state is StageState.QUEUED and step.state is StepState.WAITING
+        }
+        return State(
+            machines=tuple(self._machine(each, events.get(each), each in queued) for each in PLACED),
+            hosts=tuple(self._host(each) for each in range(3)),
+        )
+
+    def _machine(self, each: str, event: Event | None, queued: bool) -> MachineState:
+        host = int(f"{self._fleet.machine(each).host}".removeprefix("host-"))
+        if event is None:
+            return MachineState(host=host, share=Share.QUEUED if queued else Share.FREE)
+        if event.status is EventStatus.STARTED:
+            return MachineState(host=host, share=Share.STARTED)
+        return MachineState(
+            host=host,
+            share=Share.SCHEDULED,
+            armed=event.armed_at is not None,
+            approved=event.approved,
+            deferred=event.deferred is not None,
+            not_before=max((event.not_before - self._fleet.now) // TICK, -self._stale_ticks),
+        )
+
+    @property
+    def _stale_ticks(self) -> int:
+        return self._fleet.policy.stale_after // TICK
+
+    def _host(self, host: int) -> HostState:
+        order = self._found_on(host)
+        state = self._draft.hosts[HostName(f"host-{host}")].state
+        return HostState(
+            order=Ordered.NONE if order is None else Ordered[order.action.name],
+            state=HostIs[state.name],
+        )
+
+
+def _hosts_from(first: int) -> tuple[int, ...]:
+    return tuple((first + each) % 3 for each in range(3))
+
+
+def _difference(expected: State, found: State) -> str:
+    both = (
+        *zip(PLACED, expected.machines, found.machines, strict=True),
+        *zip(("host 0", "host 1", "host 2"), expected.hosts, found.hosts, strict=True),
+    )
+    return "; ".join(f"{what} is {mine}, in core {its}" for what, mine, its in both if mine != its)

@@ -1,0 +1,96 @@
+"""What is searched: all states at small constants, many at the real ones, and what must be found."""
+
+from tests.model.spin import Search
+
+# What may happen, as fleet.pml has it.
+MAINTENANCE, DEGRADE, FAIL, SERVICE, DEFER, HOLD, CRASH, MOVE = (1 << bit for bit in range(8))
+DISTURBANCES = DEFER | HOLD | CRASH
+EVERYTHING = 255
+
+# Which rules are asserted, as rules.pml has it.
+RULES = {1: 1, 4: 2, 5: 4, 11: 8}
+
+
+def _allowed(what: int) -> str:
+    return f"-DALLOWED={what}"
+
+
+EXHAUSTIVE = (
+    Search(
+        name="maintenance and degrade, any number of orders",
+        defines=(_allowed(MAINTENANCE | DEGRADE | DISTURBANCES),),
+        arguments=("-m3000000",),
+    ),
+    Search(
+        name="maintenance and evacuation, any number of orders",
+        defines=(_allowed(MAINTENANCE | SERVICE | DISTURBANCES | MOVE),),
+        arguments=("-m3000000",),
+    ),
+    Search(name="everything, two orders", defines=("-DORDERS=2",), arguments=("-m100000",)),
+)
+
+# Depth and seed: one goes wide near the beginning, the others follow long histories.
+BOUNDED = tuple(
+    Search(
+        name=f"everything at the real times, {depth // 2} actions deep, seed {seed}",
+        defines=("-DREAL",),
+        compiled=("-O2", "-DBITSTATE", "-DT_RAND"),
+        # 2^22 bits: enough for some millions of states.
+        arguments=(f"-m{depth}", f"-RS{seed}", "-w22"),
+    )
+    for depth, seed in ((80, 1), (400, 2), (4000, 3))
+)
+
+# The name of each mutant in engine.pml, what may happen there, and what it gets wrong.
+MUTANTS = (
+    ("1_EARLY", EVERYTHING, "an event starts a tick before its NotBefore"),
+    ("1_SHORT", EVERYTHING, "notice is a tick shorter than the minimum"),
+    ("4_TIMES_ALONE", MAINTENANCE | DEGRADE, "only events of the same time keep each other away"),
+    ("4_ARMED_BESIDE", MAINTENANCE | DEGRADE, "arming is not refused"),
+    ("4_UNARMED", MAINTENANCE | DEGRADE, "what is approved starts though it is not armed"),
+    ("4_FORGOTTEN", MAINTENANCE | CRASH, "arming is not saved: a crash forgets it"),
+    ("5_ANY", MAINTENANCE | DEGRADE, "one approval starts the whole stage"),
+    ("5_HALF", MAINTENANCE | DEGRADE, "what is approved starts without the others of its stage"),
+    ("5_HOST_EARLY", MAINTENANCE | SERVICE | MOVE, "the host is worked on while a machine waits to be told"),
+    ("11_LATE", MAINTENANCE | HOLD, "nothing is withdrawn"),
+    ("11_LAST", MAINTENANCE | DEGRADE | DEFER, "the last NotBefore of a stage decides, not the first"),
+)
+
+# The shortest way is looked for, so that it can be read.
+_SHORTEST = ("-m40", "-i")
+
+
+def mutant(name: str, allowed: int) -> Search:
+    """Return the search that must catch a mutant, by the assertions of its own rule alone."""
+    rule = RULES[int(name.partition("_")[0])]
+    return Search(
+        name=name,
+        defines=(f"-DMUTANT_{name}", _allowed(allowed), f"-DRULES={rule}", "-DPRINTED"),
+        compiled=("-O1", "-DREACH"),
+        arguments=_SHORTEST,
+        expected=True,
+    )
+
+
+# Situations that a search must come to, or it would say nothing: rules.pml has them by their numbers.
+SITUATIONS = {
+    1: "arming is refused, and NotBefore moves",
+    2: "an event is withdrawn and announced anew",
+    3: "the second stage of an order starts",
+    4: "an approved event starts long before its NotBefore",
+    5: "a host is worked on while a machine stays there",
+    6: "a machine that is to leave waits for a slot",
+    7: "a host fails beside an armed update domain",
+    8: "two degraded hosts are announced to one group together",
+}
+
+
+def situation(number: int) -> Search:
+    """Return the search that must come to a situation."""
+    return Search(
+        name=SITUATIONS[number],
+        defines=(f"-DWITNESS={number}", "-DORDERS=2"),
+        compiled=("-O1",),
+        arguments=("-m200",),
+        expected=True,
+    )

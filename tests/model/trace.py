@@ -1,0 +1,152 @@
+"""What the model prints of a run, as values: an action, and the state that it leaves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+# The numbers are those of fleet.pml and forewarn.pml.
+
+
+class Act(IntEnum):
+    """What may happen."""
+
+    ORDER = 1
+    CANCEL = 2
+    APPROVE = 3
+    DEFER = 4
+    HOLD = 5
+    RELEASE = 6
+    RESTORE = 7
+    DONE = 8
+    WORKED = 9
+    LOOK = 10
+    TICK = 11
+    CRASH = 12
+    RECOVER = 13
+    WAIT = 14
+
+
+class Ordered(IntEnum):
+    """The orders that a host may have."""
+
+    NONE = 0
+    MAINTENANCE = 1
+    DEGRADE = 2
+    FAIL = 3
+    SERVICE = 4
+
+
+class Share(IntEnum):
+    """What an order has made of a machine."""
+
+    FREE = 0
+    QUEUED = 1
+    SCHEDULED = 2
+    STARTED = 3
+
+
+class HostIs(IntEnum):
+    """The states of a host."""
+
+    OK = 0
+    DEGRADED = 1
+    FAILED = 2
+    CORDONED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineState:
+    """A machine, and its event if it has one."""
+
+    host: int
+    share: Share
+    armed: bool = False
+    approved: bool = False
+    deferred: bool = False
+    not_before: int = 0  # in ticks from now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostState:
+    """A host, and its order if it has one."""
+
+    order: Ordered
+    state: HostIs
+    working: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The whole fleet."""
+
+    machines: tuple[MachineState, ...]
+    hosts: tuple[HostState, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """Something that happened in the model."""
+
+    act: Act
+    about: int  # the machine or the host; of WAIT the ticks that have passed
+    more: int  # what is ordered; where a machine has arrived; at which host the engine looks first
+    refused: bool
+    down: bool
+    after: State
+
+    def __str__(self) -> str:
+        match self.act:
+            case Act.ORDER:
+                said = f"order {Ordered(self.more).name.lower()} of host {self.about}"
+            case Act.APPROVE | Act.DEFER:
+                said = f"{self.act.name.lower()} {name(self.about)}"
+            case Act.DONE:
+                said = f"{name(self.about)} is done, on host {self.more}"
+            case Act.CANCEL | Act.RESTORE | Act.WORKED | Act.LOOK:
+                said = f"{self.act.name.lower()} host {self.about}"
+            case Act.WAIT:
+                said = f"{self.about} ticks"
+            case _:
+                said = self.act.name.lower()
+        return f"{said} (refused)" if self.refused else said
+
+
+def name(machine: int) -> str:
+    """Return the name of a machine: A0 to A2, B0 to B2, by its update domain."""
+    return f"{'AB'[machine // 3]}{machine % 3}"
+
+
+def read(line: str) -> Action:
+    """Read what the model has printed of an action."""
+    act, about, more, refused, _held, down, *parts = line.split()
+    return Action(
+        act=Act(int(act)),
+        about=int(about),
+        more=int(more),
+        refused=refused == "1",
+        down=down == "1",
+        after=State(machines=tuple(map(_machine, parts[:6])), hosts=tuple(map(_host, parts[6:]))),
+    )
+
+
+def _machine(part: str) -> MachineState:
+    host, share, armed, approved, deferred, not_before = _numbers(part)
+    if share != Share.SCHEDULED:  # of nothing else is this compared
+        return MachineState(host=host, share=Share(share))
+    return MachineState(
+        host=host,
+        share=Share(share),
+        armed=bool(armed),
+        approved=bool(approved),
+        deferred=bool(deferred),
+        not_before=not_before,
+    )
+
+
+def _host(part: str) -> HostState:
+    order, state, working = _numbers(part)
+    return HostState(order=Ordered(order), state=HostIs(state), working=bool(working))
+
+
+def _numbers(part: str) -> Sequence[int]:
+    return [int(number) for number in part.split("/")]
