@@ -130,6 +130,7 @@ def event(number: int, **more: Any) -> Event:
         "resources": (Resource(machine=machine_id("web-0"), name=MachineName("web-0")),),
         "announced_at": NOW,
         "not_before": NOW + 900 * SECOND,
+        "armed_at": NOW,
     }
     return Event(number=number, **defaults | more)
 

@@ -131,7 +131,7 @@ def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
     assert survey.footprints[ONE].counts == {web: {0: 2, 1: 1}}
     assert survey.footprints[ONE].stages == 2
     assert survey.orders[ONE].id == order_id(1)
-    assert survey.listed == {web: frozenset({1})}
+    assert list(survey.armed[web]) == [1]
     assert survey.notices == {web: timedelta(hours=1)}
     assert survey.sizes == {web: 5}
     assert [hold.id for hold in survey.holds] == ["H"]

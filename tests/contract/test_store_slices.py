@@ -5,15 +5,19 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.model.armed import ArmedDomain
+from forewarn.core.model.event import Resource
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
     EXTERNAL,
+    EventType,
     GroupName,
     HostName,
     HostState,
+    MachineName,
     OrderState,
     StageState,
     StepState,
@@ -186,6 +190,34 @@ def test_listed_events_are_counted_also_those_of_other_orders(fleet: SqlStore) -
     found = around(fleet, groups=[GroupName("web")])
     assert found.listed == {"web": {0: 2, 2: 1}}
     assert found.events == {}
+
+
+def test_armed_events_are_counted_apart_and_freezes_with_the_machines_they_name(fleet: SqlStore) -> None:
+    freeze = {"type": EventType.FREEZE, "update_domain": 1}
+    two = tuple(Resource(machine=machine_id(name), name=MachineName(name)) for name in ("web-0", "web-1"))
+    save(
+        fleet,
+        events=(
+            event(1, order=order_id(7)),
+            event(2, armed_at=None),
+            event(3, resources=two, **freeze),
+            event(4, **freeze),
+            event(5, armed_at=None, **freeze),
+            event(6, type=EventType.SPOT_REBALANCE_RECOMMENDATION, armed_at=None),
+            event(7, update_domain=2, armed_at=None),
+        ),
+    )
+    armed = {
+        "web": {
+            0: ArmedDomain(events=1, order=order_id(7)),
+            1: ArmedDomain(events=2, freezes=2, frozen=3, order=order_id(1)),
+        }
+    }
+    assert around(fleet, groups=[GroupName("web")]).armed == armed
+    assert everything(fleet).armed == armed
+    assert everything(fleet).listed == {"web": {0: 2, 1: 3, 2: 1}}
+    with fleet.read() as snapshot:
+        assert snapshot.rollouts.survey([]).armed == armed
 
 
 def test_room_is_what_sound_hosts_carry(fleet: SqlStore) -> None:

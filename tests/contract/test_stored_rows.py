@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.core.access import Role, Token
 from forewarn.core.browser_sessions import BrowserSession
-from forewarn.core.model.event import Approval, Deferral, NoticeSummary
+from forewarn.core.model.event import Approval, Deferral, Postponement
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import HostResource
@@ -259,6 +259,7 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             deferred=Deferral(
                 by=MachineName("web-0"), at=NOW, until=LATER, since=NOW, asked=timedelta(minutes=5)
             ),
+            postponed=Postponement(at=NOW, since=NOW, reason="others were armed"),
         ),
     ),
     "a record": (RECORDS, record(1)),

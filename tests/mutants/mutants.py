@@ -382,7 +382,7 @@ def a_machine_under_an_event_counts_as_healthy(real: Real, budget: Budget) -> fr
     return frozenset(budget.down)
 
 
-@mutant("core.orders.reasons:_held", REASONS, rule="holds")
+@mutant("core.orders.reasons:held", REASONS, rule="holds")
 def a_hold_holds_nothing(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from forewarn.core.draft import Draft
+from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Approval, Event
@@ -208,8 +209,11 @@ class Fleet:
         self.records += changes.records
         events = {id_: event for id_, event in draft.events.items() if event.listed}
         listed: dict[GroupName, Counter[int]] = {}
+        armed: dict[GroupName, dict[int, ArmedDomain]] = {}
         for event in (each for each in events.values() if not each.hint):
             listed.setdefault(event.group, Counter())[event.update_domain] += 1
+            domains = armed.setdefault(event.group, {})
+            domains[event.update_domain] = domains.get(event.update_domain, ArmedDomain()).plus(event)
         return Slice(
             number=draft.base.number + len(changes.records),
             projects=draft.projects,
@@ -219,6 +223,7 @@ class Fleet:
             orders={id_: order for id_, order in draft.orders.items() if order.open},
             events=events,
             listed=listed,
+            armed=armed,
             room={name: self._room(name) for name, host in draft.hosts.items() if host.state is HostState.OK},
             budgets={
                 group.name: self._budget(group, events.values())
@@ -238,7 +243,7 @@ class Fleet:
 
     def _budget(self, group: Group, events: Iterable[Event]) -> Budget:
         members = [each for each in self.draft.machines.values() if each.group == group.name]
-        mine = (event for event in events if event.group == group.name and not event.hint)
+        mine = (event for event in events if event.group == group.name and event.armed and not event.hint)
         return Budget(
             needs=group.policy.budget,
             members=len(members),

@@ -9,10 +9,11 @@ from forewarn.core.admission import announcing
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing
 from forewarn.core.errors import Invalid
+from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.windows import Calendar, Window
-from forewarn.core.words import GroupName, MachineId, MachineName, ProjectName
+from forewarn.core.words import GroupName, MachineId, MachineName, OrderId, ProjectName
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WEB, DB = GroupName("web"), GroupName("db")
@@ -22,6 +23,10 @@ CROWDED = "redeploy some of them to other hosts, add machines to the group, or l
 
 def named(*names: str) -> dict[MachineId, MachineName]:
     return {MachineId(name): MachineName(name) for name in names}
+
+
+def armed(*domains: int) -> dict[int, ArmedDomain]:
+    return {domain: ArmedDomain(events=1, order=OrderId("A")) for domain in domains}
 
 
 def disturbing(unwell: Mapping[GroupName, int] | None = None, **groups: Mapping[int, int]) -> Footprint:
@@ -34,7 +39,7 @@ def at_night(work: timedelta = timedelta(minutes=5)) -> Timing:
 
 
 def proposed(footprint: Footprint, **more: object) -> Proposal:
-    free = {"listed": {}, "budgets": {}, "timing": Timing()}
+    free = {"armed": {}, "budgets": {}, "timing": Timing()}
     return Proposal(host="host-1", footprint=footprint, **{**free, **more})  # type: ignore[arg-type]
 
 
@@ -45,32 +50,34 @@ def reasons(footprint: Footprint, *, now: datetime = NOON, **more: object) -> li
 # Rule 4
 
 
-def test_work_waits_while_its_group_has_an_event_of_another_update_domain_listed() -> None:
-    assert reasons(disturbing(web={1: 1}), listed={WEB: {0}}) == ["web: update domain 1 waits for domain 0"]
+def test_work_waits_while_its_group_has_an_armed_event_of_another_update_domain() -> None:
+    assert reasons(disturbing(web={1: 1}), armed={WEB: armed(0)}) == [
+        "web: update domain 1 waits for domain 0"
+    ]
 
 
 def test_an_event_of_the_same_update_domain_is_not_in_the_way() -> None:
-    assert reasons(disturbing(web={1: 1}), listed={WEB: {1}}) == []
+    assert reasons(disturbing(web={1: 1}), armed={WEB: armed(1)}) == []
 
 
 def test_events_of_other_groups_are_not_in_the_way() -> None:
-    assert reasons(disturbing(web={1: 1}), listed={DB: {0}}) == []
+    assert reasons(disturbing(web={1: 1}), armed={DB: armed(0)}) == []
 
 
 def test_the_lowest_other_update_domain_is_named() -> None:
-    listed = {WEB: {3, 2, 1}}
-    assert reasons(disturbing(web={1: 1}), listed=listed) == ["web: update domain 1 waits for domain 2"]
+    others = {WEB: armed(3, 2, 1)}
+    assert reasons(disturbing(web={1: 1}), armed=others) == ["web: update domain 1 waits for domain 2"]
 
 
 def test_of_a_host_with_two_update_domains_only_the_lower_is_announced_and_compared() -> None:
-    assert reasons(disturbing(web={0: 1, 1: 1}), listed={WEB: {0}}) == []
-    assert reasons(disturbing(web={0: 1, 1: 1}), listed={WEB: {1}}) == [
+    assert reasons(disturbing(web={0: 1, 1: 1}), armed={WEB: armed(0)}) == []
+    assert reasons(disturbing(web={0: 1, 1: 1}), armed={WEB: armed(1)}) == [
         "web: update domain 0 waits for domain 1"
     ]
 
 
 def test_a_reason_names_the_group_that_must_change_for_it_to_go_away() -> None:
-    proposal = proposed(disturbing(web={1: 1}), listed={WEB: {0}})
+    proposal = proposed(disturbing(web={1: 1}), armed={WEB: armed(0)})
     (wait,) = announcing.why_not(proposal, now=NOON)
     assert (wait.group, wait.stuck) == (WEB, False)
 
@@ -131,7 +138,9 @@ def test_work_is_announced_so_long_before_a_window_as_its_guests_are_promised() 
 
 def test_all_reasons_are_given_together() -> None:
     budget = Budget(needs=2, members=3, down=named("web-2"))
-    assert reasons(disturbing(web={1: 1}), listed={WEB: {0}}, budgets={WEB: budget}, timing=at_night()) == [
+    assert reasons(
+        disturbing(web={1: 1}), armed={WEB: armed(0)}, budgets={WEB: budget}, timing=at_night()
+    ) == [
         "web: update domain 1 waits for domain 0",
         "host-1: outside the window of project shop, which opens 2026-01-05 22:00 (UTC)",
         "web: needs 2 healthy, web-2 is down",
@@ -158,7 +167,7 @@ def test_what_only_has_to_wait_is_not_refused() -> None:
     budget = Budget(needs=2, members=3, down=named("db-1"))
     patient = proposed(
         disturbing(db={1: 1}),
-        listed={DB: {0}},
+        armed={DB: armed(0)},
         budgets={DB: budget},
         timing=at_night(),
     )

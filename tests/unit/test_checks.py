@@ -159,13 +159,13 @@ def test_a_status_that_goes_back_is_found() -> None:
     assert "events_only_move_forward" in broken(with_event(saved, status=EventStatus.STARTED), saved, made)
 
 
-def test_an_event_announced_beside_another_update_domain_is_found() -> None:
+def test_an_event_armed_beside_another_update_domain_is_found() -> None:
     """Rule 4."""
     made = fleet()
     before = made.saved()
     other = replace(of_web(before), id="X", number=99, update_domain=1, resources=())  # type: ignore[arg-type]
     after = replace(before, events={**before.events, other.id: other})
-    assert "update_domains_are_not_announced_together" in broken(before, after, made)
+    assert "update_domains_are_not_armed_together" in broken(before, after, made)
 
 
 def test_a_machine_with_two_steps_running_is_found() -> None:

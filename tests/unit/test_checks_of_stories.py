@@ -125,7 +125,7 @@ def test_what_the_rules_do_from_announcement_to_end_breaks_none(story: Callable[
     ("story", "rule"),
     [
         (in_an_emergency, "notice_is_kept"),
-        (together, "update_domains_are_not_announced_together"),
+        (together, "update_domains_are_not_armed_together"),
     ],
 )
 def test_a_promise_that_is_broken_without_a_record_of_it_is_found(

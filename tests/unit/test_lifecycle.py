@@ -42,13 +42,10 @@ def now(fleet: Fleet, order: Order) -> Order:
 # Rule 4: two update domains of a group are not disturbed together
 
 
-@pytest.mark.parametrize("action", [Action.MAINTENANCE, Action.DEGRADE])
-def test_platform_work_is_not_announced_while_its_group_has_another_update_domain_listed(
-    action: Action,
-) -> None:
+def test_platform_work_is_not_announced_while_its_group_has_another_update_domain_armed() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1))
     fleet.maintain("host-1")
-    second = fleet.maintain("host-2", action)
+    second = fleet.maintain("host-2")
     assert (second.state, fleet.events(second.id)) == (OrderState.QUEUED, ())
     assert fleet.waits(second.id) == ["web: update domain 1 waits for domain 0"]
 
@@ -88,12 +85,6 @@ def test_a_failed_host_waits_for_no_other_update_domain() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), hosts=["host-3"])
     fleet.maintain("host-1")
     assert fleet.maintain("host-2", Action.FAIL).state is OrderState.STARTED
-
-
-def test_not_even_an_emergency_is_announced_beside_another_update_domain() -> None:
-    fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1))
-    fleet.maintain("host-1")
-    assert fleet.maintain("host-2", emergency="coolant leak").state is OrderState.QUEUED
 
 
 def test_a_host_with_two_update_domains_of_a_group_is_done_in_two_stages() -> None:

@@ -174,7 +174,7 @@ def test_a_stage_is_proposed_with_whom_it_disturbs() -> None:
     proposal = reasons.proposal(fleet.draft, order, order.steps, fleet.policy)
     assert proposal.footprint.counts == {"db": {0: 1}, "web": {2: 2}}
     assert proposal.footprint.projects == {DEFAULT_PROJECT}
-    assert proposal.listed == {"db": (0,), "web": (2,)}
+    assert {group: list(armed) for group, armed in proposal.armed.items()} == {"db": [0], "web": [2]}
 
 
 def test_what_is_proposed_leaves_out_what_the_order_is_exempt_from() -> None:
@@ -182,5 +182,5 @@ def test_what_is_proposed_leaves_out_what_the_order_is_exempt_from() -> None:
     fleet = Fleet(*machines, policies={"web": GroupPolicy(budget=2)}, calendar=EVENING)
     order = fleet.order("web-0")
     proposal = reasons.proposal(fleet.draft, order, order.steps, fleet.policy)
-    assert (proposal.listed, proposal.budgets) == ({}, {})
+    assert (proposal.armed, proposal.budgets) == ({}, {})
     assert proposal.timing.announce_at(NOON) == NOON

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from forewarn.core.errors import Invalid
+from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.hold import Hold
@@ -37,6 +38,8 @@ from tests.unit.slices import Fleet, machine
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WEB, DB = GroupName("web"), GroupName("db")
+
+ONE = ArmedDomain(events=1)
 
 
 def host(number: int) -> HostName:
@@ -128,7 +131,7 @@ def test_a_budget_that_no_wave_can_meet_is_refused() -> None:
 
 def test_hosts_that_only_wait_for_now_are_not_refused() -> None:
     budgets = {DB: Budget(needs=2, members=3, down={MachineId("2"): MachineName("db-2")})}
-    ground = survey(carries(db={0: 1}), carries(web={1: 1}), budgets=budgets, listed={WEB: frozenset({0})})
+    ground = survey(carries(db={0: 1}), carries(web={1: 1}), budgets=budgets, armed={WEB: {0: ONE}})
     candidates = Candidates(over(ground), ground, Policy())
     candidates.check(now=NOW)
     assert all(candidates.why_not(name, now=NOW) for name in ground.hosts)
@@ -175,7 +178,7 @@ def test_a_rollout_cannot_go_on_where_no_window_has_room_for_a_host() -> None:
 
 
 def test_a_host_that_is_blocked_is_passed_over_with_its_reason() -> None:
-    ground = survey(carries(web={1: 1}), carries(db={0: 1}), listed={WEB: frozenset({0})})
+    ground = survey(carries(web={1: 1}), carries(db={0: 1}), armed={WEB: {0: ONE}})
     plan, chosen = next_wave(over(ground), ground)
     assert chosen == (host(2),)
     assert hosts_of(plan) == [["host-2"], ["host-1"]]
@@ -330,8 +333,9 @@ def grounds(draw: st.DrawFn) -> HostSurvey:
             names = [f"{name}-{place}" for place in range(min(down, size))]
             machines = {MachineId(each): MachineName(each) for each in names}
             budgets[name] = Budget(needs=needs, members=size, down=machines)
-    listed = draw(st.dictionaries(st.sampled_from(list(members) or [WEB]), st.frozensets(st.integers(0, 3))))
-    return replace(ground, budgets=budgets, listed=listed)
+    groups = st.sampled_from(list(members) or [WEB])
+    armed = draw(st.dictionaries(groups, st.dictionaries(st.integers(0, 3), st.just(ONE))))
+    return replace(ground, budgets=budgets, armed=armed)
 
 
 def check_domains(hosts: tuple[HostName, ...], ground: HostSurvey) -> None:
@@ -377,7 +381,7 @@ def test_what_is_chosen_keeps_every_budget_and_waits_for_other_domains(
             assert budget.members - len(budget.down) - count >= budget.needs
     for name in chosen:
         for group, domains in ground.footprints[name].counts.items():
-            assert ground.listed.get(group, frozenset()) <= {min(domains)}
+            assert ground.armed.get(group, {}).keys() <= {min(domains)}
 
 
 @given(grounds(), st.integers(1, 5))

@@ -33,7 +33,8 @@ from forewarn.core.words import (
     StepState,
 )
 
-MOMENT, MINUTE, DAY = timedelta(microseconds=1), timedelta(minutes=1), timedelta(days=1)
+MOMENT, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
+DAY = timedelta(days=1)
 
 _OF_PROMISES = (Kind.EVENT_STARTED, Kind.NOTICE_LATE, Kind.NOTICE_NEVER, Kind.PROMISE_BROKEN)
 LEFT = frozenset({Kind.EVENT_FINISHED, Kind.EVENT_CANCELLED, Kind.EVENT_WITHDRAWN})
@@ -61,7 +62,9 @@ def violations(change: Change) -> list[str]:
         events_only_move_forward,
         what_leaves_has_a_record,
         resources_are_of_one_group_and_domain,
-        update_domains_are_not_announced_together,
+        update_domains_are_not_armed_together,
+        events_are_armed_in_time,
+        what_moves_has_a_record,
         hints_never_start,
         stages_start_whole,
         stages_have_one_domain_of_a_group,
@@ -177,23 +180,69 @@ def resources_are_of_one_group_and_domain(change: Change) -> Iterator[str]:
                 yield f"{event.id} names {named.name} of {machine.group}/{machine.update_domain}"
 
 
-def update_domains_are_not_announced_together(change: Change) -> Iterator[str]:
-    """Rule 4: platform work that can wait is not announced beside another update domain.
+def update_domains_are_not_armed_together(change: Change) -> Iterator[str]:
+    """Rule 4: platform work that can wait is not armed beside another update domain.
 
-    Those of one host may be, where an operator said `together`; that is recorded as a broken promise.
+    Those of one host may be, where an operator said `together`, and an emergency may, beside anything: both
+    are recorded as a broken promise.
     """
     by_group = _by_group(change.after)
     broken = {record.event for record in change.records if record.kind == Kind.PROMISE_BROKEN}
-    for event in change.after.events.values():
+    for event in _newly_armed(change):
         order = change.after.orders[event.order]
-        if event.id in change.before.events or not ACTIONS[order.action].can_wait:
+        if not ACTIONS[order.action].can_wait:
             continue
         for other in by_group[event.group]:
-            if other.type in HINTS:
+            if other.update_domain == event.update_domain or not _was_armed_before(other, event, change):
                 continue
-            exempt = order.terms.together and other.order == event.order and event.id in broken
-            if other.update_domain != event.update_domain and other.number < event.number and not exempt:
-                yield f"{event.id} was announced beside {other.id} of domain {other.update_domain}"
+            exempt = order.terms.emergency or (order.terms.together and other.order == event.order)
+            if not (exempt and event.id in broken):
+                yield f"{event.id} was armed beside {other.id} of domain {other.update_domain}"
+
+
+def _newly_armed(change: Change) -> Iterator[Event]:
+    for event in change.after.events.values():
+        known = change.before.events.get(event.id)
+        if event.armed_at is not None and (known is None or known.armed_at is None):
+            yield event
+
+
+def _was_armed_before(other: Event, event: Event, change: Change) -> bool:
+    """Return whether one event kept others away when another was armed."""
+    known = change.before.events.get(other.id)
+    if other.armed_at is None or (known is not None and known.armed_at is not None):
+        return other.armed_at is not None
+    if known is None:
+        return other.number < event.number or event.id in change.before.events
+    # Both are armed now: if either had to wait for the other, it should have.
+    return ACTIONS[change.after.orders[other.order].action].can_wait
+
+
+def events_are_armed_in_time(change: Change) -> Iterator[str]:
+    """Rule 4: an event is armed once, not before its last minutes or an approval, and before it starts."""
+    for event in change.after.events.values():
+        known = change.before.events.get(event.id)
+        if event.status is EventStatus.STARTED and event.armed_at is None:
+            yield f"{event.id} started and was not armed"
+        if known is not None and known.armed_at not in (None, event.armed_at):
+            yield f"{event.id} was armed at {known.armed_at}, and is armed at {event.armed_at}"
+    for event in _newly_armed(change):
+        left = event.not_before - change.now
+        waited = event.approved or event.postponed is not None
+        # NotBefore is a whole second.
+        if not waited and left >= change.policy.notice(event.type) + SECOND:
+            yield f"{event.id} was armed {left} before its NotBefore"
+
+
+def what_moves_has_a_record(change: Change) -> Iterator[str]:
+    """Rule 4: a NotBefore moves because a guest asked for it, or for others; a record says why."""
+    said = {(record.event, record.kind) for record in change.records if record.reason}
+    for id_, event in change.after.events.items():
+        known = change.before.events.get(id_)
+        if known is None or known.not_before == event.not_before:
+            continue
+        if not said & {(id_, Kind.EVENT_POSTPONED), (id_, Kind.EVENT_DEFERRED)}:
+            yield f"{id_} was moved from {known.not_before} to {event.not_before} without a record"
 
 
 def hints_never_start(change: Change) -> Iterator[str]:
@@ -383,13 +432,13 @@ def _is_open(calendar: Calendar, moment: datetime) -> bool:
 
 
 def budgets_are_heeded(change: Change) -> Iterator[str]:
-    """Maintenance is announced only to groups that keep as many healthy machines as they need."""
-    disturbing = (event for event in change.after.events.values() if event.type not in HINTS)
+    """Maintenance is armed only where groups keep as many healthy machines as they need."""
+    disturbing = (event for event in change.after.events.values() if event.armed_at is not None)
     named = {named.machine for event in disturbing for named in event.resources}
-    for event in change.after.events.values():
+    for event in _newly_armed(change):
         order, group = change.after.orders[event.order], change.after.groups[event.group]
         mine = order.action is Action.MAINTENANCE and not order.terms.emergency
-        if event.id in change.before.events or not mine or not group.policy.budget:
+        if not mine or not group.policy.budget:
             continue
         members = (machine for machine in change.after.machines.values() if machine.group == group.name)
         well = [each for each in members if each.state is MachineState.RUNNING and each.id not in named]
@@ -432,12 +481,20 @@ def _has_failed(fleet: Slice, host: HostName | None) -> bool:
 
 
 def overdue(fleet: Slice, *, now: datetime, policy: Policy) -> list[str]:
-    """Rule 11, after a tick: nothing is still scheduled so long past its NotBefore."""
-    return [
+    """Rules 4 and 11, after a tick: nothing is still scheduled so late, or not armed so late."""
+    scheduled = [event for event in fleet.events.values() if event.status is EventStatus.SCHEDULED]
+    late = [
         f"{event.id} is {now - event.not_before} past its NotBefore"
-        for event in fleet.events.values()
-        if event.status is EventStatus.SCHEDULED and now >= event.not_before + policy.stale_after
+        for event in scheduled
+        if now >= event.not_before + policy.stale_after
     ]
+    unarmed = [
+        f"{event.id} is not armed, {event.not_before - now} before its NotBefore"
+        for event in scheduled
+        if event.armed_at is None and event.type not in HINTS
+        if event.not_before - now <= policy.notice(event.type)
+    ]
+    return late + unarmed
 
 
 def unexplained(fleet: Slice) -> list[str]:

@@ -4,13 +4,14 @@ A draft holds no policy. It answers with the newest version of each thing, numbe
 all that is saved, and at the end gives as one value what is to be saved.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 from forewarn.core.copies import replace
+from forewarn.core.model.armed import ArmedDomain, counts
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Event
@@ -37,6 +38,8 @@ from forewarn.core.words import (
 )
 
 About: TypeAlias = Machine | Event | Order | Group | Host | Project | Webhook | None
+
+_NONE_ARMED = ArmedDomain()
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -67,6 +70,7 @@ class Draft:
         self._unindexed = dict.fromkeys(base.orders)
         self._given_after: int | None = None
         self._listed = {group: dict(domains) for group, domains in base.listed.items()}
+        self._armed = {group: dict(domains) for group, domains in base.armed.items()}
         self._records: list[Record] = []
         self._wake_all = False
         self._tallies: dict[Kind, int] = {}
@@ -139,6 +143,9 @@ class Draft:
         if not event.hint:
             domains = self._listed.setdefault(event.group, {})
             domains[event.update_domain] = domains.get(event.update_domain, 0) + gain
+            armed = self._armed.setdefault(event.group, {})
+            others = armed.get(event.update_domain, _NONE_ARMED)
+            armed[event.update_domain] = (others if known is None else others.minus(known)).plus(event)
         if known is None and self._ids_by_order is not None:
             self._ids_by_order[event.order].append(event.id)
         self.events[event.id] = event
@@ -180,12 +187,17 @@ class Draft:
         """Have the engine look at every open order, also those that are not loaded here."""
         self._wake_all = True
 
-    def listed_domains(self, group: GroupName, *, but_of: OrderId | None = None) -> tuple[int, ...]:
-        """The update domains with a listed event of the group, lowest first; but hints, and one order's."""
-        own = () if but_of is None else self.events_of(but_of)
-        mine = Counter(event.update_domain for event in own if event.group == group)
-        listed = self._listed.get(group, {})
-        return tuple(sorted(domain for domain, count in listed.items() if count > mine[domain]))
+    def listed_domains(self, group: GroupName) -> tuple[int, ...]:
+        """The update domains with a listed event of the group, lowest first; but hints."""
+        return tuple(sorted(domain for domain, count in self._listed.get(group, {}).items() if count))
+
+    def armed_domains(self, group: GroupName, *, but_of: OrderId | None = None) -> dict[int, ArmedDomain]:
+        """The update domains with an armed event of the group, lowest first; but those of one order."""
+        armed = dict(self._armed.get(group, {}))
+        for event in () if but_of is None else self.events_of(but_of):
+            if event.group == group and event.update_domain in armed:
+                armed[event.update_domain] = armed[event.update_domain].minus(event)
+        return {domain: armed[domain] for domain in sorted(armed) if armed[domain].events}
 
     def budgets(self, groups: Iterable[GroupName]) -> dict[GroupName, Budget]:
         """Return the budgets of those groups that have one, counting what this draft has announced."""
@@ -194,9 +206,8 @@ class Draft:
 
     def _budget(self, group: GroupName) -> Budget:
         budget = self.base.budgets[group]
-        mine = (event for event in self.events.values() if event.group == group)
-        listed = (event for event in mine if event.listed and not event.hint)
-        named = {named.machine: named.name for event in listed for named in event.resources}
+        mine = (event for event in self.events.values() if event.group == group and counts(event))
+        named = {named.machine: named.name for event in mine for named in event.resources}
         return replace(budget, announced={**budget.announced, **named})
 
     def events_of(self, order: OrderId) -> tuple[Event, ...]:

@@ -86,6 +86,7 @@ class Notice:
     source: Source
     ahead: timedelta
     promised: timedelta  # what it would be but for an emergency
+    least: timedelta = timedelta()  # the minimum of its type
     description: str = ""
     duration_seconds: int = UNKNOWN_DURATION
 
@@ -103,6 +104,7 @@ def notice_of(order: Order, work: Work, groups: Iterable[Group], policy: Policy)
         source=order.source,
         ahead=min(promised, shortened) if order.terms.emergency and not WORKS[work].hint else promised,
         promised=promised,
+        least=policy.notice(type_),
         description=ACTIONS[order.action].description,
         duration_seconds=_duration(order, work, policy),
     )

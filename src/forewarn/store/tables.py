@@ -271,6 +271,7 @@ events = Table(
     Column("approvals", JSON, nullable=False),
     Column("rule", Text, nullable=False, server_default="any"),
     Column("deferred", JSON(none_as_null=True)),
+    Column("postponed", JSON(none_as_null=True)),
     # Whether what became of its promise of notice is counted: before 0022 that was done when events started.
     Column("judged", Boolean, nullable=False, server_default=false()),
     # Whether its rows in the next two tables are gone with its records.
@@ -282,6 +283,8 @@ LISTED_EVENT: ColumnElement[bool] = events.c.ended_at.is_(None)
 # What rules count: not what only recommends something. Literal, for SQLite's partial indexes.
 _HINTS = ", ".join(f"'{type_}'" for type_ in sorted(HINTS))
 COUNTED_EVENT: ColumnElement[bool] = LISTED_EVENT & literal_column(f"events.type NOT IN ({_HINTS})")
+# What keeps other update domains of its group away.
+ARMED_EVENT: ColumnElement[bool] = COUNTED_EVENT & events.c.armed_at.is_not(None)
 _where("events_ended", events.c.ended_at, only=events.c.ended_at.is_not(None))
 _where("events_group", events.c.group_name, events.c.domain, only=LISTED_EVENT)
 _where("events_number", events.c.number, events.c.id, only=LISTED_EVENT)

@@ -21,6 +21,7 @@ from forewarn.wire.answers.event_answers import (
     ListedEventAnswer,
     MachineNoticeAnswer,
     NotedEventAnswer,
+    PostponementAnswer,
 )
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer
 from forewarn.wire.answers.record_answers import RecordsAnswer
@@ -141,7 +142,7 @@ def _show(session: Session, event: NotedEventAnswer) -> None:
             ("group", event.group),
             ("update domain", event.update_domain),
             ("announced", event.announced_at),
-            ("armed", event.armed_at or (None if event.ended_at else "not yet")),
+            ("armed", event.armed_at or (None if event.ended_at or event.type in HINTS else "not yet")),
             ("not before", event.not_before),
             ("starts", _starts(event, session.now())),
             ("ended", event.ended_at),
@@ -155,6 +156,7 @@ def _show(session: Session, event: NotedEventAnswer) -> None:
             ("approved by", [_approval(each) for each in event.approvals]),
             ("approval", f"{event.approval}; awaits {event.awaits}" if event.awaits else event.approval),
             *_deferred_by(session, event),
+            *([("postponed", _postponement(event.postponed))] if event.postponed else []),
             ("order", event.order),
         ]
     )
@@ -195,6 +197,11 @@ def _deferral(deferred: DeferralAnswer) -> str:
     if asked is None or granted is None:
         return said
     return f"{said}: asked for {format_span_briefly(asked)}, granted {format_span_briefly(granted)}"
+
+
+def _postponement(postponed: PostponementAnswer) -> str:
+    since, at = formatting.utc(postponed.since), formatting.utc(postponed.at)
+    return f"from {since}, at {at}: {postponed.reason}"
 
 
 def _show_approved(session: Session, event: EventAnswer) -> None:

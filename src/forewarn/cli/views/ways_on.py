@@ -49,7 +49,8 @@ def _ways(session: Session, order: OrderAnswer) -> Iterator[Way]:
         elif found := _ORDER.search(wait.reason):
             yield "see what it waits for", f"order show {terminal.short(found[1])}"
         else:
-            others = [event for event in listed if event.group == wait.what and event.order != order.id]
+            armed = (event for event in listed if event.armed_at is not None and event.order != order.id)
+            others = [event for event in armed if event.group == wait.what]
             yield from _past(wait, others)
 
 

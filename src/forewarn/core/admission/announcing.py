@@ -4,13 +4,14 @@ Rule 4 keeps update domains apart, windows say when a project may be disturbed, 
 of a group may be. What keeps work from starting as well as from being announced, a hold, is in `holds`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.core.admission import budgets
 from forewarn.core.admission.timing import Timing
 from forewarn.core.errors import Conflict
+from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.waiting import Waiting
@@ -26,7 +27,7 @@ class Proposal:
 
     host: str  # as its reasons name it
     footprint: Footprint
-    listed: Mapping[GroupName, Collection[int]]  # the update domains with an event
+    armed: Mapping[GroupName, Mapping[int, ArmedDomain]]  # the update domains with an armed event
     budgets: Mapping[GroupName, Budget]
     timing: Timing
     whole: bool = False  # it is done to the host in one go, or not at all
@@ -36,7 +37,7 @@ def why_not(proposal: Proposal, *, now: datetime) -> tuple[Waiting, ...]:
     """Return all that keeps work from being announced; nothing if it may be."""
     return (
         *divided(proposal),
-        *other_domains(proposal.footprint, proposal.listed),
+        *other_domains(proposal.footprint, proposal.armed),
         *proposal.timing.why_not_announce(proposal.host, now=now),
         *budgets.lacking(proposal.host, proposal.footprint, proposal.budgets),
     )
@@ -58,15 +59,19 @@ def divided(proposal: Proposal) -> tuple[Waiting, ...]:
     )
 
 
-def other_domains(footprint: Footprint, listed: Mapping[GroupName, Collection[int]]) -> tuple[Waiting, ...]:
-    """Return the groups with another update domain listed (rule 4): guests drain at the announcement."""
+def other_domains(
+    footprint: Footprint, armed: Mapping[GroupName, Mapping[int, ArmedDomain]], *, named: bool = False
+) -> tuple[Waiting, ...]:
+    """Return the groups with another update domain armed (rule 4), and whose order that is, if asked."""
     found = []
     for group in footprint.counts:
         mine = footprint.first_domains(group)
-        # Of several that are disturbed together, each is another one to whatever is listed.
-        if others := set(listed.get(group, ())) - (mine if len(mine) == 1 else set()):
+        # Of several that are disturbed together, each is another one to whatever is armed.
+        if others := set(armed.get(group, ())) - (mine if len(mine) == 1 else set()):
             waits = "update domain {} waits" if len(mine) == 1 else "update domains {} wait"
             reason = f"{waits.format(_listing(sorted(mine)))} for domain {min(others)}"
+            order = armed[group][min(others)].order if named else None
+            reason += f" (order {order})" if order else ""
             found.append(Waiting(what=group, reason=reason, group=group))
     return tuple(found)
 

@@ -53,6 +53,15 @@ class Deferral:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Postponement:
+    """An event could not be armed in time, so its NotBefore was moved, perhaps several times."""
+
+    at: datetime  # when it was moved last
+    since: datetime  # the NotBefore that was before all that
+    reason: str  # for whom it waits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """The notice of a stage to one group: what guests see."""
 
@@ -77,6 +86,7 @@ class Event:
     approvals: tuple[Approval, ...] = ()
     rule: ApprovalRule = ApprovalRule.ANY
     deferred: Deferral | None = None
+    postponed: Postponement | None = None
     judged: bool = False  # whether what became of its promise of notice is counted
     forgotten: bool = False  # whether it is not kept any more when its machines were told
 

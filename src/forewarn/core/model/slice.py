@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
+from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
 from forewarn.core.model.event import Event
@@ -39,6 +40,8 @@ class Slice:
     events: Mapping[EventId, Event] = field(default_factory=dict)
     # How many listed events each group has for each update domain, also those of orders not loaded here.
     listed: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
+    # Those of them that are armed.
+    armed: Mapping[GroupName, Mapping[int, ArmedDomain]] = field(default_factory=dict)
     # How full the emptiest sound hosts are: as many as the machines could be moved to, and some more.
     # None: it was not asked for, so nothing can be moved.
     room: Mapping[HostName, Room] | None = None

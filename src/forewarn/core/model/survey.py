@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from forewarn.core.copies import replace
+from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.hold import Hold
@@ -23,7 +24,7 @@ class HostSurvey:
     hosts: Mapping[HostName, Host] = field(default_factory=dict)
     footprints: Mapping[HostName, Footprint] = field(default_factory=dict)
     orders: Mapping[HostName, Order] = field(default_factory=dict)  # what each host has open already
-    listed: Mapping[GroupName, frozenset[int]] = field(default_factory=dict)  # domains with an event
+    armed: Mapping[GroupName, Mapping[int, ArmedDomain]] = field(default_factory=dict)
     budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
     notices: Mapping[GroupName, timedelta] = field(default_factory=dict)  # what groups ask for
     sizes: Mapping[GroupName, int] = field(default_factory=dict)  # how many members groups have

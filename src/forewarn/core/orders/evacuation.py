@@ -6,13 +6,24 @@ its own notice. It starts once it may and a slot is free; its machines move as s
 
 from datetime import datetime
 
+from forewarn.core.admission.arming import arm_at
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
-from forewarn.core.orders import departures, events, host_work, lingering, reasons, service, stages, steps
+from forewarn.core.orders import (
+    arming,
+    departures,
+    events,
+    host_work,
+    lingering,
+    reasons,
+    service,
+    stages,
+    steps,
+)
 from forewarn.core.orders.slots import Slots
 from forewarn.core.policy import Policy, notice_of
 from forewarn.core.words import (
@@ -61,6 +72,7 @@ def moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[date
         share = _steps_of(stage, event)
         opens = reasons.timing(draft, alone, share, policy).start_at(draft.now)
         later = [events.may_start_at(draft, event), *([] if opens is None else [opens])]
+        later += [] if event.armed else [arm_at(event, policy)]
         found += [moment for moment in later if moment > draft.now]
         found.append(event.not_before + policy.stale_after)
     for share in service.shares(_untold(draft, order, index)):
@@ -100,7 +112,8 @@ def _announce(
         notice = notice_of(order, share[0].work, reasons.groups_of(draft, share), policy)
         if not order.terms.emergency:
             notice = replace(notice, ahead=max(notice.ahead, slots.turn() - draft.now))
-        events.announce(draft, alone, index, share, notice)
+        announced = events.announce(draft, alone, index, share, notice)
+        arming.record_emergency(draft, alone, announced, policy)
         if order.stages[index].kind is StageKind.EVACUATE:
             host_work.cordon(draft, order)
     return _with_state(order, index, _state(draft, order, index)), waiting
@@ -135,7 +148,9 @@ def _start(
     ):
         if event.status is not EventStatus.SCHEDULED:
             continue
-        why = _not_to_start(draft, alone, index, event, policy)
+        unarmed = arming.arm(draft, alone, (event,), policy)
+        event = draft.events[event.id]
+        why = (*unarmed, *_not_to_start(draft, alone, index, event, policy))
         if not why and not Slots(draft, order, index, lingering.events_of(draft, order, index)).is_free:
             why = (_postponed(draft, order, index, event),)
         waiting += why

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from forewarn.core.admission import arming
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.guests import notice as notices
-from forewarn.core.model.event import Approval, Deferral, Event, Resource
+from forewarn.core.model.event import Approval, Deferral, Event, Postponement, Resource
 from forewarn.core.model.order import Order, Step
 from forewarn.core.moments import format_span, format_time, whole_second
 from forewarn.core.policy import Notice
@@ -79,7 +80,7 @@ def _event(draft: Draft, order: Order, index: int, share: Sequence[Step], notice
         resources=tuple(Resource(machine=step.machine, name=step.name) for step in named),
         announced_at=draft.now,
         not_before=whole_second(draft.now + notice.ahead),
-        armed_at=None if notice.type in HINTS else draft.now,
+        armed_at=draft.now if notice.type not in HINTS and arming.with_announcement(notice) else None,
         rule=draft.groups[share[0].group].policy.approval,
     )
 
@@ -173,7 +174,9 @@ def postpone(draft: Draft, event: Event, *, until: datetime, reason: str) -> Eve
     later = max(whole_second(until), event.not_before)
     moved = f"until {format_time(later)}: {format_span(later - event.not_before)} later, {reason}"
     draft.record(Kind.EVENT_POSTPONED, event, reason=moved)
-    return draft.put_event(replace(event, not_before=later))
+    since = event.not_before if event.postponed is None else event.postponed.since
+    postponed = Postponement(at=draft.now, since=since, reason=reason)
+    return draft.put_event(replace(event, not_before=later, postponed=postponed))
 
 
 def cause(event: Event) -> str:

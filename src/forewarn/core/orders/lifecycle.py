@@ -6,6 +6,7 @@ the second time. All that waits carries its reason.
 
 from datetime import datetime, timedelta
 
+from forewarn.core.admission.arming import arm_at
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -14,6 +15,7 @@ from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import (
     abandonment,
+    arming,
     departures,
     evacuation,
     events,
@@ -153,6 +155,7 @@ def _announce(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
         announced = events.announce(
             draft, order, index, stage.steps, _notice(draft, order, stage.steps, policy)
         )
+        arming.record_emergency(draft, order, announced, policy)
         if order.action is Action.FAIL:
             return _start(draft, order, index, announced)
     return stages.put_stage(order, index, replace(stage, state=StageState.ANNOUNCED))
@@ -182,7 +185,9 @@ def _announced(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     announced = lingering.events_of(draft, order, index)
     if announced and draft.now >= _stale_at(announced, policy):
         return _withdraw(draft, order, index, announced, why=events.stale(announced))
-    waiting = reasons.not_to_start(draft, order, order.stages[index], announced, policy)
+    unarmed = arming.arm(draft, order, announced, policy)
+    announced = lingering.events_of(draft, order, index)
+    waiting = (*unarmed, *reasons.not_to_start(draft, order, order.stages[index], announced, policy))
     if waiting:
         late = _latecomers(order, index)
         others = (why for step in late for why in reasons.not_to_announce(draft, order, (step,), policy))
@@ -195,10 +200,11 @@ def _take_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> 
     stage, late = order.stages[index], _joining(draft, order, index, policy)
     if not late:
         return order
-    events.announce(draft, order, index, late, _notice(draft, order, late, policy))
+    announced = events.announce(draft, order, index, late, _notice(draft, order, late, policy))
     joined = {step.machine for step in late}
     kept = tuple(step for step in stage.steps if step.machine not in joined)
     order = stages.put_stage(order, index, replace(stage, steps=kept + late))
+    arming.record_emergency(draft, order, announced, policy)
     return service.replan(draft, order) if order.action is Action.SERVICE else stages.replan(draft, order)
 
 
@@ -291,6 +297,7 @@ def _moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[dat
         return evacuation.moments(draft, order, index, policy)
     if stage.state is StageState.ANNOUNCED:
         starts = [events.may_start_at(draft, event) for event in announced]
+        starts += [arm_at(event, policy) for event in announced if not event.armed]
         later = [moment for moment in starts if moment > draft.now]
         opens = reasons.timing(draft, order, stage.steps, policy).start_at(draft.now)
         later += [opens] if opens is not None and opens > draft.now else []

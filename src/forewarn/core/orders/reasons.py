@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from forewarn.core.admission import announcing, holds
+from forewarn.core.admission import announcing, arming, holds
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing, calendars
 from forewarn.core.catalogue import ACTIONS
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.event import Event
@@ -34,11 +35,16 @@ def not_to_announce(
     draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
     """Return what keeps a stage from being announced."""
+    proposed = proposal(draft, order, affected, policy)
+    if proposed.armed or proposed.budgets:
+        notice = notice_of(order, affected[0].work, groups_of(draft, affected), policy)
+        # If it is armed later, that is asked then.
+        proposed = proposed if arming.with_announcement(notice) else replace(proposed, armed={}, budgets={})
     return (
-        *_held(draft, order, affected),
+        *held(draft, order, affected),
         *_paused(order),
         *_announced_later(draft, order, affected, policy),
-        *announcing.why_not(proposal(draft, order, affected, policy), now=draft.now),
+        *announcing.why_not(proposed, now=draft.now),
     )
 
 
@@ -46,13 +52,13 @@ def proposal(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Pol
     """Return a stage as work that is to be announced, without the rules that its order is exempt from."""
     budgets = draft.budgets({step.group for step in affected}) if is_planned(order) else {}
     footprint = _footprint(draft, order, affected, budgets)
-    patient = footprint.counts if ACTIONS[order.action].can_wait else ()
+    patient = footprint.counts if ACTIONS[order.action].can_wait and not order.terms.emergency else ()
     # Domains that are done together wait for those of other orders, not for each other.
     own = order.id if order.terms.together else None
     return Proposal(
         host=f"{order.host}",
         footprint=footprint,
-        listed={group: draft.listed_domains(group, but_of=own) for group in patient},
+        armed={group: draft.armed_domains(group, but_of=own) for group in patient},
         budgets=budgets,
         timing=timing(draft, order, affected, policy),
         whole=order.terms.whole,
@@ -92,7 +98,7 @@ def not_to_start(
 ) -> tuple[Waiting, ...]:
     """Return what keeps an announced stage from starting."""
     return (
-        *_held(draft, order, stage.steps),
+        *held(draft, order, stage.steps),
         *_untold(draft, order, stage),
         *_not_approved(draft, announced),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
@@ -105,7 +111,7 @@ def not_to_start_alone(
 ) -> tuple[Waiting, ...]:
     """Return what keeps an event from starting that goes by itself; the stage has its machines alone."""
     return (
-        *_held(draft, order, stage.steps),
+        *held(draft, order, stage.steps),
         *_not_approved(draft, (event,)),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
         *_busy(draft, order, stage.steps),
@@ -226,9 +232,9 @@ def groups_of(draft: Draft, affected: Iterable[Step]) -> list[Group]:
     return [draft.groups[name] for name in sorted({step.group for step in affected})]
 
 
-def _held(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
-    """Return the holds that reach a stage; a failed host waits for none."""
-    if order.action is Action.FAIL or not draft.holds:
+def held(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
+    """Return the holds that reach a stage; a failed host waits for none, nor does who was told not to."""
+    if order.action is Action.FAIL or order.terms.despite_hold or not draft.holds:
         return ()
     there = [draft.machines[step.machine] for step in affected if step.machine in draft.machines]
     hosts = {order.host, *(machine.host for machine in there)}

@@ -7,6 +7,7 @@ from forewarn.core.admission import announcing, holds
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.joint_calendar import FOR_EVER
 from forewarn.core.admission.timing import Timing, calendars
+from forewarn.core.copies import replace
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
@@ -41,7 +42,7 @@ class Candidates:
         return (
             *_unfit(host, self._survey),
             *holds.reaching(self._survey.holds, hosts={host}, projects=projects),
-            *announcing.why_not(self._proposal(host), now=now),
+            *announcing.why_not(self._announced(host), now=now),
             *self._cut(host, now),
         )
 
@@ -119,11 +120,19 @@ class Candidates:
             deadline=self._rollout.terms.deadline,
         )
 
+    def _announced(self, host: HostName) -> Proposal:
+        """Return the same, without what is asked when it is armed if that is later."""
+        proposal = self._proposal(host)
+        _, ahead = self._key(host)
+        if ahead > self._policy.notice(event_type(self._rollout.work)):
+            return replace(proposal, armed={}, budgets={})
+        return proposal
+
     def _proposal(self, host: HostName) -> Proposal:
         return Proposal(
             host=host,
             footprint=self._survey.footprint(host),
-            listed=self._survey.listed,
+            armed=self._survey.armed,
             budgets=self._survey.budgets,
             timing=self.timing(host),
             whole=self._rollout.terms.whole,

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from forewarn.core.admission import announcing
 from forewarn.core.copies import replace
+from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
@@ -21,6 +22,8 @@ from forewarn.core.words import GroupName, HostName, OrderId
 
 # How often a machine that must poll again is asked after: guests poll once a second.
 LOOK_FOR_POLLS = timedelta(seconds=5)
+
+_ONE_ARMED = ArmedDomain(events=1)
 
 
 def resting_until(rollout: Rollout) -> datetime | None:
@@ -160,11 +163,11 @@ def go_on(rollout: Rollout, asked: Sequence[HostName], placed: Mapping[HostName,
 
 def _conflicts(wave: Wave, after: Wave, survey: HostSurvey) -> tuple[Waiting, ...]:
     """Return the update domains of the next wave that wait for one of this wave."""
-    announced: dict[GroupName, set[int]] = {}
+    announced: dict[GroupName, dict[int, ArmedDomain]] = {}
     for host in wave.hosts:
         footprint = survey.footprint(host)
         for group in footprint.counts:
-            announced.setdefault(group, set(footprint.first_domains(group)))
+            announced.setdefault(group, dict.fromkeys(footprint.first_domains(group), _ONE_ARMED))
     waiting = (announcing.other_domains(survey.footprint(host), announced) for host in after.hosts)
     return tuple(dict.fromkeys(wait for some in waiting for wait in some))
 

@@ -25,6 +25,7 @@ from forewarn.store.reads.budget_reads import BudgetReads
 from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.reads.reader import SELECT_GROUPS, Reader, among
 from forewarn.store.reads.settings_reads import SettingsReads
+from forewarn.store.reads.slice_reads import DOMAIN_COUNTS, DomainCounts
 from forewarn.store.rows.stored import EVENTS, HOSTS, ORDERS, ROLLOUTS
 from forewarn.store.rows.times import micros
 
@@ -45,7 +46,7 @@ _FOOTPRINTS = (
 )
 _LISTED_GROUPS = select(tables.groups.c.name).where(tables.LISTED_GROUP)
 _SIZES = select(_M.group_name, func.count()).where(_M.group_name.in_(_LISTED_GROUPS)).group_by(_M.group_name)
-_LISTED = among(select(_E.group_name, _E.domain), _E.group_name).where(tables.COUNTED_EVENT).distinct()
+_ARMED = among(DOMAIN_COUNTS, _E.group_name)
 _SEEN = exists().where(tables.machine_activity.c.machine_id == _M.id)
 _NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, ~_SEEN)
 
@@ -95,17 +96,14 @@ class RolloutReads(Reader):
         """Load what a decision about work on these hosts needs, counted by the database."""
         groups = self._list(self._transaction.read_group, SELECT_GROUPS.where(tables.LISTED_GROUP))
         footprints = self._footprints(hosts)
-        listed: dict[GroupName, set[int]] = defaultdict(set)
         disturbed = dict.fromkeys(group for footprint in footprints.values() for group in footprint.counts)
-        for group, domain in self._among(_LISTED, disturbed):
-            listed[group].add(domain)
         sizes = {row[0]: row[1] for row in self._all(_SIZES)}
         orders = self._load(ORDERS.read, _ORDERS_ON, hosts)
         return HostSurvey(
             hosts={host.name: host for host in self._load(HOSTS.read, _HOSTS, hosts)},
             footprints=footprints,
             orders={order.host: order for order in orders if order.host},
-            listed={group: frozenset(domains) for group, domains in listed.items()},
+            armed=DomainCounts(self._among(_ARMED, disturbed)).armed,
             budgets=self._budgets.load(groups),
             notices={group.name: group.policy.notice for group in groups if group.policy.notice is not None},
             sizes={group.name: sizes.get(group.name, 0) for group in groups},

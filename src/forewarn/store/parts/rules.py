@@ -16,7 +16,7 @@ from forewarn.core.words import (
 )
 from forewarn.store import tables
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, among
-from forewarn.store.reads.slice_reads import LISTED_COUNTS, SliceReads, by_group
+from forewarn.store.reads.slice_reads import DOMAIN_COUNTS, DomainCounts, SliceReads
 from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
 
 _M, _O, _E, _H = tables.machines.c, tables.orders.c, tables.events.c, tables.hosts.c
@@ -36,7 +36,7 @@ class RuleReads(SliceReads):
         projects = self._list(PROJECTS.read, PROJECTS.select().order_by(tables.projects.c.name))
         machines = self._list(MACHINES.read, by_name)
         events = self._list(EVENTS.read, listed)
-        budgets = self._budgets.load(groups)
+        budgets, counts = self._budgets.load(groups), DomainCounts(self._all(DOMAIN_COUNTS))
         return Slice(
             number=self._meta.number,
             defaults=self._meta.defaults,
@@ -46,7 +46,8 @@ class RuleReads(SliceReads):
             machines={machine.id: machine for machine in machines},
             orders={order.id: order for order in self._list(ORDERS.read, orders)},
             events={event.id: event for event in events},
-            listed=by_group(self._all(LISTED_COUNTS)),
+            listed=counts.listed,
+            armed=counts.armed,
             room=self._rooms.for_machines(machines, groups, budgets, hosts=len(hosts)),
             budgets=budgets,
             grace=self._meta.grace,

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
-from sqlalchemy import and_, bindparam, func, select, union_all
+from sqlalchemy import and_, bindparam, case, func, select, union_all
 
+from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
@@ -13,7 +14,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
 from forewarn.core.orders.placement import may_be_placed
-from forewarn.core.words import GroupName, HostName, MachineId, OrderId, ProjectName
+from forewarn.core.words import EventType, GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.budget_reads import BudgetReads
 from forewarn.store.reads.notice_reads import NoticeReads
@@ -48,14 +49,21 @@ _ORDERS_AROUND = union_all(
     ),
 )
 EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id).where(tables.LISTED_EVENT)
-LISTED_COUNTS = (
-    select(_E.group_name, _E.domain, func.count())
-    .where(tables.COUNTED_EVENT)
-    .group_by(_E.group_name, _E.domain)
+# Of an update domain of a group: how many events are listed, and what is armed of them (`DomainCounts`).
+_IS_ARMED = _E.armed_at.is_not(None)
+_IS_FREEZE = and_(_IS_ARMED, _E.type == EventType.FREEZE.value)
+_COUNTS = (
+    _E.domain,
+    func.count(_E.id),
+    func.count(_E.armed_at),
+    func.count(case((_IS_FREEZE, _E.id))),
+    func.sum(case((_IS_FREEZE, func.json_array_length(_E.resources)), else_=0)),
+    func.min(case((_IS_ARMED, _E.order_id))),
 )
-# Groups with how many events are listed of each of their update domains: a row for each of these.
+DOMAIN_COUNTS = select(_E.group_name, *_COUNTS).where(tables.COUNTED_EVENT).group_by(_E.group_name, _E.domain)
+# Groups with what is listed and armed of each of their update domains: a row for each of these.
 GROUPS_WITH_LISTED = (
-    among(SELECT_GROUPS.add_columns(_E.domain, func.count(_E.id)), _G.name)
+    among(SELECT_GROUPS.add_columns(*_COUNTS), _G.name)
     .outerjoin_from(tables.groups, tables.events, and_(_E.group_name == _G.name, tables.COUNTED_EVENT))
     .group_by(_G.name, _E.domain)
 )
@@ -91,7 +99,7 @@ class SliceReads(Reader):
         orders_by_id = self._orders_around(named, machines_by_id, whole_hosts | known_hosts.keys())
         events = self._load_events(orders_by_id)
         group_names = {*groups, *(machine.group for machine in machines_by_id.values())}
-        loaded_groups, listed = self._load_groups(group_names | {event.group for event in events})
+        loaded_groups, counts = self._load_groups(group_names | {event.group for event in events})
         budgets = self._budgets.load(loaded_groups.values())
         moving = room or any(may_be_placed(order) for order in named)
         return Slice(
@@ -103,7 +111,8 @@ class SliceReads(Reader):
             machines=machines_by_id,
             orders=orders_by_id,
             events={event.id: event for event in events},
-            listed=listed,
+            listed=counts.listed,
+            armed=counts.armed,
             room=self._rooms.for_machines(
                 machines_by_id.values(), loaded_groups.values(), budgets, hosts=len(known_hosts)
             )
@@ -169,20 +178,16 @@ class SliceReads(Reader):
         hosts |= {host.name: host for host in self._load(HOSTS.read, _HOSTS, targets)}
         return dict(sorted(hosts.items()))
 
-    def _load_groups(
-        self, names: Iterable[GroupName]
-    ) -> tuple[dict[GroupName, Group], dict[GroupName, dict[int, int]]]:
-        """Load groups, and count the listed events of their update domains."""
+    def _load_groups(self, names: Iterable[GroupName]) -> tuple[dict[GroupName, Group], "DomainCounts"]:
+        """Load groups, and count the events of their update domains."""
         groups: dict[GroupName, Group] = {}
-        listed: dict[GroupName, dict[int, int]] = {}
+        counts = DomainCounts()
         for row in self._known_or(self._transaction.loaded.groups, GROUPS_WITH_LISTED, names):
-            domain, count = row[-2:]
             if row[0] not in groups:
                 group = self._transaction.read_group(row)
                 groups[group.name] = group
-            if count:
-                listed.setdefault(row[0], {})[domain] = count
-        return dict(sorted(groups.items())), listed
+            counts.take(row)
+        return dict(sorted(groups.items())), counts
 
     def _load_projects(
         self, groups: Iterable[Group], machines: Iterable[Machine]
@@ -211,9 +216,20 @@ def _by_id(machines: Iterable[Machine]) -> dict[MachineId, Machine]:
     return {machine.id: machine for machine in ordered}
 
 
-def by_group(counts: Iterable[Row]) -> dict[GroupName, dict[int, int]]:
-    """Arrange counts by group and update domain."""
-    found: dict[GroupName, dict[int, int]] = {}
-    for group, update_domain, count in counts:
-        found.setdefault(group, {})[update_domain] = count
-    return found
+class DomainCounts:
+    """The events of update domains, by group: how many are listed, and what is armed of them."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self.listed: dict[GroupName, dict[int, int]] = {}
+        self.armed: dict[GroupName, dict[int, ArmedDomain]] = {}
+        for row in rows:
+            self.take(row)
+
+    def take(self, row: Row) -> None:
+        """Take a row that begins with the name of a group, and ends with the counts of an update domain."""
+        domain, listed, armed, freezes, frozen, order = row[-len(_COUNTS) :]
+        if listed:
+            self.listed.setdefault(row[0], {})[domain] = listed
+        if armed:
+            counted = ArmedDomain(events=armed, freezes=freezes, frozen=int(frozen), order=order)
+            self.armed.setdefault(row[0], {})[domain] = counted

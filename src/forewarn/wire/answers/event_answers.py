@@ -43,6 +43,15 @@ class DeferralAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PostponementAnswer(ApiAnswer):
+    """Why an event could not be armed in time, and from when (`since`) its `not_before` was moved."""
+
+    at: datetime
+    since: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventAnswer(ApiAnswer):
     """What is announced to guests; `not_before` stays known after the start."""
 
@@ -69,7 +78,9 @@ class EventAnswer(ApiAnswer):
     started_at: datetime | None
     ended_at: datetime | None
     why: str | None
-    armed_at: datetime | None = None  # not sent by servers of before
+    # Not sent by servers of before.
+    armed_at: datetime | None = None
+    postponed: PostponementAnswer | None = None
 
     @classmethod
     def of(cls, event: Event, **more: object) -> Self:
@@ -81,6 +92,7 @@ class EventAnswer(ApiAnswer):
             awaits=events.awaits(event),
             approvals=tuple(map(ApprovalAnswer.like, event.approvals)),
             deferred=DeferralAnswer.like(event.deferred) if event.deferred else None,
+            postponed=PostponementAnswer.like(event.postponed) if event.postponed else None,
             group=listed_group(event.group),
             **more,
         )

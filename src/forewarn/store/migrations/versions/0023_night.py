@@ -21,6 +21,7 @@ def upgrade() -> None:
 def _keep_when_events_are_armed() -> None:
     """Count what is listed as armed since its announcement: so far all of it kept others away."""
     op.add_column("events", sa.Column("armed_at", sa.BigInteger))
+    op.add_column("events", sa.Column("postponed", sa.JSON(none_as_null=True)))
     op.execute(
         "UPDATE events SET armed_at = announced_at "
         "WHERE ended_at IS NULL AND type <> 'SpotRebalanceRecommendation'"

@@ -1,0 +1,385 @@
+"""Rule 4: armed events alone keep other update domains away, and what is not armed does not start."""
+
+import itertools
+from datetime import timedelta
+
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.order import Order
+from forewarn.core.orders import lifecycle
+from forewarn.core.orders.interventions import cancel
+from forewarn.core.words import (
+    Action,
+    EventStatus,
+    Kind,
+    MachineName,
+    OrderState,
+)
+from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
+
+DAY = timedelta(days=1)
+WEEK, TEN = 7 * DAY, 10 * MINUTE  # the notice of a degraded host, and the minimum of a Redeploy
+
+
+def two_hosts(**more: object) -> Fleet:
+    """Two update domains of `web`, each on a host of its own, and one to go to."""
+    return Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), hosts=["host-9"], **more)  # type: ignore[arg-type]
+
+
+def degrade(fleet: Fleet, host: str = "host-1", **terms: object) -> Order:
+    return fleet.maintain(host, Action.DEGRADE, **terms)
+
+
+def only(fleet: Fleet, order: Order) -> Event:
+    (event,) = fleet.events(order.id)
+    return event
+
+
+def now(fleet: Fleet, order: Order) -> Order:
+    return fleet.draft.orders[order.id]
+
+
+def end(fleet: Fleet, order: Order) -> None:
+    """Let a started order end, and its event leave."""
+    fleet.finish(order.id)
+    fleet.pass_(90 * SECOND)
+
+
+# When an event is armed
+
+
+def test_an_event_with_the_minimum_of_notice_is_armed_from_its_announcement() -> None:
+    fleet = two_hosts()
+    assert only(fleet, fleet.maintain()).armed_at == NOON
+
+
+def test_an_event_with_more_notice_is_armed_when_only_the_minimum_is_left() -> None:
+    fleet = two_hosts()
+    order = degrade(fleet)
+    assert only(fleet, order).armed_at is None
+    assert order.due_at == NOON + WEEK - TEN
+    fleet.pass_(WEEK - TEN - SECOND)
+    assert only(fleet, order).armed_at is None
+    fleet.pass_(SECOND)
+    assert only(fleet, order).armed_at == NOON + WEEK - TEN
+    assert now(fleet, order).due_at == NOON + WEEK
+    assert only(fleet, order).not_before == NOON + WEEK
+
+
+def test_an_event_that_is_approved_is_armed_and_starts() -> None:
+    fleet = two_hosts()
+    order = degrade(fleet)
+    fleet.turn(HOUR)
+    fleet.approve(only(fleet, order))
+    event = only(fleet, order)
+    assert (event.armed_at, event.status) == (NOON + HOUR, EventStatus.STARTED)
+
+
+def test_one_approval_of_several_arms_that_event_alone() -> None:
+    fleet = Fleet(machine("web-0"), machine("db-0"), hosts=["host-9"])
+    order = degrade(fleet)
+    _db, web = fleet.events(order.id)
+    fleet.approve(web)
+    assert [event.armed for event in fleet.events(order.id)] == [False, True]
+    assert now(fleet, order).state is OrderState.ANNOUNCED
+
+
+def test_a_recommendation_is_never_armed() -> None:
+    from forewarn.core.words import Priority
+
+    fleet = Fleet(machine("web-0", priority=Priority.SPOT))
+    fleet.order("web-0", Action.RECOMMEND_REBALANCE)
+    assert [event.armed for event in fleet.events()] == [False]
+
+
+def test_arming_changes_nothing_that_guests_see() -> None:
+    fleet = two_hosts()
+    degrade(fleet)
+    fleet.turn()
+    before = fleet.draft.groups["web"].incarnation  # type: ignore[index]
+    fleet.pass_(WEEK - TEN)
+    fleet.turn()
+    assert fleet.draft.groups["web"].incarnation == before  # type: ignore[index]
+
+
+# Whom it keeps away
+
+
+def test_a_second_degraded_host_is_announced_at_once() -> None:
+    fleet = two_hosts()
+    degrade(fleet)
+    second = degrade(fleet, "host-2")
+    assert second.state is OrderState.ANNOUNCED
+    assert only(fleet, second).not_before == NOON + WEEK
+
+
+def test_a_degraded_hosts_week_keeps_no_maintenance_away() -> None:
+    fleet = two_hosts()
+    degrade(fleet)
+    assert fleet.maintain("host-2").state is OrderState.ANNOUNCED
+
+
+def test_a_machine_of_an_unarmed_event_counts_as_healthy() -> None:
+    fleet = Fleet(
+        *(machine(f"web-{n}", f"host-{n + 1}", domain=n) for n in range(3)),
+        policies={"web": GroupPolicy(budget=2)},
+    )
+    degrade(fleet)
+    fleet.turn()
+    assert fleet.maintain("host-2").state is OrderState.ANNOUNCED
+
+
+def test_in_its_last_minutes_it_keeps_others_away() -> None:
+    fleet = two_hosts()
+    degrade(fleet)
+    fleet.pass_(WEEK - TEN)
+    waiting = fleet.maintain("host-2")
+    assert fleet.waits(waiting.id) == ["web: update domain 1 waits for domain 0"]
+
+
+def test_users_own_work_is_armed_whoever_else_is() -> None:
+    fleet = two_hosts(policies={"web": GroupPolicy(notice=HOUR)})
+    fleet.order("web-0")
+    event = only(fleet, restart := fleet.order("web-1"))
+    assert not event.armed
+    fleet.approve(fleet.events()[0])
+    fleet.pass_(HOUR - 15 * MINUTE)
+    assert only(fleet, restart).armed_at == fleet.now
+
+
+# What cannot be armed
+
+
+def test_what_cannot_be_armed_gets_a_later_not_before_and_says_for_whom() -> None:
+    fleet = two_hosts()
+    first, second = degrade(fleet), degrade(fleet, "host-2")
+    fleet.pass_(WEEK - TEN)
+    assert only(fleet, first).armed
+    event = only(fleet, second)
+    until = NOON + WEEK + 5 * MINUTE  # what the work of the first is expected to take
+    assert (event.armed, event.not_before) == (False, until)
+    because = f"web: update domain 1 waits for domain 0 (order {first.id})"
+    assert fleet.waits(second.id)[0] == because
+    assert (event.postponed.since, event.postponed.reason) == (NOON + WEEK, because)  # type: ignore[union-attr]
+    assert fleet.history(Kind.EVENT_POSTPONED) == [f"until 2026-01-12T12:05:00Z: 5 m later, {because}"]
+
+
+def test_guests_see_the_later_not_before() -> None:
+    fleet = two_hosts()
+    degrade(fleet)
+    degrade(fleet, "host-2")
+    fleet.turn()
+    before = fleet.draft.groups["web"].incarnation  # type: ignore[index]
+    fleet.pass_(WEEK - TEN)
+    fleet.turn()
+    assert fleet.draft.groups["web"].incarnation == before + 1  # type: ignore[index]
+
+
+def test_looking_again_moves_nothing() -> None:
+    fleet = two_hosts()
+    degrade(fleet)
+    second = degrade(fleet, "host-2")
+    fleet.pass_(WEEK - TEN)
+    event, order = only(fleet, second), now(fleet, second)
+    fleet.pass_(timedelta())
+    fleet.pass_(SECOND)
+    assert (only(fleet, second), now(fleet, second)) == (event, order)
+
+
+def test_who_waits_for_long_is_moved_further_each_time() -> None:
+    fleet = two_hosts()
+    first = fleet.maintain("host-1", driver="external")
+    second = degrade(fleet, "host-2")
+    moved = [only(fleet, second).not_before]
+    fleet.approve(only(fleet, first))
+    while len(moved) < 8:
+        order = now(fleet, second)
+        assert order.due_at is not None
+        fleet.pass_(order.due_at - fleet.now)
+        if only(fleet, second).not_before != moved[-1]:
+            moved.append(only(fleet, second).not_before)
+    gaps = [(later - sooner) // MINUTE for sooner, later in itertools.pairwise(moved)]
+    assert gaps == [5, 5, 10, 20, 30, 30, 30]
+
+
+def test_who_could_not_be_armed_is_as_soon_as_the_other_is_over() -> None:
+    fleet = two_hosts()
+    first, second = degrade(fleet), degrade(fleet, "host-2")
+    fleet.pass_(WEEK - TEN)
+    fleet.approve(only(fleet, first))
+    end(fleet, first)
+    fleet.pass_(timedelta())
+    event = only(fleet, second)
+    assert event.armed_at == fleet.now < event.not_before - TEN
+    fleet.pass_(event.not_before - fleet.now)
+    assert only(fleet, second).status is EventStatus.STARTED
+
+
+def test_an_approval_that_comes_too_early_is_kept_and_starts_it_when_it_is_armed() -> None:
+    fleet = two_hosts()
+    first, second = degrade(fleet), degrade(fleet, "host-2")
+    fleet.approve(only(fleet, first))
+    fleet.approve(only(fleet, second), by="web-1")
+    event = only(fleet, second)
+    assert (event.approved, event.armed, event.not_before) == (True, False, NOON + WEEK)
+    assert fleet.waits(second.id) == [f"web: update domain 1 waits for domain 0 (order {first.id})"]
+    end(fleet, first)
+    fleet.pass_(timedelta())
+    assert only(fleet, second).status is EventStatus.STARTED
+
+
+def test_events_of_a_stage_are_armed_together_or_not_at_all() -> None:
+    fleet = Fleet(machine("web-0"), machine("db-0"), machine("web-1", "host-2", domain=1), hosts=["host-9"])
+    order = degrade(fleet)
+    other = fleet.maintain("host-2", driver="external")
+    fleet.approve(only(fleet, other), by="web-1")
+    fleet.pass_(WEEK - TEN)
+    assert [event.armed for event in fleet.events(order.id)] == [False, False]
+    assert {event.not_before for event in fleet.events(order.id)} == {NOON + WEEK + 5 * MINUTE}
+    assert fleet.maintain("host-9").state is not OrderState.QUEUED
+
+
+def test_a_budget_is_asked_when_work_with_long_notice_is_armed() -> None:
+    fleet = Fleet(
+        *(machine(f"web-{n}", f"host-{n + 1}") for n in range(3)),
+        policies={"web": GroupPolicy(budget=2, notice=HOUR)},
+    )
+    first, second = fleet.maintain("host-1"), fleet.maintain("host-2")
+    fleet.turn()
+    fleet.pass_(HOUR - 15 * MINUTE)
+    assert [event.armed for event in fleet.events()] == [True, False]
+    assert fleet.waits(second.id)[0] == "web: needs 2 healthy, web-0 is under an event"
+    assert now(fleet, first).state is OrderState.ANNOUNCED
+
+
+def test_an_event_that_is_armed_late_starts_at_its_not_before() -> None:
+    fleet = two_hosts()
+    order = degrade(fleet)
+    fleet.pass_(WEEK - MINUTE)
+    assert only(fleet, order).armed_at == fleet.now
+    fleet.pass_(MINUTE)
+    assert only(fleet, order).status is EventStatus.STARTED
+
+
+def test_who_cannot_be_armed_after_an_outage_has_the_minimum_before_it_again() -> None:
+    fleet = two_hosts()
+    other = fleet.maintain("host-1", driver="external")
+    fleet.approve(only(fleet, other))
+    order = degrade(fleet, "host-2")
+    fleet.pass_(WEEK + MINUTE)
+    assert only(fleet, order).not_before == fleet.now + TEN + 5 * MINUTE
+
+
+def test_an_event_that_nobody_could_arm_for_too_long_is_announced_anew() -> None:
+    fleet = two_hosts()
+    order = degrade(fleet)
+    fleet.pass_(WEEK + 30 * MINUTE)
+    assert fleet.history(Kind.EVENT_WITHDRAWN) == [
+        "could not start within the limit after 12:00:00; announced anew"
+    ]
+    assert only(fleet, order).not_before == fleet.now + WEEK
+
+
+def test_starts_exclude_each_other_over_a_hold() -> None:
+    fleet = two_hosts()
+    first, second = degrade(fleet), degrade(fleet, "host-2")
+    fleet.approve(only(fleet, first))
+    fleet.draft.holds["H"] = Hold(id="H", by="ops", reason="a fair", at=NOON)
+    fleet.approve(only(fleet, second), by="web-1")
+    end(fleet, first)
+    fleet.pass_(timedelta())
+    event = only(fleet, second)
+    assert (event.armed, event.status) == (True, EventStatus.SCHEDULED)
+    assert fleet.waits(second.id) == ["the whole fleet: held by ops: a fair"]
+
+
+def test_a_deferred_event_is_armed_as_much_later() -> None:
+    fleet = two_hosts(policies={"web": GroupPolicy(defer=HOUR)})
+    order = degrade(fleet)
+    lifecycle.defer(
+        fleet.draft, only(fleet, order), by=MachineName("web-0"), wanted=HOUR, policy=fleet.policy
+    )
+    assert now(fleet, order).due_at == NOON + WEEK + HOUR - TEN
+
+
+def test_a_cancelled_order_lets_who_waited_be_armed() -> None:
+    fleet = two_hosts()
+    first, second = degrade(fleet), degrade(fleet, "host-2")
+    fleet.pass_(WEEK - TEN)
+    cancel(fleet.draft, first.id, by="test")
+    assert fleet.draft.changes().relieved_groups == {"web"}
+    fleet.pass_(timedelta())
+    assert only(fleet, second).armed
+
+
+def test_the_same_update_domain_is_armed_beside_itself() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", "host-2"), hosts=["host-9"])
+    degrade(fleet)
+    degrade(fleet, "host-2")
+    fleet.pass_(WEEK - TEN)
+    assert [event.armed for event in fleet.events()] == [True, True]
+
+
+# Emergencies
+
+
+def test_an_emergency_passes_over_other_update_domains_and_says_so() -> None:
+    fleet = two_hosts()
+    first = fleet.maintain("host-1")
+    second = fleet.maintain("host-2", emergency="coolant leak", notice=MINUTE)
+    assert second.state is OrderState.ANNOUNCED
+    assert fleet.history(Kind.PROMISE_BROKEN) == [
+        "coolant leak: 1 m of notice instead of 15 m",
+        f"coolant leak: announced although web: update domain 1 waits for domain 0 (order {first.id})",
+    ]
+
+
+def test_an_emergency_with_a_longer_notice_says_so_when_it_is_armed() -> None:
+    fleet = two_hosts()
+    degrade(fleet, "host-2", emergency="coolant leak", notice=HOUR)
+    first = fleet.maintain("host-1", driver="external")
+    fleet.pass_(15 * MINUTE)
+    assert len(fleet.history(Kind.PROMISE_BROKEN)) == 1
+    fleet.pass_(HOUR - 15 * MINUTE - TEN)
+    assert fleet.history(Kind.PROMISE_BROKEN)[1:] == [
+        f"coolant leak: announced although web: update domain 1 waits for domain 0 (order {first.id})"
+    ]
+
+
+def test_an_emergency_that_passes_over_a_budget_says_so() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", "host-2"), policies={"web": GroupPolicy(budget=1)})
+    fleet.maintain("host-1")
+    fleet.turn()
+    fleet.maintain("host-2", emergency="coolant leak", notice=15 * MINUTE)
+    (said,) = fleet.history(Kind.PROMISE_BROKEN)
+    assert said.startswith("coolant leak: announced although web: needs 1 healthy, web-0")
+
+
+def test_an_emergency_that_passes_over_nothing_says_nothing() -> None:
+    fleet = two_hosts()
+    fleet.maintain(emergency="coolant leak", notice=15 * MINUTE)
+    assert fleet.history(Kind.PROMISE_BROKEN) == []
+
+
+def test_a_hold_stops_an_emergency_unless_it_is_told_otherwise() -> None:
+    fleet = two_hosts()
+    fleet.draft.holds["H"] = Hold(id="H", by="ops", reason="a fair", at=NOON)
+    assert fleet.maintain("host-1", emergency="coolant leak", notice=MINUTE).state is OrderState.QUEUED
+    despite = fleet.maintain("host-2", emergency="coolant leak", notice=MINUTE, despite_hold=True)
+    assert despite.state is OrderState.ANNOUNCED
+    assert fleet.history(Kind.PROMISE_BROKEN)[1:] == [
+        "coolant leak: announced although the whole fleet: held by ops: a fair"
+    ]
+    fleet.pass_(MINUTE)
+    assert only(fleet, despite).status is EventStatus.STARTED
+
+
+def test_a_latecomer_of_an_emergency_says_what_it_passes_over() -> None:
+    fleet = two_hosts()
+    fleet.maintain("host-1")
+    order = fleet.maintain("host-2", emergency="coolant leak", notice=15 * MINUTE)
+    fleet.draft.put_machine(machine("web-2", "host-2", domain=1))
+    fleet.pass_(MINUTE)
+    assert len(fleet.events(order.id)) == 2
+    assert len(fleet.history(Kind.PROMISE_BROKEN)) == 2
