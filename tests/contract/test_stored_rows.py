@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.core.access import Role, Token
 from forewarn.core.browser_sessions import BrowserSession
-from forewarn.core.model.event import Approval, Deferral, Postponement
+from forewarn.core.model.event import Approval, Deferral, NoticeSummary, Postponement
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import HostResource
