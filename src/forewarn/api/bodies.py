@@ -115,6 +115,17 @@ class ServiceBody(HostOrderBody):
 
 
 @declared
+class FailBody(HostOrderBody):
+    """That a host has failed, and who vouches that it does not touch its machines any more."""
+
+    fenced: str | None = maybe(
+        line(least=1),
+        "Why the host is known to touch its machines no more, by the word of the caller: they are recovered "
+        "at once, without waiting for it to be fenced. Also for a host that is failed already.",
+    )
+
+
+@declared
 class MachineOrderBody(HostOrderBody):
     """Why something is ordered, and on what terms."""
 

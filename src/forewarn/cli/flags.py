@@ -12,6 +12,7 @@ _SAME_NAME = (
         "deadline",
         "driver",
         "emergency",
+        "fenced",
         "host",
         "hosts_at_once",
         "kind",

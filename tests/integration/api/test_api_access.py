@@ -134,6 +134,8 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("POST", "/v1/hosts/host-3/maintenance", RUN),
     ("POST", "/v1/hosts/host-3/degrade", RUN),
     ("POST", "/v1/hosts/host-3/fail", RUN),
+    ("POST", "/v1/hosts/host-3/service", RUN),
+    ("POST", "/v1/hosts/{lost}/wait", RUN),
     ("POST", "/v1/hosts/host-3/restore", RUN),
     ("POST", "/v1/hosts/host-3/cordon", RUN),
     ("POST", "/v1/hosts/host-3/uncordon", RUN),
@@ -253,6 +255,11 @@ def prepared(service: Service, path: str) -> str:
         placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
         mine = next(each for each in placed.events if each.group == "a-web")
         return path.format(host_order=placed.order.id, host_event=mine.id)
+    if "{lost}" in path:
+        service.driver.slow.add("work of host-3")
+        service.host_order("host-3", Action.SERVICE)
+        service.advance(hours=3)
+        return path.format(lost="host-3")
     if "{failed}" in path:
         service.driver.failing.add("a-1")
         placed = service.order("a-1", Action.RESTART)

@@ -1,6 +1,6 @@
 """Hosts: show them, and order something to be done to one."""
 
-from forewarn.api.bodies import HostOrderBody, MaintenanceBody, ServiceBody
+from forewarn.api.bodies import FailBody, HostOrderBody, MaintenanceBody, OrderBody, ServiceBody
 from forewarn.api.queries import HostInPath, PageQuery
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
@@ -46,9 +46,32 @@ def service_host(
     return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 
+@router.call(
+    "POST /v1/hosts/{name}/fail",
+    "Report that a host has failed: its machines come back on others",
+    status=202,
+    errors=(404, 409, 413),
+)
+def fail_host(
+    name: HostInPath, service: Service, caller: CallerName, body: FailBody | None = None
+) -> OrderWithEventsAnswer:
+    """Recover the machines of a host on others, once it is fenced or somebody vouches for it."""
+    request = body.request(caller) if body else OrderRequest(by=caller)
+    placed = service.fleet.hosts.order_host(name, Action.FAIL, request)
+    return OrderWithEventsAnswer.of(placed.order, placed.events)
+
+
+@router.call("POST /v1/hosts/{name}/wait", "Give a lost host more time", status=202, errors=(404, 409, 413))
+def wait_for_host(
+    name: HostInPath, service: Service, caller: CallerName, body: OrderBody | None = None
+) -> OrderWithEventsAnswer:
+    """Wait on for a host that did not come back from the work on it in time."""
+    placed = service.fleet.hosts.wait_for(name, by=caller, why=body.reason if body else "")
+    return OrderWithEventsAnswer.of(placed.order, placed.events)
+
+
 SUMMARIES = {
     Action.DEGRADE: "Report that a host is going to fail: its machines move within days",
-    Action.FAIL: "Report that a host has failed: its machines come back on others",
     Action.RESTORE: "Report that a host is sound again",
     Action.CORDON: "Let a host take no more machines",
     Action.UNCORDON: "Let a host take machines again",

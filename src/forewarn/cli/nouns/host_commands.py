@@ -36,6 +36,14 @@ Emergency = Annotated[
 Notice = Annotated[
     str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")
 ]
+Fenced = Annotated[
+    str | None,
+    typer.Option(
+        "--fenced",
+        metavar="REASON",
+        help="Vouch that it touches its machines no more; also for one that is failed already.",
+    ),
+]
 Action = Annotated[MaintenanceWord, typer.Option("--action", help="What is done to its machines.")]
 
 
@@ -87,10 +95,12 @@ def maintenance(
 
 
 @app.command()
-def fail(session: Session, name: HostArgument, reason: Reason = None, yes: Yes = False) -> None:
-    """Say that a host has failed: its machines come back on others."""
+def fail(
+    session: Session, name: HostArgument, reason: Reason = None, fenced: Fenced = None, yes: Yes = False
+) -> None:
+    """Say that a host has failed: its machines come back on others, once it is fenced."""
     ask_before_failing(session, name, yes=yes)
-    _order(session, name, "fail", reason)
+    _order(session, name, "fail", reason, fenced=fenced)
 
 
 def _add_order(verb: str, about: str) -> None:
@@ -100,6 +110,7 @@ def _add_order(verb: str, about: str) -> None:
 
 
 for _verb, _about in {
+    "wait": "Give a lost host more time to come back.",
     "degrade": "Say that a host is going to fail: its machines move within days.",
     "restore": "Say that a host is sound again.",
     "cordon": "Let a host take no more machines.",

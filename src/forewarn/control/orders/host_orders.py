@@ -8,7 +8,7 @@ from forewarn.control.use_case import FleetUseCase
 from forewarn.core.admission import holds
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.model.hold import Hold
-from forewarn.core.orders import requests, stopping
+from forewarn.core.orders import lifecycle, lost_hosts, requests, stopping
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, HostName, ProjectName, Work
 
@@ -34,6 +34,18 @@ class HostOrders(FleetUseCase):
             with self._saving(tx, around) as draft:
                 order = requests.on_host(draft, host, action, request, work=work, policy=self._policy)
                 requests.check_heartbeat(order)
+        return Placed(order=draft.orders[order.id], events=draft.events_of(order.id))
+
+    def wait_for(self, name: str, *, by: str, why: str = "") -> Placed:
+        """Give a host that is lost more time to come back."""
+        host = HostName(name)
+        with self._store.write() as tx:
+            around = tx.rules.around(hosts=[host])
+            if host not in around.hosts:
+                raise naming.unknown_host(tx.fleet, name)
+            with self._saving(tx, around) as draft:
+                order = lost_hosts.wait(draft, draft.hosts[host], by=by, why=why, policy=self._policy)
+                lifecycle.advance(draft, order.id, policy=self._policy)
         return Placed(order=draft.orders[order.id], events=draft.events_of(order.id))
 
     def hold(

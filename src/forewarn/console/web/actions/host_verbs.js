@@ -17,10 +17,11 @@ import { flag, option, post, REASON } from "./verb.js";
 const orderOn = (host) => [...copy.orders.values()].find((order) => order.host === host.name);
 
 /** @param {Host} host */
-const isUnsound = (host) => host.state === "failed";
+const isUnsound = (host) => host.state === "failed" || host.state === "lost";
 
 /** @param {Host} host */
 function whyNotWork(host) {
+  if (host.state === "lost") return "it is lost: fail it, or wait for it, first";
   if (isUnsound(host)) return `it is ${host.state}: restore it first`;
   const order = orderOn(host);
   return order ? `it has an order already (${order.action}), which is ${order.state}` : null;
@@ -148,6 +149,15 @@ const SERVICE_FIELDS = [
   ...EXCEPTIONS,
 ];
 
+/** @type {Field} */
+const FENCED = {
+  name: "fenced",
+  label: "It is fenced, because",
+  kind: "text",
+  hint: "You vouch that it touches its machines no more; without this, it is fenced first.",
+  isRare: true,
+};
+
 /** @param {string | undefined} text */
 const secondsOrNull = (text) => (text ? parseSpan(text) : null);
 
@@ -245,7 +255,7 @@ const SERVICE = {
 };
 
 /**
- * @param {"degrade" | "fail" | "restore" | "cordon" | "uncordon"} verb
+ * @param {"degrade" | "fail" | "wait" | "restore" | "cordon" | "uncordon"} verb
  * @param {string} label
  * @param {Partial<HostVerb> & { about: string }} more
  * @returns {HostVerb}
@@ -294,10 +304,24 @@ export const HOST_VERBS = [
     whyNot: whyNotWork,
   }),
   report("fail", "Fail", {
-    about: "It has failed: its machines come back on other hosts, at once and without notice.",
+    about:
+      "It has failed: its machines come back on other hosts without notice, once it is fenced or vouched for.",
     hurts: true,
     question: (host) => `Report that ${host.name} has failed?`,
-    whyNot: (host) => (isUnsound(host) ? `it is ${host.state} already` : null),
+    // One that has failed may still be vouched for.
+    fields: () => [REASON, FENCED],
+    request: (host, values) =>
+      post("/v1/hosts/{name}/fail", {
+        path: { name: host.name },
+        body: { reason: values.reason ?? "", fenced: values.fenced || null },
+      }),
+    command: (host, values) => [
+      "host",
+      "fail",
+      host.name,
+      ...option("--reason", values.reason),
+      ...option("--fenced", values.fenced),
+    ],
     touches: async (host) => {
       const carried = await machinesOn(host.name);
       const groups = new Set(carried.machines.flatMap((machine) => machine.group ?? []));
@@ -308,6 +332,13 @@ export const HOST_VERBS = [
       };
     },
     typed: (host) => host.name,
+  }),
+  report("wait", "Wait on", {
+    about: "It is given more time to come back from the work on it.",
+    concerns: (host) => host.state === "lost",
+    isFrequent: true,
+    question: (host) => `Wait on for ${host.name}?`,
+    outcome: (_, host) => [hostLink(host.name), " is given more time."],
   }),
   report("restore", "Restore", {
     about: "It is sound again, and takes machines.",
