@@ -12,7 +12,7 @@ from forewarn.cli.gate import gate_run
 from forewarn.cli.main import app as main
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import EXTERNAL, Action, HostName, HostState, Kind, Work
+from forewarn.core.words import EXTERNAL, Action, HostName, HostState, Kind, OrderState, Work
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
 from tests.stores import sqlite_url
@@ -49,11 +49,13 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def gate(service: Service, ran: Path, *words: str, code: int = 0, app: ASGIApp | None = None) -> Result:
+def gate(
+    service: Service, ran: Path, *words: str, code: int = 0, app: ASGIApp | None = None, noun: str = "gate"
+) -> Result:
     """Gate with a command that writes down for whom it runs."""
     note = f'echo "$FOREWARN_HOST $FOREWARN_MACHINES" >> {ran}; exit {code}'
     with serving(app or app_of(service)) as url:
-        return CliRunner().invoke(main, ["--server", url, "gate", *words, "--", "sh", "-c", note])
+        return CliRunner().invoke(main, ["--server", url, noun, *words, "--", "sh", "-c", note])
 
 
 def test_the_command_runs_once_for_all_machines_of_the_host(service: Service, ran: Path) -> None:
@@ -96,13 +98,56 @@ def test_the_command_runs_for_a_host_that_carries_nobody(service: Service, ran: 
     gated = gate(service, ran, "host", "host-3", *AT_ONCE, code=7)
     assert gated.exit_code == 7
     assert ran.read_text() == "host-3 \n"
-    assert "host-3 carries no machines" in gated.stdout
+    assert "The work may begin on host-3" in gated.stdout
+    (order,) = service.everything().orders.values()
+    assert (order.state, order.action) == (OrderState.FAILED, Action.SERVICE)
+    assert f"gate order {order.id}" in gated.stderr
+
+
+def test_work_on_an_empty_host_that_failed_is_taken_up_again(service: Service, ran: Path) -> None:
+    gate(service, ran, "host", "host-3", *AT_ONCE, code=7)
+    (order,) = service.everything().orders
+    assert gate(service, ran, "order", order).exit_code == 0
+    assert ran.read_text() == "host-3 \nhost-3 \n"
+    assert not service.everything().orders
+
+
+def test_a_command_does_the_work_on_a_host_whose_machines_restart_with_it(
+    service: Service, ran: Path
+) -> None:
+    words = ("service", "host-2", "--in-place", "--emergency", "coolant leak", "--yes")
+    served = gate(service, ran, *words, noun="host")
+    assert served.exit_code == 0, served.output
+    assert ran.read_text() == "host-2 web-2,web-3\n"
+    done = [record for record in service.history() if record.kind == Kind.STEP_DONE]
+    assert [record.machine for record in done] == [None, "web-2", "web-3"]
+
+
+def test_a_command_does_the_work_on_a_host_that_nobody_is_on_any_more(service: Service, ran: Path) -> None:
+    assert gate(service, ran, "service", "host-3", noun="host").exit_code == 0
+    assert ran.read_text() == "host-3 \n"
+    assert not service.everything().orders
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--evacuate", "--in-place"), "not both"),
+        (("--host-work", "simulated"), "the command after -- does the work"),
+    ],
+)
+def test_work_on_a_host_that_contradicts_itself_is_refused(
+    service: Service, ran: Path, words: tuple[str, ...], why: str
+) -> None:
+    refused = gate(service, ran, "service", "host-3", *words, noun="host")
+    assert (refused.exit_code, ran.read_text()) == (2, "")
+    assert why in refused.stderr
 
 
 def test_nobody_lands_on_an_empty_host_that_is_worked_on(service: Service, ran: Path) -> None:
     assert gate(service, ran, "host", "host-3", *AT_ONCE).exit_code == 0
     placed = [record for record in service.history() if record.kind == Kind.ORDER_PLACED]
-    assert [re.split("[ ,:]", record.reason)[0] for record in placed] == ["maintenance", "cordon", "uncordon"]
+    assert [re.split("[ ,:]", record.reason)[0] for record in placed] == ["service"]
     assert service.everything().hosts[HostName("host-3")].state is HostState.OK
 
 

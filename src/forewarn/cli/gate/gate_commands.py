@@ -5,7 +5,6 @@ and completes or fails the order by the command's exit code. An order whose work
 gone, is taken up again by its id; so is a rollout.
 """
 
-import shutil
 from typing import Annotated, Any, Literal
 
 import typer
@@ -14,6 +13,7 @@ from forewarn.cli import terminal
 from forewarn.cli.command_group import AFTER_DASHES, CommandAfterDashes
 from forewarn.cli.gate.gate_run import Gate
 from forewarn.cli.gate.gated_order import is_done_here, is_undivided, under_way
+from forewarn.cli.gate.host_gate import check_program, run_on_host, see_through
 from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.cli.gate.rollout_gate import RolloutGate
 from forewarn.cli.gate.taking_up import ask_who_is_at_it, taken_up
@@ -33,7 +33,6 @@ from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_no_event
 from forewarn.cli.views.questions import Yes as Sure
 from forewarn.cli.views.questions import ask_before_emergency, ask_before_rollout
-from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.client.replies import RequestRefused
 from forewarn.core.words import EXTERNAL, MaintenanceWord, OrderState
 from forewarn.wire.answers.order_answers import (
@@ -95,15 +94,15 @@ def host(
 ) -> None:
     """Gate work on a host: the command runs once, for all machines on it."""
     _check(command, wait=wait)
-    body = {"action": action, **_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
+    body = {**_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
     body["expected_seconds"] = seconds_or_none(takes, hint="--takes")
-    body |= parts(one_by_one=one_by_one, together=together)
+    done = parts(one_by_one=one_by_one, together=together)
+    # A host that restarts takes its machines with it; what else is done to them in one go is theirs.
+    in_place = action == "reboot" and not one_by_one
+    verb = "service" if in_place else "maintenance"
+    body |= {"mode": "in-place", "together": together} if in_place else {"action": action, **done}
     ask_before_emergency(session, name, emergency=emergency, notice=None, yes=yes)
-    with Interrupts() as interrupts:
-        path = f"{path_of('host', name)}/maintenance"
-        placed = session.client.post(path, OrderWithEventsAnswer, body).value
-        _show_emergency(session, placed.order)
-        _run(session, interrupts, placed.order, command, one_by_one=one_by_one)
+    run_on_host(session, f"{path_of('host', name)}/{verb}", body, command, one_by_one=one_by_one)
 
 
 @app.command()
@@ -156,7 +155,7 @@ def order(
     with Interrupts() as interrupts:
         if found.state is OrderState.FAILED:
             found = session.client.post(f"{path}/retry", OrderWithEventsAnswer).value.order
-        _run(session, interrupts, found, command, one_by_one=one_by_one)
+        see_through(session, interrupts, found, command, one_by_one=one_by_one)
 
 
 @app.command(cls=CommandAfterDashes)
@@ -200,27 +199,7 @@ def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
     return {"driver": EXTERNAL, "reason": reason, "heartbeat_seconds": silence}
 
 
-def _run(
-    session: Session,
-    interrupts: Interrupts,
-    order: OrderAnswer,
-    command: list[str] | None,
-    *,
-    one_by_one: bool,
-) -> None:
-    terminal.echo(f"Order {order.id}:")
-    Gate(session, interrupts, order, command, one_by_one=one_by_one).run()
-
-
-def _show_emergency(session: Session, order: OrderAnswer) -> None:
-    if order.emergency:
-        terminal.fold(f"An emergency: {order.emergency}")
-        show_ways_on(session, order)
-
-
 def _check(command: list[str] | None, *, wait: bool) -> None:
-    """Refuse what could not be run before it is announced: guests drain as soon as it is."""
     if not command and not wait:
         raise typer.BadParameter("nothing to run: give a command after --, or --wait")
-    if command and shutil.which(command[0]) is None:
-        raise typer.BadParameter(f"{command[0]} cannot be run: there is no such program here")
+    check_program(command)

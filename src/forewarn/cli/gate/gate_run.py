@@ -16,7 +16,15 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.gate import gate_view
 from forewarn.cli.gate.empty_host import EmptyHost
 from forewarn.cli.gate.gated_command import GatedCommand, NotBegun
-from forewarn.cli.gate.gated_order import NO_SERVER, GatedOrder, is_undivided, under_way, was_empty
+from forewarn.cli.gate.gated_order import (
+    NO_SERVER,
+    GatedOrder,
+    is_service,
+    is_undivided,
+    is_worked_on,
+    under_way,
+    was_empty,
+)
 from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.cli.gate.retrying import RetryingCaller
 from forewarn.cli.session import Session
@@ -77,6 +85,9 @@ class Gate:
                     self._refuse_another_part(machines)
                 self._carry_out(self._command, machines)
                 ran = True
+                if is_service(seen.order):  # what comes after it, machines that come back, is not done here
+                    seen = self._caller.call(self._order.look)
+                    break
         except KeyboardInterrupt:
             self._cancel_order()
             raise typer.Exit(1) from None
@@ -114,6 +125,8 @@ class Gate:
             terminal.print_error(f"Order {order.id} is {order.state}: {why}.")
             raise typer.Exit(1)
         waiting = any(step.state is StepState.WAITING for step in order.steps)
+        if is_service(order):
+            waiting = not is_worked_on(order)
         return bool(under_way(order)) or order.state is OrderState.DONE or not waiting
 
     def _show_reports(self, machines: list[str]) -> None:

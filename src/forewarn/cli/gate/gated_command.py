@@ -98,5 +98,6 @@ def _begun(command: Sequence[str], environment: Mapping[str, str]) -> "subproces
 def _environment(
     order: GatedOrder, machines: Sequence[str], more: Mapping[str, str | None]
 ) -> dict[str, str]:
-    said = {"FOREWARN_ORDER": order.id, "FOREWARN_MACHINES": ",".join(machines), "FOREWARN_HOST": order.host}
+    named = ",".join(name for name in machines if name != order.host)  # an empty host is worked on itself
+    said = {"FOREWARN_ORDER": order.id, "FOREWARN_MACHINES": named, "FOREWARN_HOST": order.host}
     return {**os.environ, **{name: value for name, value in {**said, **more}.items() if value is not None}}

@@ -11,10 +11,11 @@ from forewarn.cli.session import Session
 from forewarn.client.replies import Body, RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.words import EXTERNAL, OrderState, StepState
+from forewarn.core.words import EXTERNAL, Action, HostTask, OrderState, StageKind, StepState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     HeardAnswer,
+    HostStepAnswer,
     NotedOrderWithEventsAnswer,
     OrderAnswer,
     OrderWithEventsAnswer,
@@ -75,8 +76,10 @@ class GatedOrder:
         except RequestRefused:
             # It may know already: a server can be gone between hearing a report and answering it.
             seen = self._caller.call(self.look, within=self.silence)
-            steps = [step for step in seen.order.steps if step.machine in machines]
-            if any(step.state is not STATES[verb] for step in steps):
+            mine = [step.state for step in seen.order.steps if step.machine in machines]
+            if is_service(seen.order):
+                mine = [step.state for step in _own_work(seen.order)]
+            if any(state is not STATES[verb] for state in mine):
                 raise
             return seen.events
 
@@ -105,13 +108,33 @@ class GatedOrder:
 
 
 def under_way(order: OrderAnswer) -> list[str]:
-    """Name the machines that may be worked on now."""
-    return [step.machine for step in order.steps if step.state is StepState.RUNNING]
+    """Name the machines that may be worked on now, or the host itself, if it carries none."""
+    if not is_service(order):
+        return [step.machine for step in order.steps if step.state is StepState.RUNNING]
+    if not any(step.state is StepState.RUNNING for step in _own_work(order)):
+        return []
+    on_host = (step for stage in order.stages if stage.kind is StageKind.HOST for step in stage.steps)
+    return [step.machine for step in on_host if step.state is StepState.RUNNING] or [f"{order.host}"]
+
+
+def _own_work(order: OrderAnswer) -> list[HostStepAnswer]:
+    """Return the work on a host itself, if it is done here."""
+    return [step for step in order.host_steps if step.task is HostTask.WORK and step.driver == EXTERNAL]
+
+
+def is_service(order: OrderAnswer) -> bool:
+    """Return whether the host itself is worked on: then its machines are not the business of a command."""
+    return order.action is Action.SERVICE
+
+
+def is_worked_on(order: OrderAnswer) -> bool:
+    """Return whether the work on a host itself, which is done here, is over."""
+    return is_service(order) and all(step.state is StepState.DONE for step in _own_work(order))
 
 
 def is_done_here(order: OrderAnswer) -> bool:
     """Return whether somebody outside the server does the work of an order."""
-    return order.driver == EXTERNAL
+    return bool(_own_work(order)) if is_service(order) else order.driver == EXTERNAL
 
 
 def is_undivided(order: OrderAnswer) -> bool:
@@ -121,4 +144,5 @@ def is_undivided(order: OrderAnswer) -> bool:
 
 def was_empty(order: OrderAnswer) -> bool:
     """Return whether an order is done because there was no machine left to do it to."""
-    return order.state is OrderState.DONE and all(step.state is StepState.MOOT for step in order.steps)
+    moot = all(step.state is StepState.MOOT for step in order.steps)
+    return order.state is OrderState.DONE and moot and not is_service(order)

@@ -8,6 +8,7 @@ import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.id_lookup import path_of
+from forewarn.cli.options.completion import names
 from forewarn.cli.options.shared_options import (
     Deadline,
     Driver,
@@ -23,7 +24,7 @@ from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.cli.views.questions import Yes, ask_before_emergency, ask_before_failing
 from forewarn.client.replies import PAGE
-from forewarn.core.words import MaintenanceWord
+from forewarn.core.words import EXTERNAL, MaintenanceWord
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
@@ -43,6 +44,26 @@ Fenced = Annotated[
         metavar="REASON",
         help="Vouch that it touches its machines no more; also for one that is failed already.",
     ),
+]
+Evacuate = Annotated[
+    bool, typer.Option("--evacuate", help="Machines that can leave do so first; the default.")
+]
+InPlace = Annotated[bool, typer.Option("--in-place", help="All machines restart with the host.")]
+Returning = Annotated[
+    bool, typer.Option("--return", help="Those that left come back afterwards, with notice of its own.")
+]
+HostWork = Annotated[
+    str | None,
+    typer.Option(
+        "--host-work",
+        metavar="NAME",
+        help="Who works on the host itself, as `forewarn driver list` names them.",
+        autocompletion=names("drivers"),
+    ),
+]
+Command = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[-- COMMAND...]", help="Run here when the work on the host may begin."),
 ]
 Action = Annotated[MaintenanceWord, typer.Option("--action", help="What is done to its machines.")]
 
@@ -92,6 +113,58 @@ def maintenance(
         "together": together,
     }
     _order(session, name, "maintenance", reason, **terms)
+
+
+@app.command()
+def service(
+    session: Session,
+    name: HostArgument,
+    command: Command = None,
+    evacuate: Evacuate = False,
+    in_place: InPlace = False,
+    returning: Returning = False,
+    reason: Reason = None,
+    emergency: Emergency = None,
+    notice: Notice = None,
+    deadline: Deadline = None,
+    takes: Takes = None,
+    driver: Driver = None,
+    host_work: HostWork = None,
+    heartbeat: Heartbeat = None,
+    together: Together = None,
+    yes: Yes = False,
+) -> None:
+    """Work on a host itself: machines leave it first, a few at a time, or restart with it.
+
+    The host takes no machines meanwhile. A command after -- does the work, here, when it may begin; else the
+    hook of the server's settings does, or who moves the machines.
+    """
+    if evacuate and in_place:
+        raise typer.BadParameter("say --evacuate or --in-place, not both")
+    if command and host_work not in (None, EXTERNAL):
+        raise typer.BadParameter(f"the command after -- does the work on the host, not {host_work}")
+    from forewarn.cli.gate.host_gate import check_program, run_on_host  # much for those who list hosts
+
+    check_program(command)
+    ahead = seconds_or_none(notice, hint="--notice")
+    ask_before_emergency(session, name, emergency=emergency, notice=ahead, yes=yes)
+    terms = {
+        "mode": "in-place" if in_place else "evacuate" if evacuate else None,
+        "returning": returning or None,
+        "emergency": emergency,
+        "notice_seconds": ahead,
+        "deadline": deadline,
+        "expected_seconds": seconds_or_none(takes, hint="--takes"),
+        "driver": driver,
+        "host_work": EXTERNAL if command else host_work,
+        "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
+        "together": together,
+    }
+    if command:
+        path = f"{path_of('host', name)}/service"
+        run_on_host(session, path, {**terms, "reason": reason}, command)
+    else:
+        _order(session, name, "service", reason, **terms)
 
 
 @app.command()

@@ -8,13 +8,14 @@ from forewarn.cli.session import Session
 from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.core.access import Right
 from forewarn.core.disclosure import A_HOST
-from forewarn.core.words import HINTS, Action, EventStatus, HostState, Kind, OrderState, StageState
+from forewarn.core.words import HINTS, Action, EventStatus, HostState, Kind, OrderState, StageKind, StageState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import (
     OrderAnswer,
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
+    StageAnswer,
     WaitingAnswer,
 )
 from forewarn.wire.answers.record_answers import RecordsAnswer
@@ -73,7 +74,11 @@ def show_no_event(answer: OrderOnMachineAnswer) -> None:
 def show_order_on_host(session: Session, answer: OrderWithEventsAnswer) -> None:
     """Print an order on a host."""
     order, events = answer.order, answer.events
-    what = f"{order.action} ({order.work})" if order.action is Action.MAINTENANCE else order.action
+    what = str(order.action)
+    if order.action is Action.MAINTENANCE:
+        what += f" ({order.work})"
+    if order.mode is not None:
+        what += f" ({order.mode})"
     urgent = f" as an emergency ({order.emergency})" if order.emergency else ""
     terminal.fold(f"{order.host}: {what} ordered{urgent}, {_progress(order)}.")
     _show_driver(session, order)
@@ -98,9 +103,21 @@ def show_later_stages(order: OrderAnswer) -> None:
     for number, stage in enumerate(order.stages, start=1):
         if whole > 1 and stage.state is StageState.QUEUED:
             when = f"announced when stage {number - 1} is over" if number > 1 else "announced first"
-            named = formatting.listing([step.machine for step in stage.steps])
-            said = f"Stage {number} of {whole}, {order.work} of {named}, is {when}."
+            said = f"Stage {number} of {whole}, {_of_stage(order, stage)}, is {when}."
             terminal.fold(said, indent="  ", hanging="    ")
+
+
+def _of_stage(order: OrderAnswer, stage: StageAnswer) -> str:
+    named = formatting.listing([step.machine for step in stage.steps])
+    match stage.kind:
+        case StageKind.HOST:
+            return f"the work on {order.host}" + (f", with a reboot of {named}" if stage.steps else "")
+        case StageKind.EVACUATE:
+            return f"in which {named} leave"
+        case StageKind.RETURN:
+            return f"in which {named} come back"
+        case _:
+            return f"{order.work} of {named}"
 
 
 def show_waiting(waiting: Iterable[WaitingAnswer]) -> None:

@@ -1,6 +1,6 @@
 """Work on a host itself, in stages: machines that can leave do so first, the others restart with it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -204,13 +204,17 @@ def _check_domains(order: Order, staying: Sequence[Step]) -> None:
     divided = {group: its for group, its in domains.items() if len(its) > 1}
     if not divided:
         return
-    said = "; ".join(
-        f"group {group}: "
-        + ", ".join(f"{', '.join(names)} of domain {each}" for each, names in sorted(its.items()))
-        for group, its in sorted(divided.items())
-    )
-    can = "" if order.terms.mode is ServiceMode.EVACUATE else "evacuate it (--evacuate), "
+    said = "; ".join(_carried(group, its) for group, its in sorted(divided.items()))
+    can = "" if order.terms.mode is ServiceMode.EVACUATE else "evacuate it (host service --evacuate), "
     raise Conflict(
-        f"several update domains of one group would restart together with host {order.host}: {said}. "
-        f"Move some away, {can}or say why they may be disturbed together (--together REASON)"
+        f"{order.host} carries {said}: they would restart with it together. Move some away, {can}treat "
+        "machines in parts (a gate with --one-by-one), or say why they may be disturbed together "
+        '(--together REASON; "together")'
     )
+
+
+def _carried(group: str, domains: Mapping[int, Sequence[str]]) -> str:
+    *most, last = sorted(domains)
+    which = f"{', '.join(map(str, most))} and {last}"
+    names = ", ".join(f"{', '.join(domains[each])} of domain {each}" for each in sorted(domains))
+    return f"update domains {which} of group {group} ({names})"
