@@ -20,7 +20,16 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.rollout import RolloutState, RolloutTerms
 from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, Kind, ProjectName, Work
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    Action,
+    EventStatus,
+    HostName,
+    Kind,
+    ProjectName,
+    StepState,
+    Work,
+)
 from tests.harness import START, Service, fleet, group, machine
 from tests.stores import sqlite_url
 
@@ -395,3 +404,15 @@ def test_no_window_is_said_to_open_in_the_past_while_a_wave_lasts(service: Servi
     assert f"host-1: {OUTSIDE}" in waiting(service, rollout.id)
     service.advance(hours=3)
     assert waiting(service, rollout.id) == ["host-1: wave 2 waits for wave 1"]
+
+
+def test_a_machine_that_is_removed_with_its_group_keeps_no_order_from_going_on(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    service.put("alone", host=HostName("host-1"), project=ProjectName("shop"))
+    service.poll("alone")
+    placed = maintain(service, "host-1")
+    service.advance(hours=1, minutes=50)
+    assert "alone" in [each.name for each in service.reload(placed).steps]
+    service.delete("alone")
+    service.work_on(placed.order.id)
+    assert StepState.MOOT in {each.state for each in service.reload(placed).steps}

@@ -212,9 +212,10 @@ def longest_notice(draft: Draft, order: Order, affected: Iterable[Step], policy:
     """Return the notice that is given of the steps of a stage, the longest if their works differ."""
     groups: dict[Work, list[Step]] = {}
     for step in affected:
-        groups.setdefault(step.work, []).append(step)
+        if step.state is not StepState.MOOT:  # the group of a machine that was removed may be gone with it
+            groups.setdefault(step.work, []).append(step)
     notices = (notice_of(order, work, groups_of(draft, its), policy) for work, its in groups.items())
-    return max(notice.ahead for notice in notices)
+    return max((notice.ahead for notice in notices), default=timedelta())
 
 
 def announce_at(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> datetime | None:
