@@ -19,8 +19,8 @@ STEPS = 600_000
 
 SMALL = Constants(reboot=2, redeploy=1, degrade=3, stale=2, deferral=1)
 REAL = Constants(reboot=3, redeploy=2, degrade=2016, stale=6, deferral=3)
-# Evacuations and degraded hosts are not replayed.
-REPLAYED = searches.MAINTENANCE | searches.FAIL | searches.DISTURBANCES | searches.MOVE
+# Evacuations are not replayed.
+REPLAYED = searches.EVERYTHING & ~searches.SERVICE
 
 
 def main(parts: Sequence[str]) -> int:

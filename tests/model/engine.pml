@@ -5,7 +5,7 @@
 hidden byte m, o, g, queued, scheduled, started, leaving, running, ready;
 hidden byte ahead, other;
 hidden short first, notice;
-hidden byte going, hindered, may;
+hidden byte going, hindered, refusing, may;
 hidden byte announced[MACHINES];	/* in this action: only rules read it */
 
 #define NEVER 9999
@@ -56,12 +56,12 @@ inline announce(x) {
 	not_before[x] = notice;
 	armed[x] = (notice <= MINIMUM(x));
 	approved[x] = 0; deferred[x] = 0;
-	told[x] = 0; announced[x] = 1
+	moved[x] = 0; told[x] = 0; announced[x] = 1
 }
 
 inline withdraw(x) {
 	share[x] = QUEUED;
-	armed[x] = 0; approved[x] = 0; deferred[x] = 0; not_before[x] = 0; told[x] = 0
+	armed[x] = 0; approved[x] = 0; deferred[x] = 0; not_before[x] = 0; moved[x] = 0; told[x] = 0
 }
 
 inline set_free(x) {
@@ -69,20 +69,70 @@ inline set_free(x) {
 	share[x] = FREE
 }
 
-/* Arming is a saved step of its own: once armed, an event stays so until it leaves the document. */
-inline arm(x) {
-	if
-	:: share[x] == SCHEDULED && !armed[x] && (approved[x] || not_before[x] <= MINIMUM(x)) ->
-		find_armed(x);
+/* Arming is a saved step of its own: once armed, an event stays so until it leaves the document. What was refused before has
+   waited long enough, and is ready whenever it is looked at. */
+#define TO_ARM(x) (share[x] == SCHEDULED && !armed[x] && (approved[x] || moved[x] > 0 || not_before[x] <= MINIMUM(x)))
+
+inline find_hindrance(x) {
+	find_armed(x);
 #ifdef MUTANT_4_ARMED_BESIDE
-		hindered = 0;
+	hindered = 0;
 #endif
 #ifdef MUTANT_4_TIMES_ALONE
-		hindered = hindered && not_before[other] == not_before[x];
+	hindered = hindered && not_before[other] == not_before[x];
 #endif
+	skip
+}
+
+/* NotBefore moves, never to an earlier time; each time further, but not beyond a limit. */
+inline move(x, until) {
+	if
+	:: not_before[x] < until ->
+		moved[x] = (moved[x] + until - not_before[x] > LONGEST_MOVE -> LONGEST_MOVE : moved[x] + until - not_before[x]);
+		not_before[x] = until
+	:: else
+	fi
+}
+
+/* What is approved is armed by itself; all others of a stage together, or none of them. */
+inline arm_stage(h) {
+	refusing = 0;
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: STARTS_WITH_HOST(m, h) && TO_ARM(m) && approved[m] ->
+			find_hindrance(m);
+			armed[m] = !hindered
+		:: else
+		fi
+	}
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: STARTS_WITH_HOST(m, h) && TO_ARM(m) ->
+			find_hindrance(m);
+			refusing = refusing || hindered
+		:: else
+		fi
+	}
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: STARTS_WITH_HOST(m, h) && TO_ARM(m) && !refusing -> armed[m] = 1
+		:: STARTS_WITH_HOST(m, h) && TO_ARM(m) && refusing && not_before[m] <= MINIMUM(m) ->
+			notice = MINIMUM(m) + (moved[m] > WORK -> moved[m] : WORK);
+			move(m, notice)
+		:: else
+		fi
+	}
+}
+
+inline arm(x) {
+	if
+	:: TO_ARM(x) ->
+		find_hindrance(x);
 		if
 		:: !hindered -> armed[x] = 1
-		:: hindered && not_before[x] < MINIMUM(x) -> not_before[x] = MINIMUM(x)
+		:: hindered && not_before[x] <= MINIMUM(x) ->
+			notice = MINIMUM(x) + (moved[x] > WORK -> moved[x] : WORK);
+			move(x, notice)
 		:: else
 		fi
 	:: else
@@ -167,12 +217,7 @@ inline announce_stage(h) {
 /* All events of a stage start together. */
 inline start_stage(h) {
 	may = !held;
-	for (m : 0 .. MACHINES - 1) {
-		if
-		:: MINE(m, h) && share[m] == SCHEDULED -> arm(m)
-		:: else
-		fi
-	}
+	arm_stage(h);
 	ready = 0;
 	for (m : 0 .. MACHINES - 1) {
 		ready = ready + (MINE(m, h) && share[m] == SCHEDULED && READY(m))
@@ -230,8 +275,7 @@ inline evacuate(h) {
 			:: share[m] == SCHEDULED && READY(m) && !held && running < AT_ONCE ->
 				share[m] = STARTED;
 				running++
-			:: share[m] == SCHEDULED && running >= AT_ONCE && not_before[m] < SLOT ->
-				not_before[m] = SLOT
+			:: share[m] == SCHEDULED && running >= AT_ONCE && not_before[m] < SLOT -> move(m, SLOT)
 			:: else
 			fi;
 			ahead = ahead + LISTED(m)

@@ -23,6 +23,12 @@
 #define STALE 2
 #define DEFERRAL 1
 #endif
+#define WORK 1			/* what work is expected to take: an event that is not armed moves so far at least */
+#if defined(REAL) || defined(REPLAYED)
+#define LONGEST_MOVE 6		/* and so far at most, each time; as core has it */
+#else
+#define LONGEST_MOVE 2
+#endif
 #define SLOT 1			/* how long a machine takes to move away, as forecast */
 #define AT_ONCE 1		/* how many leave a host together */
 
@@ -64,6 +70,7 @@ bit armed[MACHINES];
 bit approved[MACHINES];
 bit deferred[MACHINES];
 short not_before[MACHINES];	/* in ticks from now; no further back than STALE: it is withdrawn then */
+byte moved[MACHINES];		/* by how many ticks NotBefore has moved since arming was first refused, up to LONGEST_MOVE */
 byte told[MACHINES];		/* for how many ticks guests have seen it, up to REBOOT_NOTICE: only rules read this */
 
 byte order[HOSTS];
@@ -78,6 +85,7 @@ byte left = ORDERS;		/* orders that may still be placed */
 #define LISTED(m) (share[m] >= SCHEDULED)
 #define MINE(m, h) (host[m] == (h) && share[m] != FREE)
 #define LEAVES(m, h) (order[h] == SERVICE && !STAYS(m))
+#define STARTS_WITH_HOST(m, h) (MINE(m, h) && !LEAVES(m, h))	/* with all others of its stage */
 #define EXEMPT(m) (order[host[m]] == FAIL)	/* from rule 4 */
 #define MINIMUM(m) ((order[host[m]] == MAINTENANCE || (order[host[m]] == SERVICE && STAYS(m))) -> REBOOT_NOTICE : REDEPLOY_NOTICE)
 #define SOUND(h) (state[h] == OK && order[h] <= MAINTENANCE)

@@ -155,7 +155,10 @@ inline defer(z) {
 	for (m : 0 .. MACHINES - 1) {
 		if
 		:: MINE(m, host[z]) && share[m] == SCHEDULED && not_before[m] < span && (m == z || !LEAVES(z, host[z])) ->
-			not_before[m] = span
+			if
+			:: moved[m] > 0 -> move(m, span)
+			:: else -> not_before[m] = span
+			fi
 		:: else
 		fi
 	}
@@ -238,7 +241,8 @@ inline perform() {
 inline forget() {
 	for (m : 0 .. MACHINES - 1) {
 		if
-		:: share[m] == STARTED -> approved[m] = 0; deferred[m] = 0; not_before[m] = 0; told[m] = 0
+		:: armed[m] && share[m] == SCHEDULED -> moved[m] = 0
+		:: share[m] == STARTED -> approved[m] = 0; deferred[m] = 0; not_before[m] = 0; moved[m] = 0; told[m] = 0
 		:: else
 		fi
 	}

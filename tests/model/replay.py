@@ -88,7 +88,7 @@ class Replay:
     def _do(self, action: Action) -> None:
         about, more = action.about, action.more
         does: Mapping[Act, Callable[[], object]] = {
-            Act.ORDER: lambda: self._fleet.maintain(f"host-{about}", ACTIONS[Ordered(more)]),
+            Act.ORDER: lambda: self._place(f"host-{about}", Ordered(more)),
             Act.CANCEL: lambda: interventions.cancel(self._draft, self._order_on(about).id, by="test"),
             Act.RESTORE: lambda: self._fleet.maintain(f"host-{about}", Ordering.RESTORE),
             Act.APPROVE: lambda: self._fleet.approve(self._event_of(about), by=name(about)),
@@ -109,6 +109,10 @@ class Replay:
     @property
     def _draft(self) -> Draft:
         return self._fleet.draft
+
+    def _place(self, host: str, ordered: Ordered) -> None:
+        terms = {"fenced": "model"} if ordered is Ordered.FAIL else {}
+        self._fleet.maintain(host, ACTIONS[ordered], **terms)
 
     def _defer(self, machine: int) -> None:
         by, event = MachineName(name(machine)), self._event_of(machine)
