@@ -39,7 +39,7 @@ from forewarn.core.words import (
     GroupKind,
     HostName,
     Priority,
-    StepState,
+    ServiceMode,
     Work,
 )
 from tests.boards import read_whole, sent_by
@@ -208,7 +208,7 @@ class Histories:
 
     def begun_outside(self) -> Sequence[Any]:
         orders = self.service.everything().orders.values()
-        return sorted(order.id for order in orders if order.driver == EXTERNAL and _is_running(order))
+        return sorted(order.id for order in orders if _is_running_outside(order))
 
     # Doing
 
@@ -385,7 +385,7 @@ class Histories:
             verb = "abandon_order" if order.state == "failed" else "cancel_order"
             self.do(getattr(self.service.orders, verb), id_, by="test")
         for name, host in self.service.everything().hosts.items():
-            remedy = Action.RESTORE if host.state in ("failed", "degraded") else Action.UNCORDON
+            remedy = Action.RESTORE if host.state in ("failed", "degraded", "lost") else Action.UNCORDON
             if host.state != "ok":
                 self.do(self.service.host_order, name, remedy)
         self.advance(900)
@@ -538,6 +538,71 @@ class Histories:
             self.do(maintain, host, Action.MAINTENANCE, request, work=Work.REDEPLOY)
             self.approve_all()
 
+    # Hosts that fail, or do not come back
+
+    @act(3)
+    def fails_and_is_hard_to_fence(self) -> None:
+        """A host fails; who should fence it fails too, or is somebody outside; then a person decides."""
+        host, fence = self.pick(HOSTS), self.service.driver.failing
+        driver = self.pick([self.DRIVER, self.DRIVER, EXTERNAL])
+        fence.add(f"fence of {host}")
+        self.do(
+            self.service.fleet.hosts.order_host, host, Action.FAIL, OrderRequest(by="test", driver=driver)
+        )
+        self.advance(self.pick([1, 300]))
+        self.look(self.service.everything())
+        if self.random.random() < 0.5:
+            fence.discard(f"fence of {host}")
+        orders = self.service.everything().orders
+        mine = sorted(id_ for id_, order in orders.items() if order.host == host and order.action == "fail")
+        match self.pick(["vouch", "vouch", "retry", "abandon", "complete", "restore"]):
+            case "vouch":
+                self.vouch(host)
+            case "restore":
+                self.do(self.service.host_order, host, Action.RESTORE)
+            case verb:
+                for order in mine:
+                    self.do(getattr(self.service.orders, f"{verb}_order"), order, by="test")
+        fence.discard(f"fence of {host}")
+
+    def vouch(self, host: str) -> None:
+        request = OrderRequest(by="test", terms=OrderTerms(fenced="its plug is pulled"))
+        self.do(self.service.fleet.hosts.order_host, host, Action.FAIL, request)
+
+    @act(4)
+    def does_not_come_back(self) -> None:
+        """Work on a host takes too long; it comes back, is waited for, given up, or failed."""
+        self.tidies_up()
+        host, slow = self.pick(HOSTS), self.service.driver.slow
+        slow.add(f"work of {host}")
+        terms = OrderTerms(
+            together="its board is swapped", mode=ServiceMode.IN_PLACE, emergency="fire", notice=timedelta()
+        )
+        request = OrderRequest(by="test", terms=terms)
+        self.do(self.service.fleet.hosts.order_host, host, Action.SERVICE, request)
+        self.advance(90)
+        self.advance(3600)
+        self.look(self.service.everything())
+        self.decides_about_a_lost_host(host)
+        slow.discard(f"work of {host}")
+        self.advance(300)
+
+    def decides_about_a_lost_host(self, host: str) -> None:
+        match self.pick(["back", "back", "wait", "wait", "fail", "vouch", "abandon", "restore"]):
+            case "wait":
+                self.do(self.service.fleet.hosts.wait_for, host, by="test")
+                self.advance(self.pick([60, 3600, 3601]))
+            case "fail":
+                self.do(self.service.host_order, host, Action.FAIL)
+            case "vouch":
+                self.vouch(host)
+            case "restore":
+                self.do(self.service.host_order, host, Action.RESTORE)
+            case "abandon":
+                for id_, order in sorted(self.service.everything().orders.items()):
+                    if order.host == host:
+                        self.do(self.service.orders.abandon_order, id_, by="test")
+
     # What drivers do
 
     @act(1)
@@ -668,8 +733,8 @@ def _differences(before: Slice, after: Slice) -> Iterator[str]:
                 yield f"{name} {id_}: {was.get(id_)} -> {is_.get(id_)}"
 
 
-def _is_running(order: Order) -> bool:
-    return any(step.state is StepState.RUNNING for step in order.steps)
+def _is_running_outside(order: Order) -> bool:
+    return any(order.driver_of(step) == EXTERNAL for step in order.driven)
 
 
 def play(histories: type[H], seeds: Sequence[int], reached: Reached) -> None:

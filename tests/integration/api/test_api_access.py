@@ -22,7 +22,7 @@ from forewarn.core.access import Grant, Right, Role
 from forewarn.core.browser_sessions import Credentials
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.webhook import Webhook
-from forewarn.core.words import Action, ProjectName, Work
+from forewarn.core.words import Action, OrderId, ProjectName, Work
 from forewarn.wire.answers.service_answers import StatusAnswer
 from forewarn.wire.fleet import write_fleet
 from tests.harness import TEST, Ids, Secrets, Service
@@ -255,16 +255,8 @@ def prepared(service: Service, path: str) -> str:
         placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
         mine = next(each for each in placed.events if each.group == "a-web")
         return path.format(host_order=placed.order.id, host_event=mine.id)
-    if "{lost}" in path:
-        service.driver.slow.add("work of host-3")
-        service.host_order("host-3", Action.SERVICE)
-        service.advance(hours=3)
-        return path.format(lost="host-3")
-    if "{failed}" in path:
-        service.driver.failing.add("a-1")
-        placed = service.order("a-1", Action.RESTART)
-        service.advance(minutes=20)
-        return path.format(failed=placed.order.id)
+    if "{lost}" in path or "{failed}" in path:
+        return path.format(lost="host-3", failed=gone_wrong(service))
     if "{eviction}" in path or "{stopped}" in path:
         service.fleet.declarations.delete_machine("spot", project=B, by="test")
         placed = service.order("spot", Action.EVICT)
@@ -272,6 +264,16 @@ def prepared(service: Service, path: str) -> str:
             service.advance(minutes=10)
         return path.format(eviction=placed.order.id, stopped="spot")
     return path
+
+
+def gone_wrong(service: Service) -> OrderId:
+    """Let a step fail, and a host not come back."""
+    service.driver.failing.add("a-1")
+    placed = service.order("a-1", Action.RESTART)
+    service.driver.slow.add("work of host-3")
+    service.host_order("host-3", Action.SERVICE)
+    service.advance(hours=2)
+    return placed.order.id
 
 
 class Prepared:

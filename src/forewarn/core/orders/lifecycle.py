@@ -265,7 +265,9 @@ def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
         return order
     for step in order.stages[index].steps:
         # A step that is tried again may find its machine in other hands.
-        if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
+        if step.state is not StepState.WAITING or lost_hosts.strands(draft, order, step):
+            continue
+        if not steps.running_elsewhere(draft, step.machine, order):
             begun[step.machine] = steps.begin(draft, order, step)
             if order.stages[index].kind is StageKind.HOST:  # nobody is asked: it restarts with its host
                 begun[step.machine] = replace(begun[step.machine], look_at=None)

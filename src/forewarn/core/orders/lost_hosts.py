@@ -5,19 +5,21 @@ fails it (it is fenced, and its machines come back elsewhere) or waits on. If it
 was begun goes on by itself.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host
-from forewarn.core.model.order import HostStep, Order
+from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_span, format_time
 from forewarn.core.orders import departures, host_steps
 from forewarn.core.policy import Policy
-from forewarn.core.words import FOREWARN, HostState, HostTask, Kind, StepState
+from forewarn.core.words import FOREWARN, Action, HostName, HostState, HostTask, Kind, StepState
 
+AWAY = frozenset({HostState.LOST, HostState.FAILED})
 # Found out later than that, the service was away itself, or its clock has jumped ...
 LATE = timedelta(minutes=1)
 # ... and those who do the work are heard first.
@@ -27,7 +29,7 @@ HEARD_WITHIN = timedelta(minutes=5)
 def look(draft: Draft, order: Order, policy: Policy) -> Order:
     """Take the host of an order to be lost if the work on it has run for too long."""
     work, host = _work(order), _host(draft, order)
-    if work is None or host is None or host.state in (HostState.LOST, HostState.FAILED):
+    if work is None or host is None or host.state in AWAY:
         return order
     back_by = work.back_by or (work.begun_at or draft.now) + policy.return_by
     if draft.now - back_by > LATE:
@@ -43,8 +45,8 @@ def look(draft: Draft, order: Order, policy: Policy) -> Order:
 def due_at(draft: Draft, order: Order) -> datetime | None:
     """Return when the host of an order is to be back, if it is not lost already."""
     work, host = _work(order), _host(draft, order)
-    is_lost = host is None or host.state in (HostState.LOST, HostState.FAILED)
-    return None if work is None or is_lost else work.back_by
+    is_away = host is None or host.state in AWAY
+    return None if work is None or is_away else work.back_by
 
 
 def lost(draft: Draft, order: Order) -> tuple[Waiting, ...]:
@@ -57,6 +59,26 @@ def lost(draft: Draft, order: Order) -> tuple[Waiting, ...]:
     wait = f"`forewarn host wait {host.name}` gives it more time"
     reason = f"lost: it was to be back by {by}; {fail}, {wait}; if it comes back, it goes on by itself"
     return (Waiting(what=f"host {host.name}", reason=reason, stuck=True),)
+
+
+def strands(draft: Draft, order: Order, step: Step) -> bool:
+    """Return whether an order cannot move a machine because its host is away (rule 13)."""
+    machine = draft.machines.get(step.machine)
+    host = draft.hosts.get(machine.host) if machine is not None and machine.host is not None else None
+    away = host is not None and host.state in AWAY
+    return away and step.moves and order.action is not Action.FAIL
+
+
+def stranded(draft: Draft, order: Order, affected: Iterable[Step]) -> tuple[Waiting, ...]:
+    """Return the machines that cannot be moved because their host is away."""
+    return tuple(
+        Waiting(
+            what=step.name,
+            reason=f"is on {draft.machines[step.machine].host}, which is away: fail that first",
+        )
+        for step in affected
+        if step.state is StepState.WAITING and strands(draft, order, step)
+    )
 
 
 def come_back(draft: Draft, order: Order, step: HostStep) -> None:
@@ -83,8 +105,15 @@ def wait(draft: Draft, host: Host, *, by: str, why: str = "", policy: Policy) ->
 def _is_back(draft: Draft, order: Order, host: Host, step: HostStep, *, by: str, why: str) -> None:
     state = step.host_was or HostState.CORDONED
     draft.put_host(replace(host, state=state))
+    wake(draft, host.name)
     reason = f"{host.state} to {state}: {why}"
     draft.record(Kind.HOST_CHANGED, host, order=order.id, by=by, reason=reason)
+
+
+def wake(draft: Draft, host: HostName) -> None:
+    """Have the orders on the machines of a host looked at that is not away any more."""
+    for machine in draft.machines_on(host):
+        draft.wake(departures.touching(draft, machine.id))
 
 
 def _work(order: Order) -> HostStep | None:

@@ -103,6 +103,7 @@ def not_to_start(
         *_not_approved(draft, announced),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
         *_busy(draft, order, stage.steps),
+        *lost_hosts.stranded(draft, order, stage.steps),
     )
 
 
@@ -127,6 +128,7 @@ def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ..
         *fencing.not_fenced(order),
         *_done_outside(order, order.driven),
         *_busy(draft, order, stage.steps),
+        *lost_hosts.stranded(draft, order, stage.steps),
     )
 
 

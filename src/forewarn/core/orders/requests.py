@@ -14,6 +14,7 @@ from forewarn.core.orders import (
     fencing,
     host_work,
     lifecycle,
+    lost_hosts,
     placement,
     reasons,
     service,
@@ -288,6 +289,8 @@ def _change_host(draft: Draft, host: Host, action: Action, *, by: str) -> None:
     }.get(action)
     if state is None:
         return
+    if host.state in lost_hosts.AWAY:
+        lost_hosts.wake(draft, host.name)
     if state is not host.state:
         draft.record(Kind.HOST_CHANGED, host, by=by, reason=f"{host.state} to {state}")
     draft.put_host(replace(host, state=state, cordoned_for=None))
