@@ -46,6 +46,7 @@ EVENTS, LIFECYCLE, STAGES = "unit/test_events.py", "unit/test_lifecycle.py", "un
 REASONS, DRAFT, ROLLOUT = "unit/test_reasons.py", "unit/test_draft.py", "unit/test_rollout.py"
 OPERATING, ORDERS = "integration/service/test_operating.py", "integration/service/test_orders.py"
 OUTAGES = "integration/service/test_outages.py"
+FENCING, LOST = "unit/test_fencing.py", "unit/test_lost_hosts.py"
 WHOLE = "unit/test_whole_hosts.py"
 
 
@@ -332,6 +333,34 @@ def the_last_not_before_of_a_stage_decides(
 @mutant("core.orders.lifecycle:_stale_at", LIFECYCLE, rule="11")
 def what_is_stale_is_never_withdrawn(real: Real, *_: Any) -> datetime:
     return NEVER
+
+
+# Rule 13: fenced first
+
+
+@mutant("core.orders.fencing:is_fenced", FENCING, rule="13")
+def a_failed_host_needs_no_fence(real: Real, order: Order) -> bool:
+    return True
+
+
+@mutant("core.orders.fencing:is_fenced", FENCING, rule="13")
+def a_fence_that_was_begun_is_enough(real: Real, order: Order) -> bool:
+    return real(order) or bool(order.running_host_steps)
+
+
+@mutant("core.orders.lost_hosts:strands", LOST, rule="13")
+def machines_of_lost_hosts_are_moved(real: Real, *_: Any) -> bool:
+    return False
+
+
+@mutant("core.orders.fencing:_record", FENCING, rule="13")
+def nobody_knows_who_vouched(real: Real, *_: Any, **__: Any) -> None:
+    return
+
+
+@mutant("core.orders.lost_hosts:look", LOST, rule="13")
+def no_host_is_ever_lost(real: Real, draft: Draft, order: Order, policy: Policy) -> Order:
+    return order
 
 
 # Rule 12: never unannounced

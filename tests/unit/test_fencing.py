@@ -1,0 +1,198 @@
+"""Fencing: whose turn it is, what waits for it, and who may vouch instead (rule 13)."""
+
+import pytest
+
+from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import AttemptId, HostStep, Order
+from forewarn.core.orders import host_steps, interventions, reports, requests
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
+    EXTERNAL,
+    HOOK,
+    SIMULATED,
+    Action,
+    HostName,
+    HostTask,
+    Kind,
+    MachineState,
+    OrderState,
+    StepState,
+)
+from tests.unit.slices import Fleet, machine
+
+HOST = HostName("host-1")
+FENCED = {"fenced": "its plug is pulled"}
+
+
+def fleet(*, policy: Policy | None = None) -> Fleet:
+    return Fleet(machine("web-0"), hosts=["host-2"], policy=policy)
+
+
+def failed(there: Fleet, **terms: object) -> Order:
+    return there.maintain(action=Action.FAIL, **terms)
+
+
+def fence(there: Fleet, order: Order) -> HostStep:
+    found = host_steps.find(there.draft.orders[order.id], HostTask.FENCE)
+    assert found is not None
+    return found
+
+
+def recovery(there: Fleet, order: Order) -> StepState:
+    return there.draft.orders[order.id].steps[0].state
+
+
+def vouch(there: Fleet, *, by: str = "olga", host: HostName = HOST) -> Order:
+    request = OrderRequest(by=by, terms=replace(requests.NO_TERMS, **FENCED))
+    return requests.on_host(there.draft, host, Action.FAIL, request, policy=there.policy)
+
+
+def attempt(there: Fleet, order: Order) -> AttemptId:
+    step = fence(there, order)
+    return AttemptId(order.id, step.subject, step.attempt)
+
+
+def test_a_machine_of_a_failed_host_is_down_and_recovered_once_that_is_fenced() -> None:
+    there = fleet()
+    order = failed(there)
+    assert (fence(there, order).state, recovery(there, order)) == (StepState.RUNNING, StepState.WAITING)
+    assert there.machine("web-0").state is MachineState.RESTARTING
+    assert "once it is fenced" in there.waits(order.id)[0]
+    there.finish_host(order.id, HostTask.FENCE)
+    assert recovery(there, order) is StepState.RUNNING
+    assert there.waits(order.id) == []
+
+
+@pytest.mark.parametrize(
+    ("driver", "policy", "who"),
+    [
+        (SIMULATED, Policy(), SIMULATED),
+        ("libvirt", Policy(fencing=frozenset({"libvirt"})), "libvirt"),
+        ("libvirt", Policy(), EXTERNAL),
+        (EXTERNAL, Policy(), EXTERNAL),
+        (EXTERNAL, Policy(hooks=frozenset({HostTask.FENCE})), HOOK),
+    ],
+)
+def test_a_hook_fences_or_the_driver_if_it_can_or_else_somebody_outside(
+    driver: str, policy: Policy, who: str
+) -> None:
+    there = fleet(policy=policy)
+    assert fence(there, failed(there, driver=driver)).driver == who
+
+
+def test_no_hook_is_run_in_a_rehearsal() -> None:
+    there = fleet(policy=Policy(hooks=frozenset(HostTask)))
+    order = failed(there)
+    rehearsed = replace(order, terms=replace(order.terms, rehearsal="mine"), host_steps=())
+    there.draft.put_order(rehearsed)
+    there.advance(order.id)
+    assert fence(there, order).driver == SIMULATED
+
+
+def test_those_outside_say_that_they_have_fenced_a_host() -> None:
+    there = fleet()
+    order = failed(there, driver=EXTERNAL)
+    reports.report_done(there.draft, order.id, by="olga", policy=there.policy)
+    assert (fence(there, order).state, recovery(there, order)) == (StepState.DONE, StepState.RUNNING)
+
+
+def test_an_empty_host_needs_no_fence() -> None:
+    there = fleet()
+    order = there.maintain("host-2", Action.FAIL)
+    assert (order.state, order.host_steps) == (OrderState.DONE, ())
+
+
+def test_a_fence_that_fails_waits_for_a_person_who_has_it_tried_again() -> None:
+    there = fleet()
+    order = failed(there)
+    reports.step_failed(there.draft, attempt(there, order), why="the switch does not answer")
+    assert there.advance(order.id).state is OrderState.FAILED
+    assert recovery(there, order) is StepState.WAITING
+    assert there.waits(order.id)[0] == "fence of host host-1: failed: the switch does not answer"
+    interventions.retry(there.draft, order.id, by="olga", policy=there.policy)
+    assert (fence(there, order).state, fence(there, order).attempt) == (StepState.RUNNING, 2)
+
+
+def test_a_fence_that_is_tried_again_by_itself_is_another_attempt_and_recorded() -> None:
+    there = fleet()
+    order = failed(there)
+    reports.step_failed(there.draft, attempt(there, order), why="no route", again=True)
+    there.advance(order.id)
+    assert (fence(there, order).state, fence(there, order).attempt) == (StepState.RUNNING, 2)
+    assert there.history(Kind.STEP_FAILED) == ["fence of the host, simulated: no route; it is tried again"]
+
+
+def test_what_is_said_of_an_older_attempt_is_dropped() -> None:
+    there = fleet()
+    order = failed(there)
+    first = attempt(there, order)
+    reports.step_failed(there.draft, first, why="no route", again=True)
+    there.advance(order.id)
+    reports.step_done(there.draft, first)
+    assert fence(there, order).state is StepState.RUNNING
+
+
+def test_somebody_vouches_for_a_host_that_is_failed_already() -> None:
+    there = fleet()
+    order = failed(there)
+    there.turn()
+    vouched = vouch(there)
+    assert (vouched.id, vouched.terms.fenced) == (order.id, "olga: its plug is pulled")
+    assert (fence(there, order).state, recovery(there, order)) == (StepState.MOOT, StepState.RUNNING)
+    assert there.history(Kind.HOST_FENCED) == ["vouched for by olga: its plug is pulled"]
+
+
+def test_somebody_vouches_for_a_host_while_saying_that_it_has_failed() -> None:
+    there = fleet()
+    order = vouch(there)
+    assert (order.host_steps, recovery(there, order)) == ((), StepState.RUNNING)
+    assert there.history(Kind.HOST_FENCED) == ["vouched for by olga: its plug is pulled"]
+
+
+def test_nobody_vouches_where_nothing_waits_for_it() -> None:
+    there = fleet()
+    vouch(there)
+    with pytest.raises(Conflict, match="nothing waits for it to be fenced"):
+        vouch(there)
+    there.maintain("host-2", Action.FAIL)
+    with pytest.raises(Conflict, match="nothing waits for it to be fenced"):
+        vouch(there, host=HostName("host-2"))
+
+
+def test_a_host_that_is_restored_meanwhile_is_fenced_all_the_same() -> None:
+    there = fleet()
+    order = failed(there)
+    there.maintain(action=Action.RESTORE)
+    there.advance(order.id)
+    assert recovery(there, order) is StepState.WAITING
+
+
+def test_a_failure_that_is_given_up_leaves_its_machines_down_on_no_host() -> None:
+    there = fleet()
+    order = failed(there)
+    interventions.abandon(there.draft, order.id, by="olga")
+    reports.step_cancelled(there.draft, attempt(there, order))
+    there.advance(order.id)
+    assert not there.draft.orders[order.id].open
+    assert (there.machine("web-0").state, there.machine("web-0").host) == (MachineState.STOPPED, None)
+
+
+def test_that_a_driver_cannot_tell_is_recorded_once_and_no_failure() -> None:
+    there = fleet()
+    order = failed(there)
+    for _ in range(2):
+        reports.step_unknown(there.draft, attempt(there, order), why="no answer")
+    there.advance(order.id)
+    assert fence(there, order).state is StepState.RUNNING
+    assert there.history(Kind.STEP_UNKNOWN) == ["fence of the host, simulated: no answer"]
+    assert "fence of host host-1: its state is unknown: no answer" in there.waits(order.id)
+
+
+def test_a_driver_that_names_another_host_for_a_fence_is_not_heard_on_that() -> None:
+    there = fleet()
+    order = failed(there)
+    reports.step_refused(there.draft, attempt(there, order), why="full")
+    reports.step_done(there.draft, attempt(there, order), host=HostName("nowhere"))
+    assert fence(there, order).state is StepState.DONE

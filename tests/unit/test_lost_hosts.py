@@ -1,0 +1,187 @@
+"""Hosts that do not come back from work on them: when they are lost, and what becomes of them."""
+
+import pytest
+
+from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import host_steps, interventions, lost_hosts, reports
+from forewarn.core.words import (
+    EXTERNAL,
+    Action,
+    HostName,
+    HostState,
+    HostTask,
+    Kind,
+    OrderState,
+    ServiceMode,
+    StepState,
+)
+from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
+
+HOST = HostName("host-1")
+BEGUN = NOON + HOUR / 4
+
+
+def worked_on(**terms: object) -> tuple[Fleet, Order]:
+    """A host whose work has begun."""
+    there = Fleet(machine("web-0"), hosts=["host-2"])
+    order = there.service(mode=ServiceMode.IN_PLACE, **terms)
+    there.pass_(HOUR / 4)
+    assert [step.task for step in there.draft.orders[order.id].running_host_steps] == [HostTask.WORK]
+    return there, there.draft.orders[order.id]
+
+
+def lost(**terms: object) -> tuple[Fleet, Order]:
+    there, order = worked_on(**terms)
+    there.pass_(HOUR)
+    assert state(there) is HostState.LOST
+    return there, there.draft.orders[order.id]
+
+
+def state(there: Fleet) -> HostState:
+    return there.draft.hosts[HOST].state
+
+
+def wait(there: Fleet, why: str = "") -> Order:
+    return lost_hosts.wait(there.draft, there.draft.hosts[HOST], by="olga", why=why, policy=there.policy)
+
+
+def test_a_host_is_lost_when_the_work_on_it_has_run_too_long() -> None:
+    there, order = worked_on()
+    there.pass_(HOUR - SECOND)
+    assert state(there) is HostState.CORDONED
+    assert there.draft.orders[order.id].due_at is not None
+    there.pass_(SECOND)
+    assert state(there) is HostState.LOST
+    assert there.history(Kind.HOST_LOST) == [
+        "not back by 2026-01-05T13:15:00Z, 1 h after the work on it began"
+    ]
+
+
+def test_the_engine_looks_when_a_host_is_to_be_back() -> None:
+    there, order = worked_on(host_driver=EXTERNAL)
+    reports.step_running(there.draft, AttemptId(order.id, "host/work", 1), look_at=None)
+    assert there.advance(order.id).due_at == BEGUN + HOUR
+
+
+def test_an_order_on_a_lost_host_says_what_there_is_to_choose() -> None:
+    _, order = lost()
+    (why,) = (wait for wait in order.waiting if wait.stuck)
+    for words in ("host fail host-1", "host wait host-1", "goes on by itself"):
+        assert words in why.reason
+
+
+def test_a_lost_host_that_comes_back_goes_on_by_itself() -> None:
+    there, order = lost()
+    there.finish_host(order.id)
+    assert state(there) is not HostState.LOST
+    assert "lost to cordoned: word of the work on it has come" in there.history(Kind.HOST_CHANGED)
+    there.pass_(2 * MINUTE)
+    assert order.id not in there.draft.orders
+    assert there.history(Kind.ORDER_DONE) == ["simulated"]
+    assert state(there) is HostState.OK
+
+
+def test_a_failure_is_word_of_a_lost_host_too() -> None:
+    there, order = lost()
+    reports.step_failed(there.draft, AttemptId(order.id, "host/work", 1), why="its board is broken")
+    assert there.advance(order.id).state is OrderState.FAILED
+    assert state(there) is HostState.CORDONED
+
+
+def test_a_lost_host_that_is_waited_for_is_lost_again_after_as_long() -> None:
+    there, _ = lost()
+    wait(there, "it checks its disks")
+    assert state(there) is HostState.CORDONED
+    assert there.history(Kind.HOST_CHANGED)[-1] == (
+        "lost to cordoned: waited for until 2026-01-05T14:15:00Z: it checks its disks"
+    )
+    there.pass_(HOUR - SECOND)
+    assert state(there) is HostState.CORDONED
+    there.pass_(SECOND)
+    assert state(there) is HostState.LOST
+
+
+def test_only_a_lost_host_is_waited_for() -> None:
+    there, _ = worked_on()
+    with pytest.raises(Conflict, match="is cordoned: only one that is lost is waited for"):
+        wait(there)
+
+
+def test_a_service_that_was_away_hears_those_who_work_first() -> None:
+    there, order = worked_on()
+    there.pass_(2 * HOUR)
+    assert state(there) is HostState.CORDONED
+    work = host_steps.find(there.draft.orders[order.id], HostTask.WORK)
+    assert work is not None
+    assert work.back_by == BEGUN + 2 * HOUR + lost_hosts.HEARD_WITHIN
+    there.pass_(lost_hosts.HEARD_WITHIN)
+    assert state(there) is HostState.LOST
+
+
+def test_a_lost_host_that_is_failed_is_fenced_before_its_machines_come_back() -> None:
+    there, order = lost()
+    failed = there.maintain(action=Action.FAIL)
+    assert not there.draft.orders[order.id].open
+    assert failed.steps[0].state is StepState.WAITING
+    there.finish_host(failed.id, HostTask.FENCE)
+    assert there.draft.orders[failed.id].steps[0].state is StepState.RUNNING
+
+
+@pytest.mark.parametrize("action", [Action.MAINTENANCE, Action.SERVICE, Action.DEGRADE, Action.UNCORDON])
+def test_nothing_else_is_ordered_for_a_lost_host(action: Action) -> None:
+    there, _ = lost()
+    with pytest.raises(Conflict, match="is lost: fail it, or wait for it, first"):
+        there.maintain(action=action)
+
+
+def test_a_lost_host_is_restored_once_no_order_is_at_it() -> None:
+    there, order = lost()
+    with pytest.raises(Conflict, match="is still at it"):
+        there.maintain(action=Action.RESTORE)
+    interventions.abandon(there.draft, order.id, by="olga")
+    reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
+    there.advance(order.id)
+    assert state(there) is HostState.LOST
+    there.maintain(action=Action.RESTORE)
+    assert state(there) is HostState.OK
+
+
+def test_a_machine_of_a_lost_host_takes_no_orders_but_its_end() -> None:
+    there, _ = lost()
+    with pytest.raises(Conflict, match=r'is on host "host-1", which is lost: fail it, or wait for it first'):
+        there.order("web-0", Action.REDEPLOY)
+    assert there.order("web-0", Action.TERMINATE).open
+
+
+def test_a_machine_is_not_moved_off_a_lost_host_by_an_order_that_is_older() -> None:
+    there, order = worked_on()
+    redeploy = there.order("web-0", Action.REDEPLOY)
+    there.pass_(HOUR)
+    interventions.abandon(there.draft, order.id, by="olga")
+    reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
+    there.advance(order.id)
+    there.pass_(HOUR / 4)
+    assert there.running(redeploy.id) == ()
+    assert "web-0: is on host-1, which is away: fail that first" in there.waits(redeploy.id)
+    there.maintain(action=Action.RESTORE)
+    there.turn()
+    there.advance(redeploy.id)
+    assert [step.target for step in there.running(redeploy.id)] == ["host-2"]
+
+
+def test_a_degraded_host_that_was_lost_is_degraded_when_it_is_back() -> None:
+    there, order = worked_on()
+    there.draft.put_host(replace(there.draft.hosts[HOST], state=HostState.DEGRADED))
+    there.pass_(HOUR)
+    there.finish_host(order.id)
+    assert state(there) is HostState.DEGRADED
+
+
+def test_a_host_that_has_left_the_fleet_is_not_lost() -> None:
+    there, order = worked_on()
+    del there.draft.hosts[HOST]
+    assert lost_hosts.look(there.draft, order, there.policy) == order
+    assert lost_hosts.due_at(there.draft, order) is None
+    assert lost_hosts.lost(there.draft, order) == ()
