@@ -278,7 +278,7 @@ def a_retry_runs_finished_steps_again(real: Real, step: Step) -> Step:
 @mutant("core.orders.reports:_running_step", "unit/test_reports.py", rule="8")
 def a_late_report_touches_a_finished_step(real: Real, draft: Draft, attempt: AttemptId) -> Step | None:
     mine = draft.orders[attempt.order].steps
-    return next((step for step in mine if step.machine == attempt.machine), None)
+    return next((step for step in mine if step.machine == attempt.subject), None)
 
 
 @mutant("core.orders.reports:step_failed", "unit/test_reports.py", rule="8")
