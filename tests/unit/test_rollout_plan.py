@@ -237,3 +237,36 @@ def test_a_host_that_was_abandoned_while_its_rollout_was_aborted_is_not_done() -
         (host(1),),
         (host(2),),
     )
+
+
+# One plan, kept
+
+
+def crown() -> HostSurvey:
+    """Six hosts that two waves hold, but three if each joins the first wave that it fits, in their order."""
+    edges = [(one, other) for one in (1, 3, 5) for other in (2, 4, 6) if other != one + 1]
+    carried: dict[int, dict[str, dict[int, int]]] = {number: {} for number in range(1, 7)}
+    for number, (one, other) in enumerate(edges):
+        carried[one][f"g{number}"] = {0: 1}
+        carried[other][f"g{number}"] = {1: 1}
+    return survey(*(carries(**groups) for groups in carried.values()))
+
+
+def test_the_forecast_keeps_the_waves_of_the_plan() -> None:
+    ground = crown()
+    planned = over(ground)
+    assert [len(wave.hosts) for wave in planned.waves] == [3, 3]
+    forecasted, expected = forecast.forecast(planned, ground, now=NOW, policy=POLICY)
+    assert (forecasted.waves, len(expected)) == (planned.waves, 2)
+
+
+def test_a_host_that_must_wait_leaves_the_rest_of_the_plan_as_it_is() -> None:
+    ground = crown()
+    held = replace(ground, orders={host(1): order(9, OrderState.STARTED)})
+    going_on, chosen = planning.next_wave(over(ground), held, now=NOW, policy=POLICY)
+    assert chosen == (host(3), host(5))
+    assert [wave.hosts for wave in going_on.waves] == [
+        (host(3), host(5)),
+        (host(1),),
+        (host(2), host(4), host(6)),
+    ]

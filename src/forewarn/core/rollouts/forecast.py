@@ -38,23 +38,24 @@ def forecast(
     """
     candidates = Candidates(rollout, survey, policy)
     limits = waves.limits(rollout, survey)
-    left, at = list(rollout.left), _free_at(rollout, now)
+    coming, at = rollout.planned, _free_at(rollout, now)
     found: list[Expected] = []
     planned: list[Wave] = []
-    while left:
+    while coming:
+        left = [host for wave in coming for host in wave.hosts]
         moments = {host: candidates.announce_at(host, at) for host in waves.turn_of(rollout, left)}
         possible = [moment for moment in moments.values() if moment is not None]
         if not possible:
-            planned += waves.cut(rollout, survey, left)
+            planned += coming
             break
         at = min(possible)
-        free = [host for host, moment in moments.items() if moment == at]
-        chosen = limits.pick(free)
+        free = {host for host, moment in moments.items() if moment == at}
+        chosen = waves.choose(rollout, coming, free, limits)
         expected = _expected(chosen, survey, candidates, at=at)
         planned.append(Wave(hosts=chosen))
         found.append(expected)
-        taken = set(chosen)
-        left = [host for host in left if host not in taken]
+        coming = waves.without(coming, chosen)
+        left = [host for wave in coming for host in wave.hosts]
         at = expected.end_at + waves.rest_after(rollout, chosen, left)
     return replace(rollout, waves=(*rollout.begun, *planned)), tuple(found)
 

@@ -71,15 +71,11 @@ def next_wave(
         return replace(rollout, blocked=False), ()
     candidates = Candidates(rollout, survey, policy)
     reasons = {host: candidates.why_not(host, now=now) for host in rollout.left}
-    free = [host for host in waves.turn_of(rollout, rollout.left) if not reasons[host]]
-    first = rollout.planned[0].hosts
-    chosen = first if all(not reasons[host] for host in first) else ()
-    chosen = waves.limits_now(rollout, survey).pick(chosen or free)
-    if chosen != first and chosen:
-        rest = [host for host in rollout.left if host not in chosen]
-        rollout = replace(
-            rollout, waves=(*rollout.begun, Wave(hosts=chosen), *waves.cut(rollout, survey, rest))
-        )
+    free = {host for host in rollout.left if not reasons[host]}
+    chosen = waves.choose(rollout, rollout.planned, free, waves.limits_now(rollout, survey))
+    if chosen:
+        rest = waves.without(rollout.planned, chosen)
+        rollout = replace(rollout, waves=(*rollout.begun, Wave(hosts=chosen), *rest))
     blocking = tuple(dict.fromkeys(why for host in rollout.left for why in reasons[host]))
     opening = (candidates.announce_at(host, now) for host in rollout.left)
     due_at = min((moment for moment in opening if moment is not None and moment > now), default=None)

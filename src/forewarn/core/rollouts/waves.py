@@ -4,7 +4,7 @@ The hosts of a wave carry no two update domains of one group, and leave every gr
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from heapq import heapify, heappop, heappush
@@ -121,6 +121,27 @@ def cut(rollout: Rollout, survey: HostSurvey, hosts: Sequence[HostName]) -> tupl
     first, coming = turn_of(rollout, hosts), limits(rollout, survey)
     early = frozenset(first)
     return (*coming.cut(first), *coming.cut(host for host in hosts if host not in early))
+
+
+def choose(
+    rollout: Rollout, planned: Sequence[Wave], free: Collection[HostName], limits: WaveLimits
+) -> tuple[HostName, ...]:
+    """Choose the hosts of the next wave: the first one planned, or those of it that are free, and others.
+
+    What the plan has put together comes first, so that few waves remain few where a host has to wait.
+    """
+    first = planned[0].hosts
+    if all(host in free for host in first):
+        return limits.pick(first)
+    in_order = turn_of(rollout, [host for wave in planned for host in wave.hosts])
+    return limits.pick(host for host in in_order if host in free)
+
+
+def without(planned: Iterable[Wave], taken: Iterable[HostName]) -> tuple[Wave, ...]:
+    """Return planned waves without hosts that have come before their turn."""
+    gone = frozenset(taken)
+    left = (tuple(host for host in wave.hosts if host not in gone) for wave in planned)
+    return tuple(Wave(hosts=hosts) for hosts in left if hosts)
 
 
 def turn_of(rollout: Rollout, left: Sequence[HostName]) -> Sequence[HostName]:
