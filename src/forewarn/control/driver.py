@@ -168,6 +168,16 @@ class InOwnWords(Protocol):
 
 
 @runtime_checkable
+class WorkingOnHosts(Protocol):
+    """A driver that can do the work on a host itself; its tasks have no machine, and `task` is `work`."""
+
+    @property
+    def works_on_hosts(self) -> bool:
+        """Whether it does so, as it is set."""
+        ...
+
+
+@runtime_checkable
 class Prechecking(Protocol):
     """A driver that can tell beforehand whether a machine can go to a host."""
 

@@ -49,9 +49,10 @@ class Policy:
     # A host that is worked on for longer is taken to be lost.
     return_by: timedelta = timedelta(hours=1)
     # Who does what to hosts is no time, and set elsewhere: the tasks that there are hooks for, and the
-    # drivers that fence hosts by themselves.
+    # drivers that fence hosts, and work on them, by themselves.
     hooks: frozenset[HostTask] = field(default=frozenset(), metadata=SET_ELSEWHERE)
     fencing: frozenset[str] = field(default=frozenset({SIMULATED}), metadata=SET_ELSEWHERE)
+    working_on_hosts: frozenset[str] = field(default=frozenset({SIMULATED}), metadata=SET_ELSEWHERE)
 
     def __post_init__(self) -> None:
         for name in ("stale_after", "save_activity_every", "external_silence", "return_by"):

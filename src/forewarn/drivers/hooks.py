@@ -6,6 +6,7 @@ was killed, the next one asks with `check` about: a hook may have gone on meanwh
 for an attempt by anybody but itself.
 """
 
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -33,6 +34,8 @@ from forewarn.core.words import HostTask
 from forewarn.drivers.programs.program_answers import ProgramAnswer, StateWord, read_answer
 from forewarn.drivers.programs.program_runs import Exited, Invocation, NotRun, Outcome, ProgramRun, TimedOut
 from forewarn.drivers.programs.tasks_as_json import as_json
+
+log = logging.getLogger(__name__)
 
 BEGIN, CHECK = "begin", "check"
 # What a program exits with that is to be asked again: EX_TEMPFAIL of sysexits.h.
@@ -126,6 +129,8 @@ class HookDriver:
             taken = time.monotonic() - known.run.began_at
             return Running(task.now + timedelta(seconds=min(max(taken / 10, SOONEST), LATEST)))
         said = self._said(task, known.call, outcome)
+        span = format_span(round(time.monotonic() - known.run.began_at, 1))
+        log.info("hook %s of %s: %s after %s", known.call, task.name, type(said).__name__.lower(), span)
         if not isinstance(said, Done | Failed):
             self._forget(task.id, known)  # the next time the hook itself is asked
         return said

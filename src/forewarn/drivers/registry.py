@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
 from forewarn.config import Settings
-from forewarn.control.driver import Driver, Fencing
+from forewarn.control.driver import Driver, Fencing, WorkingOnHosts
 from forewarn.core.errors import Invalid
 from forewarn.core.words import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
 from forewarn.drivers.driver_setup import DriverSetup
@@ -45,6 +45,7 @@ class Drivers:
             raise Invalid(f'driver "{HOOK}" is the name of forewarn\'s own hooks: uninstall the package')
         self.by_name[HOOK] = HookDriver(settings.hooks)
         self.fencing = frozenset(name for name in self.names if _fences(self.by_name[name]))
+        self.working_on_hosts = frozenset(name for name in self.names if _works_on_hosts(self.by_name[name]))
         external = self.by_name[EXTERNAL] if EXTERNAL in self.names else None
         if not isinstance(external, ExternalDriver):
             raise Invalid("forewarn's own drivers were not found: install forewarn again (make setup)")
@@ -99,6 +100,10 @@ def _made(entry: EntryPoint, setup: DriverSetup) -> Driver:
 
 def _fences(driver: Driver) -> bool:
     return isinstance(driver, Fencing) and driver.fences
+
+
+def _works_on_hosts(driver: Driver) -> bool:
+    return isinstance(driver, WorkingOnHosts) and driver.works_on_hosts
 
 
 def _called(entry: EntryPoint) -> str:

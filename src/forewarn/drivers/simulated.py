@@ -31,6 +31,7 @@ class SimulatedDriver:
     in_own_words = True
     limits = None  # it answers at once
     fences = True  # what is only pretended disturbs nobody
+    works_on_hosts = True
 
     def __init__(self, times: SimulatedTimes) -> None:
         self._times = times

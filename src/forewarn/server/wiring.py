@@ -118,7 +118,12 @@ class OpenedService:
     def context(self) -> Context:
         """What use cases work with as long as there are no guests."""
         context = context_of(self.store, self.clock, self.settings)
-        policy = replace(context.policy, hooks=self.settings.hooks.tasks, fencing=self.drivers.fencing)
+        policy = replace(
+            context.policy,
+            hooks=self.settings.hooks.tasks,
+            fencing=self.drivers.fencing,
+            working_on_hosts=self.drivers.working_on_hosts,
+        )
         return replace(context, drivers=self.drivers.names, policy=policy)
 
     @property

@@ -6,7 +6,17 @@ from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders import host_steps, service, steps
 from forewarn.core.policy import Policy
-from forewarn.core.words import HOOK, Action, HostState, HostTask, Kind, StageKind, StageState, StepState
+from forewarn.core.words import (
+    EXTERNAL,
+    HOOK,
+    Action,
+    HostState,
+    HostTask,
+    Kind,
+    StageKind,
+    StageState,
+    StepState,
+)
 
 # In the order in which they are done; a failed host is fenced instead.
 TURNS = (
@@ -33,7 +43,9 @@ def _driver(order: Order, task: HostTask, policy: Policy) -> str:
         return HOOK
     if order.terms.host_driver is not None:
         return order.terms.host_driver
-    return HOOK if task in policy.hooks and not order.terms.rehearsal else order.driver
+    if task in policy.hooks and not order.terms.rehearsal:
+        return HOOK
+    return order.driver if order.driver in policy.working_on_hosts else EXTERNAL
 
 
 def go_on(draft: Draft, order: Order) -> Order:
