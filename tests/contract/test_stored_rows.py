@@ -124,6 +124,7 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             incarnation=3,
             enabled_at=NOW,
             ready_at=LATER,
+            heard=True,
             policy=GroupPolicy(
                 approval=ApprovalRule.ALL,
                 auto_approve=True,
@@ -132,6 +133,8 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
                 degrade_notice=60 * SECOND,
                 budget=2,
                 defer=300 * SECOND,
+                freezes_at_once=4,
+                gang=True,
             ),
         ),
     ),

@@ -1,6 +1,6 @@
 """The mutants, by the rule that each breaks."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,6 +11,7 @@ from sqlalchemy import Engine, event
 from forewarn.control.engine.driver_calls import Verb
 from forewarn.control.ports.store import Snapshot
 from forewarn.core.draft import Draft
+from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.footprint import Footprint
@@ -48,6 +49,7 @@ OPERATING, ORDERS = "integration/service/test_operating.py", "integration/servic
 OUTAGES = "integration/service/test_outages.py"
 FENCING, LOST = "unit/test_fencing.py", "unit/test_lost_hosts.py"
 WHOLE = "unit/test_whole_hosts.py"
+ARMING, GANGS = "unit/test_arming.py", "unit/test_gangs.py"
 
 
 # Rule 1: notice
@@ -133,12 +135,14 @@ def update_domains_are_not_compared(real: Real, *_: Any) -> tuple[Waiting, ...]:
 
 
 @mutant("core.orders.stages:cut", STAGES, rule="4")
-def a_host_is_done_in_one_stage(real: Real, machines: Iterable[Machine], work: Work) -> tuple[Stage, ...]:
+def a_host_is_done_in_one_stage(
+    real: Real, machines: Iterable[Machine], work: Work, *_: Any
+) -> tuple[Stage, ...]:
     return (Stage(state=StageState.QUEUED, steps=tuple(stages.step_of(each, work) for each in machines)),)
 
 
 @mutant("core.orders.stages:fits", STAGES, LIFECYCLE, rule="4")
-def a_latecomer_of_any_update_domain_joins(real: Real, stage: Stage, step: Step) -> bool:
+def a_latecomer_of_any_update_domain_joins(real: Real, *_: Any) -> bool:
     return True
 
 
@@ -154,9 +158,58 @@ def what_is_done_together_leaves_no_record(real: Real, *_: Any) -> None:
 
 @mutant("core.admission.announcing:other_domains", WHOLE, rule="4")
 def what_is_done_together_waits_for_nobody(
-    real: Real, footprint: Footprint, listed: Mapping[GroupName, Collection[int]]
+    real: Real, footprint: Footprint, armed: Mapping[GroupName, Mapping[int, ArmedDomain]], **more: bool
 ) -> tuple[Waiting, ...]:
-    return () if footprint.at_once else real(footprint, listed)
+    return () if footprint.at_once else real(footprint, armed, **more)
+
+
+@mutant("core.admission.arming:with_announcement", ARMING, rule="4")
+def everything_is_armed_with_its_announcement(real: Real, *_: Any) -> bool:
+    return True
+
+
+@mutant("core.admission.arming:arm_at", ARMING, rule="4")
+def events_are_armed_a_second_late(real: Real, announced: Event, policy: Policy) -> datetime:
+    return real(announced, policy) + SECOND
+
+
+@mutant("core.orders.arming:_why_not", ARMING, rule="4")
+def events_are_armed_whoever_else_is(real: Real, *_: Any) -> tuple[Waiting, ...]:
+    return ()
+
+
+@mutant("core.orders.arming:arm", ARMING, rule="4")
+def who_is_refused_keeps_its_not_before(
+    real: Real, draft: Draft, order: Order, announced: Sequence[Event], policy: Policy
+) -> tuple[Waiting, ...]:
+    refused = real(draft, order, announced, policy)
+    for each in announced:
+        moved = draft.events[each.id]
+        draft.put_event(replace(moved, not_before=each.not_before))
+    return refused
+
+
+@mutant("core.orders.arming:arm", ARMING, rule="4")
+def what_is_not_armed_starts_if_it_is_approved(
+    real: Real, draft: Draft, order: Order, announced: Sequence[Event], policy: Policy
+) -> tuple[Waiting, ...]:
+    refused = real(draft, order, announced, policy)
+    return () if all(each.approved for each in announced) else refused
+
+
+@mutant("core.model.armed:ArmedDomain.minus", ARMING, rule="4")
+def what_is_over_keeps_others_away(real: Real, known: ArmedDomain, over: Event) -> ArmedDomain:
+    return known
+
+
+@mutant("core.orders.arming:record_emergency", ARMING, rule="4")
+def an_emergency_passes_over_others_unrecorded(real: Real, *_: Any) -> None:
+    return None
+
+
+@mutant("core.admission.announcing:_frozen", GANGS, rule="4")
+def any_number_of_machines_is_frozen_together(real: Real, *_: Any, **__: Any) -> None:
+    return None
 
 
 @mutant("core.rollouts.waves:WaveBuilder.fits", ROLLOUT, rule="4")

@@ -90,6 +90,7 @@ class Fleet:
                     update_domains=5,
                     policy=(policies or {}).get(name, GroupPolicy()),
                     enabled_at=None if name in silent else now,
+                    heard=name not in silent,
                 )
                 for name in groups
             },

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Stage, Step
 from forewarn.core.orders import departures, stages
@@ -13,8 +14,9 @@ def names(stage: Stage) -> list[str]:
     return [step.name for step in stage.steps]
 
 
-def cut(*machines: Machine) -> list[list[str]]:
-    return [names(stage) for stage in stages.cut(machines, Work.REBOOT)]
+def cut(*machines: Machine, work: Work = Work.REBOOT, **policies: GroupPolicy) -> list[list[str]]:
+    groups = Fleet(*machines, policies=policies).draft.groups
+    return [names(stage) for stage in stages.cut(machines, work, groups)]
 
 
 def steps(*machines: Machine) -> tuple[Step, ...]:
@@ -42,13 +44,37 @@ def test_a_step_knows_the_group_and_update_domain_of_its_machine() -> None:
 def test_a_machine_fits_a_stage_of_its_own_update_domain_or_without_its_group() -> None:
     stage = Stage(state=StageState.ANNOUNCED, steps=steps(machine("web-0", domain=1)))
     (same, other, stranger) = steps(machine("web-1", domain=1), machine("web-2", domain=2), machine("db-0"))
-    assert [stages.fits(stage, step) for step in (same, other, stranger)] == [True, False, True]
+    assert [stages.fits(stage, step, GroupPolicy()) for step in (same, other, stranger)] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_a_step_that_is_moot_keeps_no_other_update_domain_out() -> None:
     (gone, comes) = steps(machine("web-0", domain=1), machine("web-1", domain=2))
     stage = Stage(state=StageState.ANNOUNCED, steps=(replace(gone, state=StepState.MOOT),))
-    assert stages.fits(stage, comes)
+    assert stages.fits(stage, comes, GroupPolicy())
+
+
+def test_all_update_domains_of_a_gang_are_one_stage() -> None:
+    machines = (machine("web-0"), machine("web-1", domain=1), machine("db-0"), machine("db-1", domain=1))
+    assert cut(*machines, web=GroupPolicy(gang=True)) == [["web-0", "web-1", "db-0"], ["db-1"]]
+
+
+def test_as_many_freezes_as_a_group_lets_come_together_are_one_stage() -> None:
+    machines = (machine("web-0"), machine("web-1", domain=1))
+    two, one = GroupPolicy(freezes_at_once=2), GroupPolicy(freezes_at_once=1)
+    assert cut(*machines, work=Work.FREEZE, web=two) == [["web-0", "web-1"]]
+    assert cut(*machines, work=Work.FREEZE, web=one) == [["web-0"], ["web-1"]]
+    assert cut(*machines, work=Work.REBOOT, web=two) == [["web-0"], ["web-1"]]
+
+
+def test_a_machine_fits_a_stage_of_its_gang_or_of_few_enough_freezes() -> None:
+    stage = Stage(state=StageState.ANNOUNCED, steps=steps(machine("web-0")))
+    step = stages.step_of(machine("web-1", domain=1), Work.FREEZE)
+    fit = [GroupPolicy(gang=True), GroupPolicy(freezes_at_once=2), GroupPolicy(freezes_at_once=1)]
+    assert [stages.fits(stage, step, policy) for policy in fit] == [True, True, False]
 
 
 def test_a_machine_that_comes_back_after_its_step_failed_is_another_attempt() -> None:

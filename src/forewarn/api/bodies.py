@@ -54,6 +54,7 @@ class HostOrderBody(OrderBody):
     notice_seconds: float | None = maybe(
         seconds(minimum=0, maximum=30 * DAY), "The notice of an emergency; none if left out."
     )
+    despite_hold: bool = given(flag, "An emergency that no hold stops.", default=False)
     driver: str | None = maybe(
         NAME, "Who does the work, for an operator to say; left out: as its host declares it."
     )
@@ -73,6 +74,9 @@ class HostOrderBody(OrderBody):
         if self.notice_seconds is not None and self.emergency is None:
             expected = "expected only beside an emergency, which says why notice is shortened"
             raise Invalid(f"notice_seconds: {expected}")
+        if self.despite_hold and self.emergency is None:
+            expected = "expected only beside an emergency, which says why no hold stops it"
+            raise Invalid(f"despite_hold: {expected}")
 
 
 @declared

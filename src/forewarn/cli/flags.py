@@ -10,6 +10,7 @@ _SAME_NAME = (
         "action",
         "canary",
         "deadline",
+        "despite_hold",
         "driver",
         "emergency",
         "fenced",

@@ -148,6 +148,10 @@ def policy(asked: Mapping[str, Any]) -> list[str]:
             said.append(f"{format_span_briefly(asked[key])} {what}")
     if asked["budget"]:
         said.append(f"needs {asked['budget']} healthy machines during a rollout")
+    if asked.get("freezes_at_once"):
+        said.append(f"{asked['freezes_at_once']} of it may be frozen together, whatever their update domains")
+    if asked.get("gang"):
+        said.append("its update domains may all be disturbed together")
     if asked["defer"]:
         said.append(f"a guest may put an event off by {format_span_briefly(asked['defer'])}")
     return said

@@ -22,6 +22,7 @@ from forewarn.core.words import (
     Action,
     EventId,
     EventStatus,
+    EventType,
     GroupName,
     HostName,
     HostState,
@@ -30,8 +31,10 @@ from forewarn.core.words import (
     MachineId,
     MachineState,
     OrderId,
+    Source,
     StageState,
     StepState,
+    Work,
 )
 
 MOMENT, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
@@ -95,7 +98,7 @@ def notice_is_kept(change: Change) -> Iterator[str]:
         known = change.before.events.get(event.id)
         if order.action is Action.FAIL:
             continue
-        short = event.not_before - event.announced_at < change.policy.notice(event.type)
+        short = event.not_before - event.announced_at < _least_notice(event, order, change)
         broken = bool(order.terms.emergency) and any(
             record.event == event.id and record.kind == Kind.PROMISE_BROKEN for record in change.records
         )
@@ -107,6 +110,13 @@ def notice_is_kept(change: Change) -> Iterator[str]:
             yield f"{event.id} started {event.not_before - change.now} early"
         if starts and change.now >= event.not_before + change.policy.stale_after:
             yield f"{event.id} was sprung on its guests {change.now - event.not_before} late"
+
+
+def _least_notice(event: Event, order: Order, change: Change) -> timedelta:
+    """Return the minimum of a type, or what operators have set for groups that never listened."""
+    least, unheard = change.policy.notice(event.type), change.policy.unheard_notice
+    listened = event.group in change.before.groups and change.before.groups[event.group].heard
+    return least if unheard is None or order.source is Source.USER or listened else min(least, unheard)
 
 
 def promises_are_counted(change: Change) -> Iterator[str]:
@@ -186,7 +196,7 @@ def update_domains_are_not_armed_together(change: Change) -> Iterator[str]:
     """Rule 4: platform work that can wait is not armed beside another update domain.
 
     Those of one host may be, where an operator said `together`, and an emergency may, beside anything: both
-    are recorded as a broken promise.
+    are recorded as a broken promise. So may those of a gang, and as many Freezes as the group says.
     """
     by_group = _by_group(change.after)
     broken = {record.event for record in change.records if record.kind == Kind.PROMISE_BROKEN}
@@ -197,9 +207,21 @@ def update_domains_are_not_armed_together(change: Change) -> Iterator[str]:
         for other in by_group[event.group]:
             if other.update_domain == event.update_domain or not _was_armed_before(other, event, change):
                 continue
+            if _lets_freeze(change.after, event, other) or change.after.groups[event.group].policy.gang:
+                continue
             exempt = order.terms.emergency or (order.terms.together and other.order == event.order)
             if not (exempt and event.id in broken):
                 yield f"{event.id} was armed beside {other.id} of domain {other.update_domain}"
+
+
+def _lets_freeze(fleet: Slice, *events: Event) -> bool:
+    """Return whether events are Freezes, and all armed ones of their group within what that says."""
+    group = events[0].group
+    if any(event.type is not EventType.FREEZE for event in events):
+        return False
+    armed = (event for event in fleet.events.values() if event.group == group and event.armed_at is not None)
+    frozen = sum(len(event.resources) for event in armed if event.type is EventType.FREEZE)
+    return frozen <= fleet.groups[group].policy.freezes_at_once
 
 
 def _newly_armed(change: Change) -> Iterator[Event]:
@@ -274,12 +296,15 @@ def stages_have_one_domain_of_a_group(change: Change) -> Iterator[str]:
         for stage in order.stages:
             if stage.state is StageState.QUEUED or order.terms.together:
                 continue
-            domains: dict[GroupName, int] = {}
-            for step in stage.steps:
-                if step.state is StepState.MOOT:
-                    continue
-                if domains.setdefault(step.group, step.update_domain) != step.update_domain:
-                    yield f"a stage of {order.id} disturbs two update domains of {step.group}"
+            domains: dict[GroupName, set[int]] = {}
+            told = [step for step in stage.steps if step.state is not StepState.MOOT]
+            for step in told:
+                domains.setdefault(step.group, set()).add(step.update_domain)
+            for group in (group for group, its in domains.items() if len(its) > 1):
+                policy, mine = change.after.groups[group].policy, [x for x in told if x.group == group]
+                frozen = all(step.work is Work.FREEZE for step in mine)
+                if not policy.gang and not (frozen and len(mine) <= policy.freezes_at_once):
+                    yield f"a stage of {order.id} disturbs two update domains of {group}"
 
 
 def whole_hosts_are_done_in_one_go(change: Change) -> Iterator[str]:

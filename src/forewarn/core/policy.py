@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from forewarn.core.catalogue import ACTIONS, WORKS
+from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.order import Order
-from forewarn.core.words import SIMULATED, Action, EventType, HostTask, Source, Work
+from forewarn.core.words import HINTS, SIMULATED, Action, EventType, HostTask, Source, Work
 
 UNKNOWN_DURATION = -1
 # Marks what is part of the policy and not of its section in the settings.
@@ -32,6 +33,8 @@ class Policy:
     rebalance_recommendation: timedelta = timedelta(minutes=30)
     # Hardware that is predicted to fail still has days; guests may use them to move at leisure.
     degrade_notice: timedelta = timedelta(days=7)
+    # Of platform work, for groups of which no guest has ever polled; None: as for all others.
+    unheard_notice: timedelta | None = None
     freeze_duration: timedelta = timedelta(seconds=5)
     host_freeze_duration: timedelta = timedelta(seconds=9)
     # A started event stays listed so long, so that slow pollers see it.
@@ -62,6 +65,10 @@ class Policy:
     def notice(self, type_: EventType, *asked: timedelta | None) -> timedelta:
         """Return the notice of an event: the most asked for, never less than its type's minimum."""
         return max((self._least(type_), *(each for each in asked if each is not None)))
+
+    def shortened(self, notice: timedelta, *, heard: bool) -> timedelta:
+        """Return the notice of platform work for a group, which is less if nobody there ever listened."""
+        return notice if heard or self.unheard_notice is None else min(notice, self.unheard_notice)
 
     def _least(self, type_: EventType) -> timedelta:
         match type_:
@@ -98,7 +105,7 @@ def notice_of(order: Order, work: Work, groups: Iterable[Group], policy: Policy)
     They get one NotBefore, so the group that asks for most notice decides for all.
     """
     type_ = event_type(work)
-    promised = max(_ahead(order, type_, group.policy, policy) for group in groups)
+    promised = max(_ahead(order, type_, group, policy) for group in groups)
     shortened = order.terms.notice or timedelta()
     return Notice(
         type=type_,
@@ -111,8 +118,14 @@ def notice_of(order: Order, work: Work, groups: Iterable[Group], policy: Policy)
     )
 
 
-def _ahead(order: Order, type_: EventType, asked: GroupPolicy, policy: Policy) -> timedelta:
+def _ahead(order: Order, type_: EventType, group: Group, policy: Policy) -> timedelta:
     """Return the notice that one group is given."""
+    asked = _asked(order, type_, group.policy, policy)
+    platform = order.source is Source.PLATFORM and type_ not in HINTS
+    return policy.shortened(asked, heard=group.heard) if platform else asked
+
+
+def _asked(order: Order, type_: EventType, asked: GroupPolicy, policy: Policy) -> timedelta:
     match order.action:
         case Action.FAIL:
             return timedelta()
@@ -135,7 +148,8 @@ def degrade_announced_at(order: Order, groups: Iterable[Group], policy: Policy) 
     """Return when a degraded host is announced: as far ahead as guests ask, in an emergency at once."""
     if order.terms.emergency:
         return order.created_at
-    return order.created_at + policy.degrade_notice - notice_of(order, work_of(order), groups, policy).ahead
+    asked = replace(policy, unheard_notice=None)  # who never listens is not told later, but sooner disturbed
+    return order.created_at + policy.degrade_notice - notice_of(order, work_of(order), groups, asked).ahead
 
 
 def event_type(work: Work) -> EventType:

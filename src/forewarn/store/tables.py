@@ -124,6 +124,7 @@ groups = Table(
     Column("incarnation", BigInteger, nullable=False),
     Column("enabled_at", TIME),
     Column("ready_at", TIME),
+    Column("heard", Boolean, nullable=False, server_default=false()),
     Column("version", BigInteger, nullable=False),  # grows with each save: what compare-and-set compares
     Column("changed", BigInteger, nullable=False),  # the number of its last change, for the feed
     Index("groups_changed", "changed"),

@@ -44,6 +44,10 @@ POLICY: Fields = {
         "Notice before a machine is terminated: 5m to 15m."
     ),
     "degrade_notice": fields.span(timedelta(), _LONGEST).about("Notice of a degraded host."),
+    "freezes_at_once": fields.whole_number(0, fields.MOST_DOMAINS * 100).about(
+        "So many machines may be frozen together, whatever their update domains; 0: those of one domain."
+    ),
+    "gang": fields.flag.about("All its update domains may be disturbed together, and none in turn."),
 }
 
 # A standalone machine is its own group, which is not declared.

@@ -34,6 +34,7 @@ Emergency = Annotated[
     str | None,
     typer.Option("--emergency", metavar="REASON", help="Give no notice; recorded as a broken promise."),
 ]
+DespiteHold = Annotated[bool, typer.Option("--despite-hold", help="No hold stops the emergency.")]
 Notice = Annotated[
     str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")
 ]
@@ -90,6 +91,7 @@ def maintenance(
     reason: Reason = None,
     emergency: Emergency = None,
     notice: Notice = None,
+    despite_hold: DespiteHold = False,
     deadline: Deadline = None,
     takes: Takes = None,
     driver: Driver = None,
@@ -105,6 +107,7 @@ def maintenance(
         "action": action,
         "emergency": emergency,
         "notice_seconds": ahead,
+        "despite_hold": despite_hold or None,
         "deadline": deadline,
         "expected_seconds": seconds_or_none(takes, hint="--takes"),
         "driver": driver,
@@ -126,6 +129,7 @@ def service(
     reason: Reason = None,
     emergency: Emergency = None,
     notice: Notice = None,
+    despite_hold: DespiteHold = False,
     deadline: Deadline = None,
     takes: Takes = None,
     driver: Driver = None,
@@ -153,6 +157,7 @@ def service(
         "returning": returning or None,
         "emergency": emergency,
         "notice_seconds": ahead,
+        "despite_hold": despite_hold or None,
         "deadline": deadline,
         "expected_seconds": seconds_or_none(takes, hint="--takes"),
         "driver": driver,
@@ -165,6 +170,23 @@ def service(
         run_on_host(session, path, {**terms, "reason": reason}, command)
     else:
         _order(session, name, "service", reason, **terms)
+
+
+@app.command()
+def degrade(
+    session: Session,
+    name: HostArgument,
+    reason: Reason = None,
+    emergency: Emergency = None,
+    notice: Notice = None,
+    despite_hold: DespiteHold = False,
+    yes: Yes = False,
+) -> None:
+    """Say that a host is going to fail: its machines move within days."""
+    ahead = seconds_or_none(notice, hint="--notice")
+    ask_before_emergency(session, name, emergency=emergency, notice=ahead, yes=yes)
+    terms = {"emergency": emergency, "notice_seconds": ahead, "despite_hold": despite_hold or None}
+    _order(session, name, "degrade", reason, **terms)
 
 
 @app.command()
@@ -184,7 +206,6 @@ def _add_order(verb: str, about: str) -> None:
 
 for _verb, _about in {
     "wait": "Give a lost host more time to come back.",
-    "degrade": "Say that a host is going to fail: its machines move within days.",
     "restore": "Say that a host is sound again.",
     "cordon": "Let a host take no more machines.",
     "uncordon": "Let a host take machines again.",

@@ -26,7 +26,7 @@ from forewarn.core.rollouts import (
     steering,
 )
 from forewarn.core.rollouts.progress import Orders
-from forewarn.core.words import FOREWARN, Action, HostName, Kind, OrderId
+from forewarn.core.words import FOREWARN, Action, HostName, Kind, OrderId, Work
 
 Item = TypeVar("Item")
 
@@ -98,7 +98,7 @@ class RolloutEngine(FleetUseCase):
         if not planning.is_ready(mine, now=now):
             return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
         if survey is None:
-            survey = surveyed(tx.rollouts, mine.left, mine.terms)
+            survey = surveyed(tx.rollouts, mine.left, mine.terms, mine.work)
         mine, chosen = planning.next_wave(mine, survey, now=now, policy=self._policy)
         if not chosen and mine.blocked:
             no_way = planning.dead_end(mine, survey, now=now, policy=self._policy)
@@ -130,7 +130,7 @@ class RolloutEngine(FleetUseCase):
         if wrong:
             return self.pause(tx, mine, by="", why=f"{wrong[0]}", now=now)
         some = mine.coming[:most]
-        survey = surveyed(tx.rollouts, some, mine.terms)
+        survey = surveyed(tx.rollouts, some, mine.terms, mine.work)
         free = planning.still_free(mine, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, mine, free, now)
         mine = _with_drivers(planning.go_on(mine, some, _ids(placed)), placed)
@@ -232,9 +232,11 @@ class RolloutEngine(FleetUseCase):
         return requests.on_host(draft, host, Action.MAINTENANCE, request, work=mine.work, policy=self._policy)
 
 
-def surveyed(rollouts: RolloutQueries, hosts: Sequence[HostName], terms: RolloutTerms) -> HostSurvey:
+def surveyed(
+    rollouts: RolloutQueries, hosts: Sequence[HostName], terms: RolloutTerms, work: Work
+) -> HostSurvey:
     """Load what decides about hosts, as a rollout on such terms disturbs them."""
-    survey = rollouts.survey(hosts)
+    survey = rollouts.survey(hosts).disturbed_by(work)
     return survey.with_domains_at_once() if terms.together else survey
 
 

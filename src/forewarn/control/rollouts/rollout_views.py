@@ -89,7 +89,7 @@ class RolloutViews(FleetReading):
             mine = with_notice(snapshot, naming.existing(snapshot.rollouts.find(id_), "rollout", id_))
             # When a paused one goes on is not known.
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
-                survey = surveyed(snapshot.rollouts, mine.left, mine.terms)
+                survey = surveyed(snapshot.rollouts, mine.left, mine.terms, mine.work)
                 times = forecast.times(mine, survey, now=now, policy=self._policy)
                 said = tuple(plan_warnings.warnings(mine, survey, times, policy=self._policy))
             return replace(self.shown(snapshot, mine, now, warnings=said), expected=times)
@@ -121,7 +121,7 @@ class RolloutViews(FleetReading):
         check_deadline(request.terms.deadline, now=now)
         naming.check_driver(request.terms.driver, self._drivers_known)
         hosts = _wanted_hosts(snapshot.fleet, request)
-        survey = surveyed(snapshot.rollouts, hosts, request.terms)
+        survey = surveyed(snapshot.rollouts, hosts, request.terms, request.work)
         for host in hosts:
             if host not in survey.hosts:
                 raise naming.unknown_host(snapshot.fleet, host)

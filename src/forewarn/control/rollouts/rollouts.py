@@ -87,7 +87,7 @@ class Rollouts(RolloutViews, FleetUseCase):
     def _check_possible(self, rollouts: RolloutQueries, mine: Rollout, now: datetime) -> None:
         """Refuse to go on with what could not be begun now: the fleet may have changed meanwhile."""
         no_way = planning.impossible(
-            mine, surveyed(rollouts, mine.left, mine.terms), now=now, policy=self._policy
+            mine, surveyed(rollouts, mine.left, mine.terms, mine.work), now=now, policy=self._policy
         )
         if no_way:
             raise Conflict(f"rollout {mine.id} cannot go on: {no_way}")

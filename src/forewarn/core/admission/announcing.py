@@ -63,17 +63,49 @@ def other_domains(
     footprint: Footprint, armed: Mapping[GroupName, Mapping[int, ArmedDomain]], *, named: bool = False
 ) -> tuple[Waiting, ...]:
     """Return the groups with another update domain armed (rule 4), and whose order that is, if asked."""
-    found = []
-    for group in footprint.counts:
-        mine = footprint.first_domains(group)
-        # Of several that are disturbed together, each is another one to whatever is armed.
-        if others := set(armed.get(group, ())) - (mine if len(mine) == 1 else set()):
-            waits = "update domain {} waits" if len(mine) == 1 else "update domains {} wait"
-            reason = f"{waits.format(_listing(sorted(mine)))} for domain {min(others)}"
-            order = armed[group][min(others)].order if named else None
-            reason += f" (order {order})" if order else ""
-            found.append(Waiting(what=group, reason=reason, group=group))
-    return tuple(found)
+    waiting = (
+        _frozen(group, footprint, armed[group], named=named)
+        if group in footprint.free
+        else _apart(group, footprint, armed[group], named=named)
+        for group in footprint.counts
+        if group in armed
+    )
+    return tuple(wait for wait in waiting if wait is not None)
+
+
+def _apart(
+    group: GroupName, footprint: Footprint, armed: Mapping[int, ArmedDomain], *, named: bool
+) -> Waiting | None:
+    mine = footprint.first_domains(group)
+    # Of several that are disturbed together, each is another one to whatever is armed.
+    others = armed.keys() - (mine if len(mine) == 1 else set())
+    if not others:
+        return None
+    waits = "update domain {} waits" if len(mine) == 1 else "update domains {} wait"
+    reason = f"{waits.format(_listing(sorted(mine)))} for domain {min(others)}"
+    return Waiting(what=group, reason=reason + _whose(armed[min(others)], named=named), group=group)
+
+
+def _frozen(
+    group: GroupName, footprint: Footprint, armed: Mapping[int, ArmedDomain], *, named: bool
+) -> Waiting | None:
+    """Return what keeps machines whose update domains do not count: only so many are frozen at once."""
+    most = footprint.free[group]
+    if most is None:
+        return None
+    other = next((domain for domain, each in armed.items() if each.events > each.freezes), None)
+    if other is not None:
+        reason = f"a Freeze waits for domain {other}{_whose(armed[other], named=named)}"
+        return Waiting(what=group, reason=reason, group=group)
+    frozen = sum(each.frozen for each in armed.values())
+    if not frozen or frozen + footprint.together(group) <= most:
+        return None
+    reason = f"lets {most} be frozen at once, and {frozen} are or soon will be"
+    return Waiting(what=group, reason=reason, group=group)
+
+
+def _whose(armed: ArmedDomain, *, named: bool) -> str:
+    return f" (order {armed.order})" if named and armed.order else ""
 
 
 def check(proposal: Proposal, *, what: str, now: datetime) -> None:

@@ -25,7 +25,7 @@ def enable(draft: Draft, group: Group, *, policy: Policy) -> Group:
         return group
     draft.record(Kind.GROUP_ENABLED, group)
     ready = draft.now + policy.enable_delay
-    return draft.put_group(replace(group, enabled_at=draft.now, ready_at=ready))
+    return draft.put_group(replace(group, enabled_at=draft.now, ready_at=ready, heard=True))
 
 
 def disable(draft: Draft, group: Group, *, policy: Policy) -> Group:

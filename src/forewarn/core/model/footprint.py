@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from forewarn.core.copies import replace
 from forewarn.core.words import GroupName, ProjectName
+
+# What update domains are counted as that do not count.
+ANY_DOMAIN = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +19,21 @@ class Footprint:
     # How many of them do not count as healthy before it, where that is known: they cost a budget nothing.
     unwell: Mapping[GroupName, int] = field(default_factory=dict)
     at_once: bool = False  # all update domains of a group are disturbed together, which breaks rule 4
+    # The groups of which update domains do not count: how many may be disturbed together at most; None: all.
+    free: Mapping[GroupName, int | None] = field(default_factory=dict)
+
+    def with_free(self, most: Mapping[GroupName, int | None]) -> "Footprint":
+        """Return the same, counting groups as one domain that let so many be disturbed together."""
+        totals = {group: sum(self.counts[group].values()) for group in most if group in self.counts}
+        free = {
+            group: limit
+            for group, total in totals.items()
+            if (limit := most[group]) is None or total <= limit
+        }
+        if not free:
+            return self
+        one = {group: {ANY_DOMAIN: totals[group]} for group in free}
+        return replace(self, counts={**self.counts, **one}, free=free)
 
     @property
     def stages(self) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.words import ApprovalRule, GroupKind, GroupName, ProjectName
+from forewarn.core.words import ApprovalRule, GroupKind, GroupName, ProjectName, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,22 @@ class GroupPolicy:
     degrade_notice: timedelta | None = None  # how long ahead a degraded host is announced to its guests
     budget: int = 0  # how many healthy machines it needs while it is being maintained
     defer: timedelta = timedelta()  # how far a guest may put an event off, once
+    freezes_at_once: int = 0  # so many machines may be frozen together, whatever their update domains
+    gang: bool = False  # its machines work on one thing, and are rather disturbed all together than in turn
+
+    def at_most(self, work: Work) -> int | None:
+        """Return how many machines work may disturb together, whatever their update domains; None: all.
+
+        0: only those of one update domain.
+        """
+        if self.gang:
+            return None
+        return self.freezes_at_once if work is Work.FREEZE else 0
+
+    def lets_together(self, machines: int, work: Work) -> bool:
+        """Return whether work may disturb so many machines together, whatever their update domains."""
+        most = self.at_most(work)
+        return most is None or machines <= most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +49,7 @@ class Group:
     incarnation: int = 1
     enabled_at: datetime | None = None  # the first poll; None while the feature is off
     ready_at: datetime | None = None  # when polls are answered: enabled_at and the enable delay
+    heard: bool = False  # whether a guest of it has ever polled
     policy: GroupPolicy = GroupPolicy()
 
     @property

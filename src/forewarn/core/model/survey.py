@@ -8,11 +8,12 @@ from forewarn.core.copies import replace
 from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.footprint import Footprint
+from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
-from forewarn.core.words import GroupName, HostName, ProjectName
+from forewarn.core.words import GroupName, HostName, ProjectName, Work
 
 _UNDISTURBING = Footprint()
 
@@ -28,6 +29,10 @@ class HostSurvey:
     budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
     notices: Mapping[GroupName, timedelta] = field(default_factory=dict)  # what groups ask for
     sizes: Mapping[GroupName, int] = field(default_factory=dict)  # how many members groups have
+    policies: Mapping[GroupName, GroupPolicy] = field(default_factory=dict)  # of those that ask for something
+    heard: frozenset[GroupName] = frozenset()  # of those that are disturbed, who has ever listened
+    # How many of a group may be disturbed together whatever their update domains, where that is limited.
+    at_most: Mapping[GroupName, int] = field(default_factory=dict)
     holds: tuple[Hold, ...] = ()
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)
 
@@ -35,6 +40,19 @@ class HostSurvey:
         """Return the same hosts, each done in one go whatever update domains it carries."""
         at_once = {host: replace(footprint, at_once=True) for host, footprint in self.footprints.items()}
         return replace(self, footprints=at_once)
+
+    def disturbed_by(self, work: Work) -> "HostSurvey":
+        """Return the same hosts, where update domains do not count for groups that say so of this work."""
+        most = {group: policy.at_most(work) for group, policy in self.policies.items()}
+        most = {group: limit for group, limit in most.items() if limit != 0}
+        if not most:
+            return self
+        free = {host: footprint.with_free(most) for host, footprint in self.footprints.items()}
+        return replace(self, footprints=free, at_most={g: n for g, n in most.items() if n is not None})
+
+    def frozen(self, group: GroupName) -> int:
+        """Return how many machines of a group are named in armed Freezes."""
+        return sum(armed.frozen for armed in self.armed.get(group, {}).values())
 
     def footprint(self, host: HostName) -> Footprint:
         """Return whom work on a host disturbs."""

@@ -45,7 +45,7 @@ def _record_together(draft: Draft, order: Order, announced: Sequence[Event]) -> 
     listed = draft.events_of(order.id)
     for event in announced:
         domains = sorted({other.update_domain for other in listed if other.group == event.group})
-        if len(domains) > 1:
+        if len(domains) > 1 and not draft.groups[event.group].policy.gang:
             *most, last = domains
             which = f"{', '.join(map(str, most))} and {last}"
             why = f"{order.terms.together}: update domains {which} of {event.group} are disturbed together"

@@ -189,7 +189,7 @@ def _announced(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     announced = lingering.events_of(draft, order, index)
     waiting = (*unarmed, *reasons.not_to_start(draft, order, order.stages[index], announced, policy))
     if waiting:
-        late = _latecomers(order, index)
+        late = _latecomers(draft, order, index)
         others = (why for step in late for why in reasons.not_to_announce(draft, order, (step,), policy))
         return replace(order, waiting=tuple(dict.fromkeys((*waiting, *others))))
     return replace(_start(draft, order, index, announced), waiting=())
@@ -201,9 +201,7 @@ def _take_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> 
     if not late:
         return order
     announced = events.announce(draft, order, index, late, _notice(draft, order, late, policy))
-    joined = {step.machine for step in late}
-    kept = tuple(step for step in stage.steps if step.machine not in joined)
-    order = stages.put_stage(order, index, replace(stage, steps=kept + late))
+    order = stages.put_stage(order, index, stages.with_joining(stage, late))
     arming.record_emergency(draft, order, announced, policy)
     return service.replan(draft, order) if order.action is Action.SERVICE else stages.replan(draft, order)
 
@@ -211,8 +209,9 @@ def _take_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> 
 def _joining(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Step, ...]:
     """Choose the latecomers that may join together: of one update domain of a group, the lowest."""
     late: tuple[Step, ...] = ()
-    for step in sorted(_latecomers(order, index), key=lambda each: each.update_domain):
-        alone = all(other.update_domain == step.update_domain for other in late if other.group == step.group)
+    for step in sorted(_latecomers(draft, order, index), key=lambda each: each.update_domain):
+        joined = stages.with_joining(order.stages[index], late)
+        alone = stages.fits(joined, step, draft.groups[step.group].policy)
         if (alone or order.terms.together) and not reasons.not_to_announce(
             draft, order, (*late, step), policy
         ):
@@ -220,13 +219,15 @@ def _joining(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[St
     return late
 
 
-def _latecomers(order: Order, index: int) -> tuple[Step, ...]:
+def _latecomers(draft: Draft, order: Order, index: int) -> tuple[Step, ...]:
     """The machines that came after a stage was announced and could join it."""
     later = (stage for stage in order.stages[index + 1 :] if stage.kind is order.stages[index].kind)
     queued = (step for stage in later for step in stage.steps)
     if order.terms.together:
         return tuple(queued)
-    return tuple(step for step in queued if stages.fits(order.stages[index], step))
+    return tuple(
+        step for step in queued if stages.fits(order.stages[index], step, draft.groups[step.group].policy)
+    )
 
 
 def _withdraw(draft: Draft, order: Order, index: int, announced: tuple[Event, ...], *, why: str) -> Order:

@@ -81,7 +81,7 @@ def check_possible(draft: Draft, order: Order, affected: tuple[Step, ...], polic
 
 
 def _footprint(
-    draft: Draft, order: Order, affected: Iterable[Step], budgets: Mapping[GroupName, Budget]
+    draft: Draft, order: Order, affected: Sequence[Step], budgets: Mapping[GroupName, Budget]
 ) -> Footprint:
     counts: dict[GroupName, Counter[int]] = {}
     unwell: Counter[GroupName] = Counter()
@@ -90,7 +90,13 @@ def _footprint(
         unwell[step.group] += step.group in budgets and step.machine in budgets[step.group].unwell
     projects = frozenset(draft.groups[group].project for group in counts)
     at_once = bool(order.terms.together)
-    return Footprint(counts=counts, projects=projects, unwell=unwell, at_once=at_once)
+    footprint = Footprint(counts=counts, projects=projects, unwell=unwell, at_once=at_once)
+    works = {step.work for step in affected}
+    # What is treated in several ways at once keeps to update domains.
+    most = {group: draft.groups[group].policy.at_most(work) for work in works for group in counts}
+    return footprint.with_free(
+        {group: limit for group, limit in most.items() if limit != 0 and len(works) == 1}
+    )
 
 
 def not_to_start(

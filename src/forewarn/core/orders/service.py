@@ -11,6 +11,7 @@ from forewarn.core.model.order import Order, OrderTerms, Stage, Step
 from forewarn.core.orders import reasons, stages
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
+    GroupName,
     MachineState,
     Mobility,
     ServiceMode,
@@ -181,7 +182,7 @@ def _restarting(order: Order, machines: Iterable[Machine]) -> Stage:
 def check_possible(draft: Draft, order: Order, policy: Policy) -> None:
     """Refuse at once what could only wait for ever, or would break rule 4, and name the machines."""
     laid_out = replan(draft, order)
-    _check_domains(order, staying(laid_out))
+    _check_domains(draft, order, staying(laid_out))
     for stage in laid_out.stages:
         for share in shares(stage.steps) if stage.kind in MOVING else (stage.steps,):
             reasons.check_possible(draft, order, share, policy)
@@ -195,13 +196,17 @@ def shares(steps: Iterable[Step]) -> list[tuple[Step, ...]]:
     return [tuple(found[key]) for key in sorted(found)]
 
 
-def _check_domains(order: Order, staying: Sequence[Step]) -> None:
+def _check_domains(draft: Draft, order: Order, staying: Sequence[Step]) -> None:
     if order.terms.together:
         return
     domains: dict[str, dict[int, list[str]]] = {}
     for step in staying:
         domains.setdefault(step.group, {}).setdefault(step.update_domain, []).append(step.name)
-    divided = {group: its for group, its in domains.items() if len(its) > 1}
+    divided = {
+        group: its
+        for group, its in domains.items()
+        if len(its) > 1 and not draft.groups[GroupName(group)].policy.gang
+    }
     if not divided:
         return
     said = "; ".join(_carried(group, its) for group, its in sorted(divided.items()))

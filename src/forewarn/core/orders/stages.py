@@ -1,12 +1,13 @@
 """How an order is cut into stages: no stage disturbs two update domains of one group."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from operator import is_
 
 from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.words import GroupName, MachineId, MachineState, StageState, StepState, Work
@@ -22,7 +23,9 @@ def replan(draft: Draft, order: Order) -> Order:
     begun = order.terms.undivided and any(stage.state is not StageState.ANNOUNCED for stage in fixed)
     there = () if begun else concerned(draft, order)
     left = [machine for machine in there if machine.id not in handled]
-    queued = (in_one if order.terms.together else cut)(left, order.work) if order.work else ()
+    queued: tuple[Stage, ...] = ()
+    if order.work:
+        queued = in_one(left, order.work) if order.terms.together else cut(left, order.work, draft.groups)
     return replace(order, stages=fixed + tuple(_counted_on(stage, fixed) for stage in queued))
 
 
@@ -41,14 +44,19 @@ def in_one(machines: Iterable[Machine], work: Work) -> tuple[Stage, ...]:
     return (Stage(state=StageState.QUEUED, steps=steps),) if steps else ()
 
 
-def cut(machines: Iterable[Machine], work: Work) -> tuple[Stage, ...]:
-    """Cut machines into stages, each group's lowest update domain first."""
-    domains: dict[GroupName, set[int]] = defaultdict(set)
+def cut(machines: Iterable[Machine], work: Work, groups: Mapping[GroupName, Group]) -> tuple[Stage, ...]:
+    """Cut machines into stages, each group's lowest update domain first; together where a group lets them."""
+    domains: dict[GroupName, Counter[int]] = defaultdict(Counter)
     machines = tuple(machines)
     for machine in machines:
-        domains[machine.group].add(machine.update_domain)
+        domains[machine.group][machine.update_domain] += 1
+    apart = {
+        group: not groups[group].policy.lets_together(its.total(), work) for group, its in domains.items()
+    }
     turn = {
-        (group, domain): index for group, its in domains.items() for index, domain in enumerate(sorted(its))
+        (group, domain): index if apart[group] else 0
+        for group, its in domains.items()
+        for index, domain in enumerate(sorted(its))
     }
     stages: dict[int, list[Step]] = defaultdict(list)
     for machine in machines:
@@ -103,13 +111,19 @@ def settled(steps: Iterable[Step]) -> bool:
     return all(step.state in SETTLED for step in steps)
 
 
-def fits(stage: Stage, step: Step) -> bool:
-    """Return whether a machine can join a stage without a second update domain of its group."""
-    return all(
-        other.update_domain == step.update_domain
-        for other in stage.steps
-        if other.group == step.group and other.state is not StepState.MOOT
-    )
+def with_joining(stage: Stage, steps: Iterable[Step]) -> Stage:
+    """Return a stage that machines have joined; one that was there before is there anew."""
+    steps = tuple(steps)
+    joined = {step.machine for step in steps}
+    kept = tuple(step for step in stage.steps if step.machine not in joined)
+    return replace(stage, steps=kept + steps)
+
+
+def fits(stage: Stage, step: Step, policy: GroupPolicy) -> bool:
+    """Return whether a machine can join a stage: without a second update domain, where these count."""
+    mine = [each for each in stage.steps if each.group == step.group and each.state is not StepState.MOOT]
+    alike = all(each.update_domain == step.update_domain for each in mine)
+    return alike or policy.lets_together(len(mine) + 1, step.work)
 
 
 def concerned(draft: Draft, order: Order) -> Iterable[Machine]:

@@ -106,8 +106,14 @@ class Candidates:
 
     def _key(self, host: HostName) -> Key:
         footprint = self._survey.footprint(host)
-        asked = (self._survey.notices.get(group) for group in footprint.counts)
-        return footprint.projects, self._policy.notice(event_type(self._rollout.work), *asked)
+        type_ = event_type(self._rollout.work)
+        notices = (
+            self._policy.shortened(
+                self._policy.notice(type_, self._survey.notices.get(group)), heard=group in self._survey.heard
+            )
+            for group in footprint.counts
+        )
+        return footprint.projects, max(notices, default=self._policy.notice(type_))
 
     def _timing(self, key: Key, *, stages: int = 1) -> Timing:
         """Return what binds a stage, or several: each is announced when the one before is over."""

@@ -162,7 +162,7 @@ def _conflicts(wave: Wave, after: Wave, survey: HostSurvey) -> tuple[Waiting, ..
     announced: dict[GroupName, dict[int, ArmedDomain]] = {}
     for host in wave.hosts:
         footprint = survey.footprint(host)
-        for group in footprint.counts:
+        for group in (each for each in footprint.counts if each not in footprint.free):
             announced.setdefault(group, dict.fromkeys(footprint.first_domains(group), _ONE_ARMED))
     waiting = (announcing.other_domains(survey.footprint(host), announced) for host in after.hosts)
     return tuple(dict.fromkeys(wait for some in waiting for wait in some))

@@ -160,12 +160,15 @@ def rest_after(rollout: Rollout, hosts: Sequence[HostName], left: Sequence[HostN
 def limits(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
     """Return the limits of waves that are yet to come, when all machines are well."""
     spare = {group: budget.at_best for group, budget in survey.budgets.items()}
+    spare |= {group: min(most, spare.get(group, most)) for group, most in survey.at_most.items()}
     return WaveLimits(survey=survey, at_once=rollout.hosts_at_once, spare=spare)
 
 
 def limits_now(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
     """Return the limits of a wave that is announced now."""
     spare = {group: budget.spare for group, budget in survey.budgets.items()}
+    left = {group: most - survey.frozen(group) for group, most in survey.at_most.items()}
+    spare |= {group: min(most, spare.get(group, most)) for group, most in left.items()}
     return WaveLimits(survey=survey, at_once=rollout.hosts_at_once, spare=spare)
 
 

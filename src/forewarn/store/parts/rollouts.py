@@ -8,6 +8,7 @@ from sqlalchemy import exists, func, select
 
 from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint
+from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
@@ -46,6 +47,7 @@ _FOOTPRINTS = (
 )
 _LISTED_GROUPS = select(tables.groups.c.name).where(tables.LISTED_GROUP)
 _SIZES = select(_M.group_name, func.count()).where(_M.group_name.in_(_LISTED_GROUPS)).group_by(_M.group_name)
+_HEARD = among(select(tables.groups.c.name), tables.groups.c.name).where(tables.groups.c.heard)
 _ARMED = among(DOMAIN_COUNTS, _E.group_name)
 _SEEN = exists().where(tables.machine_activity.c.machine_id == _M.id)
 _NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, ~_SEEN)
@@ -106,6 +108,8 @@ class RolloutReads(Reader):
             armed=DomainCounts(self._among(_ARMED, disturbed)).armed,
             budgets=self._budgets.load(groups),
             notices={group.name: group.policy.notice for group in groups if group.policy.notice is not None},
+            heard=frozenset(row[0] for row in self._among(_HEARD, disturbed)),
+            policies={group.name: group.policy for group in groups if group.policy != GroupPolicy()},
             sizes={group.name: sizes.get(group.name, 0) for group in groups},
             holds=tuple(self._settings.holds().values()),
             projects=self._settings.projects(),

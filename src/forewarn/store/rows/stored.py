@@ -41,7 +41,10 @@ _SHAPES = {
     Event: Shape(keys={"order": "order_id", "group": "group_name", "update_domain": "domain"}),
     Record: Shape(keys={"order": "order_id", "event": "event_id", "group": "group_name"}),
     Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}, optional=("drivers",)),
-    GroupPolicy: Shape(optional=("notice", "terminate_notice", "degrade_notice"), empty=GroupPolicy()),
+    GroupPolicy: Shape(
+        optional=("notice", "terminate_notice", "degrade_notice", "freezes_at_once", "gang"),
+        empty=GroupPolicy(),
+    ),
     OrderTerms: Shape(
         optional=(
             *("notice", "heartbeat", "deadline", "expected", "paused", "rollout", "rehearsal"),

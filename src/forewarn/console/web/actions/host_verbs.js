@@ -46,6 +46,33 @@ const TERMS = [
 ];
 
 /** @type {Field[]} */
+const EMERGENCY = [
+  {
+    name: "emergency",
+    label: "Emergency, because",
+    kind: "text",
+    hint: "No notice is given: recorded as a broken promise to everybody concerned.",
+    isRare: true,
+  },
+  {
+    name: "notice",
+    label: "Notice of the emergency",
+    kind: "duration",
+    hint: "As 2m; left out: none.",
+    when: (values) => Boolean(values.emergency),
+    isRare: true,
+  },
+  {
+    name: "despite_hold",
+    label: "Despite holds",
+    kind: "flag",
+    hint: "No hold stops it.",
+    when: (values) => Boolean(values.emergency),
+    isRare: true,
+  },
+];
+
+/** @type {Field[]} */
 const EXCEPTIONS = [
   {
     name: "together",
@@ -71,21 +98,7 @@ const EXCEPTIONS = [
     when: (values) => isDoneOutside(values),
     isRare: true,
   },
-  {
-    name: "emergency",
-    label: "Emergency, because",
-    kind: "text",
-    hint: "No notice is given: recorded as a broken promise to everybody concerned.",
-    isRare: true,
-  },
-  {
-    name: "notice",
-    label: "Notice of the emergency",
-    kind: "duration",
-    hint: "As 2m; left out: none.",
-    when: (values) => Boolean(values.emergency),
-    isRare: true,
-  },
+  ...EMERGENCY,
 ];
 
 /** @param {Values} values */
@@ -161,14 +174,27 @@ const FENCED = {
 /** @param {string | undefined} text */
 const secondsOrNull = (text) => (text ? parseSpan(text) : null);
 
+/** @param {Values} values */
+const emergencyTerms = (values) => ({
+  emergency: values.emergency || null,
+  notice_seconds: values.emergency ? secondsOrNull(values.notice) : null,
+  despite_hold: Boolean(values.emergency && values.despite_hold),
+});
+
+/** @param {Values} values */
+const emergencyOptions = (values) => [
+  ...option("--emergency", values.emergency),
+  ...option("--notice", values.emergency ? values.notice : ""),
+  ...flag("--despite-hold", values.emergency && values.despite_hold),
+];
+
 /** What is asked for of any work on a host. @param {Values} values */
 const terms = (values) => ({
   reason: values.reason ?? "",
   deadline: values.deadline ? momentFromField(values.deadline) : null,
   expected_seconds: secondsOrNull(values.expected),
   together: values.together || null,
-  emergency: values.emergency || null,
-  notice_seconds: values.emergency ? secondsOrNull(values.notice) : null,
+  ...emergencyTerms(values),
   driver: values.driver || null,
   heartbeat_seconds: isDoneOutside(values) ? secondsOrNull(values.heartbeat) : null,
 });
@@ -181,8 +207,7 @@ const options = (values) => [
   ...option("--together", values.together),
   ...option("--driver", values.driver),
   ...option("--heartbeat", isDoneOutside(values) ? values.heartbeat : ""),
-  ...option("--emergency", values.emergency),
-  ...option("--notice", values.emergency ? values.notice : ""),
+  ...emergencyOptions(values),
 ];
 
 /** @type {HostVerb} */
@@ -302,6 +327,20 @@ export const HOST_VERBS = [
     hurts: true,
     question: (host) => `Report that ${host.name} is going to fail?`,
     whyNot: whyNotWork,
+    fields: () => [REASON, ...EMERGENCY],
+    typed: (host, values) => (values.emergency ? host.name : null),
+    request: (host, values) =>
+      post("/v1/hosts/{name}/degrade", {
+        path: { name: host.name },
+        body: { reason: values.reason ?? "", ...emergencyTerms(values) },
+      }),
+    command: (host, values) => [
+      "host",
+      "degrade",
+      host.name,
+      ...option("--reason", values.reason),
+      ...emergencyOptions(values),
+    ],
   }),
   report("fail", "Fail", {
     about:

@@ -12,6 +12,7 @@ _NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 def upgrade() -> None:
     """Change one thing after another; each is a function below."""
     _keep_when_events_are_armed()
+    _keep_who_has_ever_listened()
     _keep_steps_of_hosts()
     _let_machines_say_what_they_take()
     _forget_notices_with_records()
@@ -25,6 +26,16 @@ def _keep_when_events_are_armed() -> None:
     op.execute(
         "UPDATE events SET armed_at = announced_at "
         "WHERE ended_at IS NULL AND type <> 'SpotRebalanceRecommendation'"
+    )
+
+
+def _keep_who_has_ever_listened() -> None:
+    """Take the groups that are enabled, were so once, or have a machine that has polled."""
+    op.add_column("groups", sa.Column("heard", sa.Boolean, nullable=False, server_default=sa.false()))
+    op.execute(
+        "UPDATE groups SET heard = true WHERE enabled_at IS NOT NULL "
+        "OR name IN (SELECT group_name FROM records WHERE kind = 'group-enabled' AND group_name IS NOT NULL) "
+        "OR name IN (SELECT group_name FROM machines JOIN machine_activity ON machine_id = id)"
     )
 
 

@@ -20,6 +20,8 @@ const TITLES = {
   auto_approve: "Approved by itself",
   budget: "Healthy machines it needs",
   defer: "May be deferred by",
+  freezes_at_once: "Frozen at once, at most",
+  gang: "All domains together",
 };
 
 /** Parts that are seconds. */
