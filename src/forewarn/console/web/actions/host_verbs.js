@@ -352,7 +352,7 @@ export const HOST_VERBS = [
     request: (host, values) =>
       post("/v1/hosts/{name}/fail", {
         path: { name: host.name },
-        body: { reason: values.reason ?? "", fenced: values.fenced || null },
+        body: { reason: values.reason ?? "", fenced: values.fenced || null, despite_hold: false },
       }),
     command: (host, values) => [
       "host",
