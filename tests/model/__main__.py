@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 from tests.model import searches, spin, trace
@@ -19,8 +20,6 @@ STEPS = 600_000
 
 SMALL = Constants(reboot=2, redeploy=1, degrade=3, stale=2, deferral=1)
 REAL = Constants(reboot=3, redeploy=2, degrade=2016, stale=6, deferral=3)
-# Evacuations are not replayed.
-REPLAYED = searches.EVERYTHING & ~searches.SERVICE
 
 
 def main(parts: Sequence[str]) -> int:
@@ -78,26 +77,25 @@ def replays() -> int:
 
 def _replayed(times: str, constants: Constants, defines: tuple[str, ...]) -> int:
     seen: Counter[str] = Counter()
-    bad = 0
+    actions = bad = 0
     for seed in SEEDS:
         replay, done = Replay(constants), []
-        run = (f"-DALLOWED={REPLAYED}", *defines)
         try:
-            for line in spin.random_run(run, seed=seed, steps=STEPS):
+            for line in spin.random_run(defines, seed=seed, steps=STEPS):
                 done.append(trace.read(line))
                 replay.do(done[-1])
         except Diverged as diverged:
             bad += 1
             print(f"  DIVERGED, {times} times, seed {seed}: {'; '.join(map(str, done))}\n    {diverged}")
-        seen.update(_counted(done))
-    counts = ", ".join(f"{number} {what}" for what, number in sorted(seen.items()))
-    print(f"  {times} times: {len(SEEDS)} runs, {bad} diverged: {counts}")
-    return bad
-
-
-def _counted(done: Iterable[trace.Action]) -> Iterable[str]:
-    for action in done:
-        yield "refused" if action.refused else action.act.name.lower()
+        actions += len(done)
+        for before, action in pairwise(done):
+            seen.update(trace.situations(before, action, stale=constants.stale))
+    print(f"  {times} times: {len(SEEDS)} runs of {actions:,} actions in all, {bad} diverged")
+    print(f"    {', '.join(f'{number:,} {what}' for what, number in sorted(seen.items()))}", flush=True)
+    never = set(trace.SITUATIONS) - seen.keys()
+    if never:
+        print(f"    NEVER: {', '.join(sorted(never))}")
+    return bad + len(never)
 
 
 def _each(wanted: Iterable[Search]) -> Iterable[Found]:

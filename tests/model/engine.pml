@@ -3,8 +3,10 @@
    A mutant leaves one condition out; nothing of what rules.pml asserts is used here. */
 
 hidden byte m, o, g, queued, scheduled, started, leaving, running, ready;
-hidden byte ahead, other;
-hidden short first, notice;
+hidden byte other, i, next, queue;
+hidden byte counted[MACHINES], place_of[MACHINES];
+hidden byte begun[MACHINES];	/* to leave, in this action */
+hidden short first, notice, turn;
 hidden byte going, hindered, refusing, may;
 hidden byte announced[MACHINES];	/* in this action: only rules read it */
 
@@ -61,7 +63,7 @@ inline announce(x) {
 
 inline withdraw(x) {
 	share[x] = QUEUED;
-	armed[x] = 0; approved[x] = 0; deferred[x] = 0; not_before[x] = 0; moved[x] = 0; told[x] = 0
+	armed[x] = 0; approved[x] = 0; deferred[x] = 0; not_before[x] = 0; moved[x] = 0; told[x] = 0; number[x] = 0
 }
 
 inline set_free(x) {
@@ -182,6 +184,14 @@ inline find_stage(h) {
 #define FULL(x) (order[host[x]] == DEGRADE -> DEGRADE_NOTICE : MINIMUM(x))
 #endif
 
+/* A host takes no machines from when its own work is announced. */
+inline cordon(h) {
+	if
+	:: order[h] == SERVICE && state[h] == OK -> state[h] = CORDONED
+	:: else
+	fi
+}
+
 inline announce_stage(h) {
 	find_stage(h);
 	if
@@ -195,10 +205,7 @@ inline announce_stage(h) {
 			:: else
 			fi
 		}
-		if
-		:: order[h] == SERVICE && state[h] == OK -> state[h] = CORDONED
-		:: else
-		fi
+		cordon(h)
 	:: else
 	fi
 }
@@ -245,43 +252,120 @@ inline fail_all(h) {
 	}
 }
 
-/* An evacuation: each event is announced and starts by itself, as a slot becomes free; so is it judged stale. */
-inline evacuate(h) {
-	ahead = 0;
-	for (m : 0 .. MACHINES - 1) {
+/* An evacuation: each event is announced and starts by itself, as a slot becomes free, and is judged stale by itself.
+   What comes first is told first: by update domain, then by group. */
+#define BY_DOMAIN(i) (((i) % 2) * 3 + (i) / 2)
+#define LEAVER(x, h) (MINE(x, h) && LEAVES(x, h))
+#define SOONER_THAN(x, y) (not_before[x] < not_before[y] || (not_before[x] == not_before[y] && number[x] < number[y]))
+
+/* When the one slot is expected to be free, after those who have it and those whose turn is before x's; after all others if
+   x has no event yet. */
+inline find_turn(h, x) {
+	turn = 0;
+	for (o : 0 .. MACHINES - 1) {
 		if
-		:: MINE(m, h) && LEAVES(m, h) ->
-			if
-			:: share[m] == SCHEDULED && OVERDUE(not_before[m]) -> withdraw(m)
-			:: else
-			fi;
-			if
-			:: share[m] == QUEUED && !held ->
-				find_armed(m);
-				if
-				:: !hindered ->
-					notice = (ahead * SLOT > FULL(m) -> ahead * SLOT : FULL(m));
-					announce(m);
-					if
-					:: state[h] == OK -> state[h] = CORDONED
-					:: else
-					fi
-				:: else
-				fi
-			:: else
-			fi;
-			arm(m);
-			if
-			:: share[m] == SCHEDULED && READY(m) && !held && running < AT_ONCE ->
-				share[m] = STARTED;
-				running++
-			:: share[m] == SCHEDULED && running >= AT_ONCE && not_before[m] < SLOT -> move(m, SLOT)
-			:: else
-			fi;
-			ahead = ahead + LISTED(m)
+		:: LEAVER(o, h) && share[o] == STARTED -> turn = (begun[o] -> LEAVING : not_before[o])
 		:: else
 		fi
 	}
+	/* In the order of their turns: each may come next as often as there are others. */
+	for (queue : 0 .. MACHINES - 1) {
+		next = MACHINES;
+		for (o : 0 .. MACHINES - 1) {
+			if
+			:: LEAVER(o, h) && share[o] == SCHEDULED && o != x && !counted[o] && (share[x] == QUEUED || SOONER_THAN(o, x)) ->
+				if
+				:: next == MACHINES -> next = o
+				:: next != MACHINES && SOONER_THAN(o, next) -> next = o
+				:: else
+				fi
+			:: else
+			fi
+		}
+		if
+		:: next < MACHINES ->
+			counted[next] = 1;
+			turn = (not_before[next] > turn -> not_before[next] : turn) + LEAVING
+		:: else
+		fi
+	}
+	for (o : 0 .. MACHINES - 1) {
+		counted[o] = 0
+	}
+}
+
+inline announce_leavers(h) {
+	for (i : 0 .. MACHINES - 1) {
+		m = BY_DOMAIN(i);
+		if
+		:: LEAVER(m, h) && share[m] == QUEUED && !held ->
+			find_armed(m);
+			if
+			:: !hindered ->
+				find_turn(h, m);
+				notice = (turn > FULL(m) -> turn : FULL(m));
+				announce(m);
+				find_number(h, m);
+				cordon(h)
+			:: else
+			fi
+		:: else
+		fi
+	}
+}
+
+inline find_number(h, x) {
+	number[x] = 1;
+	for (o : 0 .. MACHINES - 1) {
+		if
+		:: LEAVER(o, h) && o != x && LISTED(o) && number[o] >= number[x] -> number[x] = number[o] + 1
+		:: else
+		fi
+	}
+}
+
+inline start_leaver(h, x) {
+	arm(x);
+	if
+	:: READY(x) && !held && running < AT_ONCE ->
+		share[x] = STARTED;
+		begun[x] = 1;
+		running++
+	:: READY(x) && !held && running >= AT_ONCE && not_before[x] <= 0 ->
+		find_turn(h, x);
+		move(x, turn)
+	:: else
+	fi
+}
+
+/* In the order in which their NotBefore was before any of them moves. */
+inline start_leavers(h) {
+	for (i : 0 .. MACHINES - 1) {
+		place_of[i] = 0;
+		for (o : 0 .. MACHINES - 1) {
+			place_of[i] = place_of[i] + (LEAVER(o, h) && share[o] == SCHEDULED && SOONER_THAN(o, i))
+		}
+		place_of[i] = (LEAVER(i, h) && share[i] == SCHEDULED -> place_of[i] : MACHINES)
+	}
+	for (i : 0 .. MACHINES - 1) {
+		for (m : 0 .. MACHINES - 1) {
+			if
+			:: place_of[m] == i -> start_leaver(h, m)
+			:: else
+			fi
+		}
+	}
+}
+
+inline evacuate(h) {
+	for (m : 0 .. MACHINES - 1) {
+		if
+		:: LEAVER(m, h) && share[m] == SCHEDULED && OVERDUE(not_before[m]) -> withdraw(m)
+		:: else
+		fi
+	}
+	announce_leavers(h);
+	start_leavers(h)
 }
 
 inline close(h) {
@@ -302,7 +386,7 @@ inline look(h) {
 		if
 		:: order[h] == NONE || working[h] -> skip
 		:: order[h] == SERVICE && leaving > 0 -> evacuate(h)
-		:: order[h] == SERVICE && leaving == 0 && queued + scheduled == 0 && !held -> working[h] = 1
+		:: order[h] == SERVICE && leaving == 0 && queued + scheduled == 0 && !held -> working[h] = 1; cordon(h)
 		:: order[h] == SERVICE && leaving == 0 && queued + scheduled == 0 && held -> skip
 		:: order[h] == FAIL && queued > 0 -> fail_all(h)
 		:: order[h] != NONE && order[h] != SERVICE && queued + scheduled + started == 0 -> close(h)

@@ -26,10 +26,11 @@
 #define WORK 1			/* what work is expected to take: an event that is not armed moves so far at least */
 #if defined(REAL) || defined(REPLAYED)
 #define LONGEST_MOVE 6		/* and so far at most, each time; as core has it */
+#define LEAVING 4		/* how long a machine is expected to take to another host */
 #else
 #define LONGEST_MOVE 2
+#define LEAVING 1
 #endif
-#define SLOT 1			/* how long a machine takes to move away, as forecast */
 #define AT_ONCE 1		/* how many leave a host together */
 
 /* What may happen: one bit for each, so that a run can leave some out. */
@@ -69,8 +70,10 @@ byte share[MACHINES];
 bit armed[MACHINES];
 bit approved[MACHINES];
 bit deferred[MACHINES];
-short not_before[MACHINES];	/* in ticks from now; no further back than STALE: it is withdrawn then */
+short not_before[MACHINES];	/* in ticks from now; no further back than STALE: it is withdrawn then.
+				   Of a machine that is leaving: when it is expected to be gone, a tick from now at least */
 byte moved[MACHINES];		/* by how many ticks NotBefore has moved since arming was first refused, up to LONGEST_MOVE */
+byte number[MACHINES];		/* of those that leave a host: who was told first */
 byte told[MACHINES];		/* for how many ticks guests have seen it, up to REBOOT_NOTICE: only rules read this */
 
 byte order[HOSTS];

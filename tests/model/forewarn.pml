@@ -52,17 +52,26 @@ hidden short x, span;
 #define MOVES(m) (order[host[m]] == DEGRADE || order[host[m]] == FAIL || LEAVES(m, host[m]))
 #define MAY_ARRIVE(m, h) (MOVES(m) -> ((h) != host[m] && state[h] == OK && order[h] == NONE) : (h) == host[m])
 
+/* First what happens, then to whom: else random runs would do most what can be done to many. */
 #define EACH_HOST(condition, what, kind) \
-	:: !down && condition(0) -> act = what; x = 0; y = kind \
-	:: !down && condition(1) -> act = what; x = 1; y = kind \
-	:: !down && condition(2) -> act = what; x = 2; y = kind
+	:: !down && (condition(0) || condition(1) || condition(2)) -> \
+		if \
+		:: condition(0) -> x = 0 \
+		:: condition(1) -> x = 1 \
+		:: condition(2) -> x = 2 \
+		fi; \
+		act = what; y = kind
 #define EACH_MACHINE(condition, what, where) \
-	:: !down && condition(0) -> act = what; x = 0; y = where \
-	:: !down && condition(1) -> act = what; x = 1; y = where \
-	:: !down && condition(2) -> act = what; x = 2; y = where \
-	:: !down && condition(3) -> act = what; x = 3; y = where \
-	:: !down && condition(4) -> act = what; x = 4; y = where \
-	:: !down && condition(5) -> act = what; x = 5; y = where
+	:: !down && (condition(0) || condition(1) || condition(2) || condition(3) || condition(4) || condition(5)) -> \
+		if \
+		:: condition(0) -> x = 0 \
+		:: condition(1) -> x = 1 \
+		:: condition(2) -> x = 2 \
+		:: condition(3) -> x = 3 \
+		:: condition(4) -> x = 4 \
+		:: condition(5) -> x = 5 \
+		fi; \
+		act = what; y = where
 
 #define MAY_MAINTAIN(h) (MAINTAINING && MAY_ORDER(h, MAINTENANCE))
 #define MAY_DEGRADE(h) (DEGRADING && MAY_ORDER(h, DEGRADE))
@@ -81,36 +90,37 @@ hidden short x, span;
 
 #define IS_WORKING(h) working[h]
 
-/* A random run takes the first possible one after a random place: so time is there to pass wherever little is possible. */
+/* In a random run the first that is possible is done, from a random one on: what is seldom possible comes before what should be
+   done often, and the other way round. */
 inline choose() {
 	if
-	:: HOLDING && !down && !held -> act = HOLD; x = 0; y = 0
-	:: !down && held -> act = RELEASE; x = 0; y = 0
-	:: CRASHING && !down -> act = CRASH; x = 0; y = 0
-	:: down -> act = RECOVER; x = 0; y = 0
 	:: true -> act = TICK; x = 0; y = 0
-	EACH_HOST(MAY_CANCEL, CANCEL, 0)
-	EACH_HOST(MAY_RESTORE, RESTORE, 0)
+	:: HOLDING && !down && !held -> act = HOLD; x = 0; y = 0
+	EACH_MACHINE(MAY_MOVE_TO_0, DONE, 0)
+	:: !down && held -> act = RELEASE; x = 0; y = 0
+	EACH_MACHINE(MAY_MOVE_TO_1, DONE, 1)
 	EACH_HOST(IS_WORKING, WORKED, 0)
-	EACH_HOST(MAY_LOOK, LOOK, 0)
+	EACH_MACHINE(MAY_APPROVE, APPROVE, 0)
+	EACH_HOST(MAY_MAINTAIN, ORDER, MAINTENANCE)
+	EACH_HOST(MAY_CANCEL, CANCEL, 0)
 	/* The engine looks at all orders then, whichever comes first. */
 	:: !down -> act = TICK; x = 0; y = 1
-	EACH_MACHINE(MAY_MOVE_TO_0, DONE, 0)
-	:: !down -> act = TICK; x = 0; y = 2
-	EACH_MACHINE(MAY_MOVE_TO_1, DONE, 1)
-	EACH_MACHINE(MAY_APPROVE, APPROVE, 0)
+	:: CRASHING && !down -> act = CRASH; x = 0; y = 0
+#ifdef REPLAYED
+	:: down -> act = TICK; x = 0; y = 0	/* outages last, then */
+#endif
 	EACH_MACHINE(MAY_MOVE_TO_2, DONE, 2)
+	EACH_HOST(MAY_RESTORE, RESTORE, 0)
 	EACH_MACHINE(MAY_DEFER, DEFER, 0)
-	EACH_MACHINE(MAY_END, DONE, host[x])
-	EACH_HOST(MAY_MAINTAIN, ORDER, MAINTENANCE)
 	EACH_HOST(MAY_DEGRADE, ORDER, DEGRADE)
-	EACH_HOST(MAY_FAIL, ORDER, FAIL)
 	EACH_HOST(MAY_SERVICE, ORDER, SERVICE)
+	:: !down -> act = TICK; x = 0; y = 2
+	EACH_HOST(MAY_FAIL, ORDER, FAIL)
+	EACH_MACHINE(MAY_END, DONE, host[x])
+	:: down -> act = RECOVER; x = 0; y = 0
+	EACH_HOST(MAY_LOOK, LOOK, 0)
 #ifdef REAL
 	:: true -> act = WAIT; x = 0; y = 0
-#endif
-#ifdef REPLAYED
-	:: true -> act = TICK; x = 0; y = 0
 #endif
 	fi
 }
@@ -185,6 +195,8 @@ inline pass_time() {
 		:: share[m] == SCHEDULED ->
 			not_before[m] = (not_before[m] - span < -STALE -> -STALE : not_before[m] - span);
 			told[m] = (told[m] + span > REBOOT_NOTICE -> REBOOT_NOTICE : told[m] + span)
+		:: share[m] == STARTED && LEAVES(m, host[m]) ->
+			not_before[m] = (not_before[m] - span < 1 -> 1 : not_before[m] - span)
 		:: else
 		fi
 	}
@@ -237,12 +249,31 @@ inline perform() {
 	od
 }
 
+/* Of numbers only their order matters. */
+inline count_numbers() {
+	for (m : 0 .. MACHINES - 1) {
+		place_of[m] = 0;
+		for (o : 0 .. MACHINES - 1) {
+			place_of[m] = place_of[m] + (number[m] > 0 && number[o] > 0 && host[o] == host[m] && number[o] <= number[m])
+		}
+	}
+	for (m : 0 .. MACHINES - 1) {
+		number[m] = place_of[m]
+	}
+}
+
 /* What no longer matters is kept the same, or equal states would differ. */
 inline forget() {
 	for (m : 0 .. MACHINES - 1) {
 		if
 		:: armed[m] && share[m] == SCHEDULED -> moved[m] = 0
-		:: share[m] == STARTED -> approved[m] = 0; deferred[m] = 0; not_before[m] = 0; moved[m] = 0; told[m] = 0
+		:: share[m] == STARTED ->
+			approved[m] = 0; deferred[m] = 0; moved[m] = 0; told[m] = 0; number[m] = 0;
+			if
+			:: !LEAVES(m, host[m]) -> not_before[m] = 0
+			:: LEAVES(m, host[m]) && begun[m] -> not_before[m] = LEAVING
+			:: else
+			fi
 		:: else
 		fi
 	}
@@ -280,6 +311,7 @@ init {
 			check_witness();
 			print_state();
 			forget();
+			count_numbers();
 			act = 0
 		}
 	}

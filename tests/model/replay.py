@@ -5,7 +5,7 @@ here either, and time that passes while the server is down is time in which noth
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from forewarn.core.admission import holds
@@ -18,7 +18,7 @@ from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.orders import interventions, lifecycle, reports
 from forewarn.core.policy import Policy
 from forewarn.core.words import Action as Ordering
-from forewarn.core.words import EventStatus, HostName, MachineId, MachineName, StageState, StepState
+from forewarn.core.words import EventStatus, HostName, HostTask, MachineId, MachineName, Mobility, StepState
 from tests.model.trace import Act, Action, HostIs, HostState, MachineState, Ordered, Share, State, name
 from tests.unit.slices import Fleet, machine
 
@@ -28,7 +28,11 @@ ACTIONS = {
     Ordered.MAINTENANCE: Ordering.MAINTENANCE,
     Ordered.DEGRADE: Ordering.DEGRADE,
     Ordered.FAIL: Ordering.FAIL,
+    Ordered.SERVICE: Ordering.SERVICE,
 }
+STAYING = ("A1", "A2")
+# So many GiB are expected to take 20 minutes to another host, the model's four ticks.
+MEMORY = (20 * 60 - 30) / 3.5
 HOLD = "HOLD"
 
 
@@ -50,6 +54,7 @@ class Constants:
             degrade_notice=self.degrade * TICK,
             stale_after=self.stale * TICK,
             linger=timedelta(),
+            return_by=timedelta(days=10_000),
         )
 
 
@@ -65,21 +70,24 @@ class Replay:
         asked = GroupPolicy(defer=self._deferral)
         self._fleet = Fleet(
             *(
-                machine(each, f"host-{host}", group=each[0], domain=int(each[1]))
+                machine(each, f"host-{host}", group=each[0], domain=int(each[1]), **_traits(each))
                 for each, host in PLACED.items()
             ),
             policies={"A": asked, "B": asked},
             policy=constants.policy(),
         )
+        for host in self._draft.hosts.values():
+            self._draft.put_host(replace(host, at_once=1))
 
     def do(self, action: Action) -> None:
         """Do what the model did; Diverged if something else comes of it."""
         try:
             self._do(action)
+            self._fleet.turn()
             refused = False
         except Conflict:
+            self._fleet.undo()
             refused = True
-        self._fleet.turn()
         if refused != action.refused:
             raise Diverged(f"{action}: core has {'refused' if refused else 'taken'} it")
         if (found := self.state()) != action.after:
@@ -94,6 +102,7 @@ class Replay:
             Act.APPROVE: lambda: self._fleet.approve(self._event_of(about), by=name(about)),
             Act.DEFER: lambda: self._defer(about),
             Act.DONE: lambda: self._end_step(about, more),
+            Act.WORKED: lambda: self._end_work(about),
             Act.HOLD: lambda: holds.put(
                 self._draft, Hold(id=HOLD, at=self._draft.now, by="test", reason="model")
             ),
@@ -137,6 +146,13 @@ class Replay:
         reports.step_done(self._draft, AttemptId(order.id, id_, step.attempt), host=arrived)
         self._fleet.advance(order.id)
 
+    def _end_work(self, host: int) -> None:
+        """Report that the work on the host itself is done."""
+        order = self._order_on(host)
+        step = next(step for step in order.running_host_steps if step.task is HostTask.WORK)
+        reports.step_done(self._draft, AttemptId(order.id, step.subject, step.attempt))
+        self._fleet.advance(order.id)
+
     def _orders(self) -> list[Order]:
         return [order for order in self._draft.orders.values() if order.open]
 
@@ -163,22 +179,21 @@ class Replay:
     def state(self) -> State:
         """Return the fleet in the model's words."""
         events = self._events()
-        queued = {
+        untold = {
             step.name
             for order in self._orders()
-            for stage in order.stages
-            for step in stage.steps
-            if stage.state is StageState.QUEUED and step.state is StepState.WAITING
+            for step in order.steps
+            if step.state is StepState.WAITING and step.name not in events
         }
         return State(
-            machines=tuple(self._machine(each, events.get(each), each in queued) for each in PLACED),
+            machines=tuple(self._machine(each, events.get(each), each in untold) for each in PLACED),
             hosts=tuple(self._host(each) for each in range(3)),
         )
 
-    def _machine(self, each: str, event: Event | None, queued: bool) -> MachineState:
+    def _machine(self, each: str, event: Event | None, untold: bool) -> MachineState:
         host = int(f"{self._fleet.machine(each).host}".removeprefix("host-"))
         if event is None:
-            return MachineState(host=host, share=Share.QUEUED if queued else Share.FREE)
+            return MachineState(host=host, share=Share.QUEUED if untold else Share.FREE)
         if event.status is EventStatus.STARTED:
             return MachineState(host=host, share=Share.STARTED)
         return MachineState(
@@ -196,11 +211,18 @@ class Replay:
 
     def _host(self, host: int) -> HostState:
         order = self._found_on(host)
+        steps = () if order is None else order.running_host_steps
         state = self._draft.hosts[HostName(f"host-{host}")].state
         return HostState(
             order=Ordered.NONE if order is None else Ordered[order.action.name],
             state=HostIs[state.name],
+            working=any(step.task is HostTask.WORK for step in steps),
         )
+
+
+def _traits(machine: str) -> Mapping[str, object]:
+    mobility = Mobility.NONE if machine in STAYING else Mobility.COLD
+    return {"mobility": mobility, "resources": {"memory": MEMORY}}
 
 
 def _hosts_from(first: int) -> tuple[int, ...]:

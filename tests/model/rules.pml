@@ -26,7 +26,7 @@ inline remember() {
 		was_share[m] = share[m];
 		was_armed[m] = armed[m];
 		was_not_before[m] = not_before[m];
-		announced[m] = 0
+		announced[m] = 0; begun[m] = 0
 	}
 	for (g : 0 .. HOSTS - 1) {
 		was_working[g] = working[g]

@@ -19,26 +19,29 @@ EXHAUSTIVE = (
     Search(
         name="maintenance and degrade, any number of orders",
         defines=(_allowed(MAINTENANCE | DEGRADE | DISTURBANCES),),
-        arguments=("-m3000000",),
+        arguments=("-m4000000",),
     ),
     Search(
         name="maintenance and evacuation, any number of orders",
         defines=(_allowed(MAINTENANCE | SERVICE | DISTURBANCES | MOVE),),
-        arguments=("-m3000000",),
+        arguments=("-m4000000",),
     ),
-    Search(name="everything, two orders", defines=("-DORDERS=2",), arguments=("-m100000",)),
+    Search(name="everything, two orders", defines=("-DORDERS=2",), arguments=("-m200000",)),
 )
+
+# Of Spin, in an action at most: what happens, to whom, and what comes of it.
+STEPS = 3
 
 # Depth and seed: one goes wide near the beginning, the others follow long histories.
 BOUNDED = tuple(
     Search(
-        name=f"everything at the real times, {depth // 2} actions deep, seed {seed}",
+        name=f"everything at the real times, {depth} actions deep, seed {seed}",
         defines=("-DREAL",),
         compiled=("-O2", "-DBITSTATE", "-DT_RAND"),
         # 2^22 bits: enough for some millions of states.
-        arguments=(f"-m{depth}", f"-RS{seed}", "-w22"),
+        arguments=(f"-m{depth * STEPS}", f"-RS{seed}", "-w22"),
     )
-    for depth, seed in ((80, 1), (400, 2), (4000, 3))
+    for depth, seed in ((30, 1), (200, 2), (2000, 3))
 )
 
 # The name of each mutant in engine.pml, what may happen there, and what it gets wrong.
@@ -57,7 +60,7 @@ MUTANTS = (
 )
 
 # The shortest way is looked for, so that it can be read.
-_SHORTEST = ("-m40", "-i")
+_SHORTEST = (f"-m{12 * STEPS}", "-i")
 
 
 def mutant(name: str, allowed: int) -> Search:
@@ -91,6 +94,6 @@ def situation(number: int) -> Search:
         name=SITUATIONS[number],
         defines=(f"-DWITNESS={number}", "-DORDERS=2"),
         compiled=("-O1",),
-        arguments=("-m200",),
+        arguments=(f"-m{100 * STEPS}",),
         expected=True,
     )

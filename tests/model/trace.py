@@ -1,6 +1,6 @@
 """What the model prints of a run, as values: an action, and the state that it leaves."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -94,6 +94,11 @@ class Action:
     down: bool
     after: State
 
+    @property
+    def ticks(self) -> int:
+        """How many ticks have passed in it."""
+        return self.about if self.act is Act.WAIT else int(self.act is Act.TICK)
+
     def __str__(self) -> str:
         match self.act:
             case Act.ORDER:
@@ -114,6 +119,52 @@ class Action:
 def name(machine: int) -> str:
     """Return the name of a machine: A0 to A2, B0 to B2, by its update domain."""
     return f"{'AB'[machine // 3]}{machine % 3}"
+
+
+# What runs must come to, if they are to say anything.
+SITUATIONS = (
+    "refused",
+    "announced",
+    "armed later",
+    "moved",
+    "withdrawn",
+    "started",
+    "started early",
+    "moved elsewhere",
+    "hosts worked on",
+)
+
+
+def situations(before: Action, action: Action, *, stale: int) -> Iterator[str]:
+    """Return what an action came to; `stale` is when events are withdrawn, in ticks after NotBefore."""
+    if action.refused:
+        yield "refused"
+    for was, now in zip(before.after.machines, action.after.machines, strict=True):
+        yield from _situations_of(was, now, action, stale)
+    for host, later in zip(before.after.hosts, action.after.hosts, strict=True):
+        if later.working and not host.working:
+            yield "hosts worked on"
+
+
+def _situations_of(was: MachineState, now: MachineState, action: Action, stale: int) -> Iterator[str]:
+    if was.host != now.host:
+        yield "moved elsewhere"
+    match was.share, now.share:
+        case ((Share.FREE | Share.QUEUED), Share.SCHEDULED):
+            yield "announced"
+        case Share.SCHEDULED, (Share.QUEUED | Share.SCHEDULED) if _is_stale(was, action, stale):
+            yield "withdrawn"
+        case Share.SCHEDULED, Share.STARTED:
+            yield "started early" if was.not_before > action.ticks else "started"
+        case Share.SCHEDULED, Share.SCHEDULED:
+            if now.armed and not was.armed:
+                yield "armed later"
+            if now.not_before > was.not_before - action.ticks and action.act is not Act.DEFER:
+                yield "moved"
+
+
+def _is_stale(was: MachineState, action: Action, stale: int) -> bool:
+    return not action.down and was.not_before - action.ticks <= -stale
 
 
 def read(line: str) -> Action:

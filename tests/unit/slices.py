@@ -114,6 +114,10 @@ class Fleet:
         """Save, and go on a while later; nothing happens by itself."""
         self.draft = self._draft(self.saved(), self.now + span)
 
+    def undo(self) -> None:
+        """Forget what was not saved, as when something is refused."""
+        self.draft = self._draft(self.draft.base, self.now)
+
     def pass_(self, span: timedelta) -> None:
         """Save, go on a while later, and let every open order go on."""
         self.turn(span)
