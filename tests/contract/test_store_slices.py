@@ -8,6 +8,7 @@ import pytest
 from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.event import Resource
 from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.host import HostResource
 from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
@@ -317,3 +318,40 @@ def test_everything_is_the_fleet_the_open_orders_and_the_listed_events(fleet: Sq
 def test_more_can_be_named_than_a_statement_takes(fleet: SqlStore) -> None:
     many = [machine_id(f"{number}") for number in range(40_000)]
     assert names(around(fleet, machines=[*many, machine_id("web-0")])) == ["web-0"]
+
+
+def test_room_goes_further_to_hosts_in_waves_with_the_source(store: SqlStore) -> None:
+    """Among many empty hosts are some of the same rack, and some with the same update domain."""
+    empty = [f"empty-{number:02}" for number in range(2 * TO_CHOOSE_FROM)]
+    members = [machine("web-0", host=HostName("own"), update_domain=1)]
+    members += [
+        machine(f"{name}{place}", host=HostName(name)) for name in ("rack", "other") for place in "ab"
+    ]
+    members += [machine(f"like{place}", host=HostName("like"), update_domain=1) for place in "abc"]
+    save_fleet(store, members, hosts=[*empty, "own", "rack", "other", "like"])
+    in_rack = {"labels": {"rack": "a"}}
+    metal = host("metal", bare_metal=True, **in_rack)
+    save(store, hosts=(host("own", **in_rack), host("rack", **in_rack), metal))
+    with store.read() as snapshot:
+        room = snapshot.rules.around(hosts=[HostName("own")], room=True).room or {}
+    assert {name for name in room if not name.startswith("empty")} == {"own", "rack", "like"}
+    assert (room[HostName("rack")].rack, room[HostName("rack")].carried) == ("a", 2)
+
+
+def test_room_has_what_is_left_of_what_hosts_have(fleet: SqlStore) -> None:
+    """What is on its way counts where it goes, and until then also where it is."""
+    known = {machine.name: machine for machine in everything(fleet).machines.values()}
+    capacity = {"vcpus": HostResource(amount=8, ratio=2.0), "gpus": HostResource(amount=1)}
+    save(
+        fleet,
+        hosts=(host("host-1", resources=capacity), host("host-3", resources=capacity)),
+        machines=(
+            replace(known["web-0"], bound_for=HostName("host-3"), resources={"vcpus": 4, "disk": 1}),
+            replace(known["web-1"], resources={"vcpus": 1.5}),
+        ),
+    )
+    with fleet.read() as snapshot:
+        room = snapshot.rules.around(hosts=[HostName("host-1")], room=True).room or {}
+    assert room[HostName("host-1")].free == {"vcpus": 10.5, "gpus": 1}
+    assert room[HostName("host-3")].free == {"vcpus": 12, "gpus": 1}
+    assert room[HostName("host-2")].free == {}

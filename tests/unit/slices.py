@@ -244,7 +244,20 @@ class Fleet:
         there = [each for each in self.draft.machines.values() if each.destination == host]
         busy = any(order.open and order.host == host for order in self.draft.orders.values())
         members = Counter((each.group, each.update_domain) for each in there)
-        return Room(carried=len(there), members=members, busy=busy, driver=self.draft.hosts[host].driver)
+        known = self.draft.hosts[host]
+        takers = [each for each in self.draft.machines.values() if host in (each.host, each.bound_for)]
+        free = {
+            name: resource.capacity - sum(each.resources.get(name, 0) for each in takers)
+            for name, resource in known.resources.items()
+        }
+        return Room(
+            carried=len(there),
+            members=members,
+            busy=busy,
+            driver=known.driver,
+            labels=known.labels,
+            free=free,
+        )
 
     def _budget(self, group: Group, events: Iterable[Event]) -> Budget:
         members = [each for each in self.draft.machines.values() if each.group == group.name]

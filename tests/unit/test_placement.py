@@ -1,5 +1,6 @@
 """Where a machine goes that moves."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,10 +34,12 @@ OWN = HostName("own")
 MINE = Machine(id=MachineId("1"), name=MachineName("web-0"), project=DEFAULT_PROJECT, group=WEB, host=OWN)
 
 
-def draft(*, budget: Budget | None = None, **rooms: Room) -> Draft:
+def draft(*, budget: Budget | None = None, domains: int = 3, **rooms: Room) -> Draft:
     """Hosts with this room, and a group that needs what the budget says."""
     policy = GroupPolicy(budget=budget.needs if budget else 0)
-    web = Group(name=WEB, project=DEFAULT_PROJECT, kind=GroupKind.SCALE_SET, update_domains=3, policy=policy)
+    web = Group(
+        name=WEB, project=DEFAULT_PROJECT, kind=GroupKind.SCALE_SET, update_domains=domains, policy=policy
+    )
     base = Slice(
         number=1,
         groups={WEB: web},
@@ -61,8 +64,8 @@ def test_the_emptiest_host_is_chosen_and_ties_go_by_name() -> None:
 
 
 def test_of_hosts_that_are_as_full_one_with_fewer_of_its_group_is_better() -> None:
-    assert chosen(draft(a=web(1, 2), b=web(0, carried=2))) == "b"
-    assert chosen(draft(a=web(1, 2), b=web(0, carried=3))) == "a"
+    assert chosen(draft(a=web(1, 2), b=web(1, carried=2))) == "b"
+    assert chosen(draft(a=web(1, 2), b=web(1, carried=3))) == "a"
 
 
 def test_a_host_that_is_worked_on_is_only_chosen_if_there_is_no_other() -> None:
@@ -77,9 +80,73 @@ def test_no_host_gets_more_of_an_update_domain_than_the_group_can_spare() -> Non
     assert chosen(draft(budget=spares_one, a=web(0), b=web(0, 1))) == "a"
 
 
-def test_those_that_move_together_are_kept_apart_too() -> None:
+def test_those_that_move_together_stay_together_until_that_is_enough() -> None:
     fleet = draft(a=Room(carried=1), b=Room(), c=Room(carried=1))
+    assert [chosen(fleet) for _ in range(6)] == ["b", "b", "b", "b", "a", "a"]
+
+
+def test_machines_whose_groups_have_one_domain_are_kept_apart() -> None:
+    fleet = draft(domains=1, a=Room(carried=1), b=Room(), c=Room(carried=1))
     assert [chosen(fleet) for _ in range(4)] == ["b", "a", "c", "b"]
+
+
+DB, APP = GroupName("db"), GroupName("app")
+BESIDE = (
+    step("web-0", group=WEB),
+    step("db-0", group=DB),
+    step("app-0", group=APP),
+    step("app-1", group=APP, update_domain=1),
+)
+
+
+def beside(**rooms: Room) -> str | None:
+    """Choose for a machine that stands beside one of db, and two of app in different domains."""
+    fleet = draft(**rooms)
+    fleet.groups |= {
+        name: Group(name=name, project=DEFAULT_PROJECT, kind=GroupKind.SCALE_SET, update_domains=3)
+        for name in (DB, APP)
+    }
+    fleet.put_host(Host(name=OWN, labels={"rack": "a"}))
+    return placement.choose(fleet, MINE, but={OWN}, beside=BESIDE)
+
+
+def of(group: GroupName, domain: int, *, carried: int = 3, rack: str = "") -> Room:
+    return Room(carried=carried, members={(group, domain): 1}, labels={"rack": rack} if rack else {})
+
+
+def test_a_host_that_is_in_waves_with_the_source_is_better_than_an_emptier_one() -> None:
+    unknown = Room(carried=1)
+    assert beside(a=unknown, b=of(WEB, 0)) == "b"
+    assert beside(a=unknown, b=of(DB, 0)) == "b"
+    assert beside(a=unknown, b=Room(carried=3, labels={"rack": "a"})) == "b"
+    assert beside(a=unknown, b=Room()) == "b"
+    # What the source has several domains of says nothing.
+    assert beside(a=unknown, b=of(APP, 0)) == "a"
+
+
+def test_a_host_of_other_waves_is_worse_than_one_of_which_nothing_is_known() -> None:
+    assert beside(a=of(DB, 1, carried=1), b=Room(carried=3)) == "b"
+    assert beside(a=of(DB, 1, carried=1, rack="a"), b=Room(carried=3)) == "b"
+    # Two stages are worse than one wave more.
+    assert beside(a=of(WEB, 1, carried=1), b=of(DB, 1)) == "b"
+    assert beside(a=Room(labels={"rack": "b"}), b=Room(carried=3, labels={"rack": "a"})) == "b"
+
+
+def test_a_host_that_carries_far_more_than_the_source_is_not_chosen_for_its_waves() -> None:
+    assert beside(a=of(WEB, 0, carried=7), b=Room(carried=6)) == "a"
+    assert beside(a=of(WEB, 0, carried=8), b=Room(carried=6)) == "b"
+
+
+def test_a_machine_goes_only_where_its_labels_are() -> None:
+    fleet = draft(a=Room(labels={"gpu": "a100"}), b=Room(carried=9, labels={"gpu": "h100"}), c=Room())
+    mine = replace(MINE, labels={"gpu": "h100"})
+    assert placement.choose(fleet, mine, but={OWN}) == "b"
+
+
+def test_a_machine_goes_only_where_there_is_as_much_as_it_takes() -> None:
+    fleet = draft(a=Room(free={"vcpus": 3}), b=Room(carried=9, free={"vcpus": 8, "memory": 1}))
+    mine = replace(MINE, resources={"vcpus": 4, "gpus": 1})
+    assert [placement.choose(fleet, mine, but={OWN}) for _ in range(3)] == ["b", "b", None]
 
 
 @pytest.mark.parametrize("state", sorted(HostState))

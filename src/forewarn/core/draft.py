@@ -35,6 +35,7 @@ from forewarn.core.words import (
     MachineId,
     OrderId,
     ProjectName,
+    StepState,
 )
 
 About: TypeAlias = Machine | Event | Order | Group | Host | Project | Webhook | None
@@ -88,6 +89,11 @@ class Draft:
         if self._room is None:
             raise LookupError("a machine is to be moved, but the room for it was not loaded")
         return self._room
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it is known how full hosts are."""
+        return self._room is not None
 
     def record(
         self, kind: Kind, about: About, *, order: OrderId | None = None, by: str = "", reason: str = ""
@@ -245,6 +251,7 @@ class Draft:
     def changes(self) -> Changes:
         """Return what is to be saved."""
         base = self.base
+        self._release_reserved()
         events, machines = _changed(base.events, self.events), _changed(base.machines, self.machines)
         orders, removed_machines = _changed(base.orders, self.orders), _removed(base.machines, self.machines)
         self._count_incarnations(events)
@@ -280,6 +287,20 @@ class Draft:
             ),
         )
         return with_wakes(changes, base, groups=self.groups)
+
+    def _release_reserved(self) -> None:
+        """Let machines be bound for nowhere whose orders no longer move them where a place was reserved."""
+        for order in _changed(self.base.orders, self.orders):
+            known = self.base.orders.get(order.id)
+            waited = (
+                [] if known is None else [step for step in known.steps if step.state is StepState.WAITING]
+            )
+            for step in waited:
+                machine = self.machines.get(step.machine)
+                if machine is None or step.target is None or machine.bound_for != step.target:
+                    continue
+                if not any(other.open and _moves(other, machine) for other in self.orders_of(machine.id)):
+                    self.put_machine(replace(machine, bound_for=None))
 
     def take_saved(self, saved: Changes) -> None:
         """Take over the numbers that the store has given to what is new."""
@@ -324,3 +345,10 @@ def _changed(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> tuple[V
 
 def _removed(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> tuple[Key, ...]:
     return tuple(key for key in before if key not in after)
+
+
+def _moves(order: Order, machine: Machine) -> bool:
+    """Return whether an order moves a machine, or will, to where that is bound."""
+    pending = (StepState.WAITING, StepState.RUNNING)
+    mine = (step for step in order.steps if step.machine == machine.id and step.state in pending)
+    return any(step.target == machine.bound_for for step in mine)

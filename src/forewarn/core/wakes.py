@@ -6,6 +6,7 @@ from itertools import chain
 from forewarn.core.copies import replace
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.group import Group
+from forewarn.core.model.machine import Machine
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import GroupName, HostName, MachineState
 
@@ -23,8 +24,14 @@ def with_wakes(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Grou
     )
 
 
+# What orders wait for whose machines find no room, as others wait for a group; no group is called so.
+ROOM = GroupName("room/")
+
+
 def _relieved(changes: Changes, base: Slice) -> Iterable[GroupName]:
     yield from (event.group for event in changes.events if not event.listed)
+    if changes.hosts or any(map(_makes_room, changes.machines_before.values())):
+        yield ROOM
     for machine in changes.machines:
         before = changes.machines_before.get(machine.id)
         if machine.state is not MachineState.RUNNING:
@@ -65,3 +72,8 @@ def _tightened(changes: Changes, base: Slice) -> Iterable[GroupName]:
         known = base.groups.get(group.name)
         if known is not None and group.policy.budget > known.policy.budget:
             yield group.name
+
+
+def _makes_room(before: Machine) -> bool:
+    """Return whether a machine that has changed may have left room: it took something, where it was."""
+    return bool(before.resources) and before.destination is not None

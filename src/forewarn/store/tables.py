@@ -102,10 +102,12 @@ hosts = Table(
     Column("labels", JSON, nullable=False, server_default="{}"),
     Column("bare_metal", Boolean, nullable=False, server_default=false()),
     Column("cordoned_for", NAME),
+    Column("rack", NAME),  # of its labels
     # How many machines it carries, or will once moves are over. Kept: counting all of them anew costs more
     # the larger the fleet.
     Column("carried", Integer, nullable=False, server_default="0"),
     Index("hosts_room", "state", "carried", "name"),
+    Index("hosts_rack", "rack", "state", "carried", "name"),
 )
 
 # Most hosts leave it to the fleet's default.

@@ -8,6 +8,9 @@ from forewarn.core.copies import replace
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName
 
+# The label of hosts that says which of them stand, and are maintained, together.
+RACK = "rack"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
@@ -18,6 +21,24 @@ class Room:
     members: Mapping[tuple[GroupName, int], int] = field(default_factory=dict)
     busy: bool = False  # it has an order of its own, which would soon disturb a machine that comes
     driver: str | None = None  # what the host itself says of who does the work there
+    labels: Mapping[str, str] = field(default_factory=dict)
+    # What is left of each resource that the host declares, for machines that take some.
+    free: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def rack(self) -> str | None:
+        """The rack that the host is in, if that is declared."""
+        return self.labels.get(RACK)
+
+    def why_not(self, machine: Machine) -> str | None:
+        """Return what a machine asks of its host or takes of it that this one lacks; None: it fits."""
+        for name, value in machine.labels.items():
+            if self.labels.get(name) != value:
+                return f"{name}={value}"
+        for name, amount in machine.resources.items():
+            if name in self.free and self.free[name] < amount:
+                return f"{amount:g} {name}"
+        return None
 
     def of_group(self, group: GroupName) -> int:
         """Return how many machines of a group the host has."""
@@ -31,4 +52,5 @@ class Room:
         """Return the room with one more machine."""
         mine = (machine.group, machine.update_domain)
         members = {**self.members, mine: self.members.get(mine, 0) + 1}
-        return replace(self, carried=self.carried + 1, members=members)
+        free = {name: left - machine.resources.get(name, 0) for name, left in self.free.items()}
+        return replace(self, carried=self.carried + 1, members=members, free=free)

@@ -15,6 +15,7 @@ class Waiting:
     reason: str
     group: GroupName | None = None  # the group whose events it waits for, if that is the cause
     stuck: bool = False  # nothing that is under way will change it: a person must
+    room: bool = False  # it waits until a host has room for it
     outside: bool = False  # it waits for a report of those who work outside
     until: datetime | None = None  # from then on it no longer holds, also if it was not looked at again
 

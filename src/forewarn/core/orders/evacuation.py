@@ -19,6 +19,7 @@ from forewarn.core.orders import (
     events,
     host_work,
     lingering,
+    placement,
     reasons,
     service,
     stages,
@@ -114,6 +115,8 @@ def _announce(
             notice = replace(notice, ahead=max(notice.ahead, slots.turn() - draft.now))
         announced = events.announce(draft, alone, index, share, notice)
         arming.record_emergency(draft, alone, announced, policy)
+        if order.stages[index].kind is StageKind.EVACUATE:
+            order = stages.put_steps(order, index, placement.reserved(draft, order, share))
         if order.stages[index].kind is StageKind.EVACUATE:
             host_work.cordon(draft, order)
     return _with_state(order, index, _state(draft, order, index)), waiting

@@ -23,6 +23,7 @@ from forewarn.core.orders import (
     host_work,
     lingering,
     lost_hosts,
+    placement,
     reasons,
     recommendations,
     service,
@@ -158,7 +159,8 @@ def _announce(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
         arming.record_emergency(draft, order, announced, policy)
         if order.action is Action.FAIL:
             return _start(draft, order, index, announced)
-    return stages.put_stage(order, index, replace(stage, state=StageState.ANNOUNCED))
+    order = stages.put_stage(order, index, replace(stage, state=StageState.ANNOUNCED))
+    return stages.put_steps(order, index, placement.reserved(draft, order, stage.steps))
 
 
 def _notice(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Notice:
@@ -203,6 +205,7 @@ def _take_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> 
     announced = events.announce(draft, order, index, late, _notice(draft, order, late, policy))
     order = stages.put_stage(order, index, stages.with_joining(stage, late))
     arming.record_emergency(draft, order, announced, policy)
+    order = stages.put_steps(order, index, placement.reserved(draft, order, late))
     return service.replan(draft, order) if order.action is Action.SERVICE else stages.replan(draft, order)
 
 

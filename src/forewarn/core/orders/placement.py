@@ -1,13 +1,26 @@
-"""Where a machine goes that moves: to the emptiest host that does not carry too much of its group."""
+"""Where a machine goes that moves: to the emptiest host with room that leaves the waves of rollouts few."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from forewarn.core.catalogue import WORKS
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order
-from forewarn.core.model.room import Room
-from forewarn.core.words import EXTERNAL, HostName, HostState, ServiceMode, StepState
+from forewarn.core.model.order import Order, Step
+from forewarn.core.model.room import RACK, Room
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.words import (
+    EXTERNAL,
+    GroupName,
+    HostName,
+    HostState,
+    MachineId,
+    ServiceMode,
+    StepState,
+    Work,
+)
 
 # Those that failed may be retried.
 _UNPLACED = (StepState.WAITING, StepState.FAILED)
@@ -23,12 +36,76 @@ def may_be_placed(order: Order) -> bool:
     return order.machine is None or not order.stages or any(step.state in _UNPLACED for step in order.steps)
 
 
-def choose(draft: Draft, machine: Machine, *, but: Collection[HostName | None]) -> HostName | None:
-    """Choose the best sound host for a machine, and count the machine there; None if there is no other."""
-    chosen = _best(draft, machine, but=but)
+def choose(
+    draft: Draft, machine: Machine, *, but: Collection[HostName | None], beside: Iterable[Step] = ()
+) -> HostName | None:
+    """Choose the best sound host for a machine, and count the machine there; None if there is no other.
+
+    `beside` are the machines that it stands beside now, as steps of its order.
+    """
+    chosen = _best(draft, machine, but=but, beside=beside)
     if chosen is not None:
         draft.room[chosen] = draft.room[chosen].joined(machine)
     return chosen
+
+
+def needs_room(draft: Draft, order: Order, step: Step) -> bool:
+    """Return whether a machine of an order moves, and not just any host will do for it."""
+    machine = draft.machines.get(step.machine)
+    # What is done to a failed host waits for nothing, and somebody outside chooses hosts by himself.
+    placed_here = step.moves and order.driver != EXTERNAL and step.work is not Work.RECOVER
+    return (
+        placed_here and draft.has_room and machine is not None and bool(machine.resources or machine.labels)
+    )
+
+
+def without_room(draft: Draft, order: Order, affected: Iterable[Step]) -> tuple[Waiting, ...]:
+    """Return the machines that would find no room if all of these were announced together."""
+    needy = [step for step in affected if needs_room(draft, order, step)]
+    if not needy:
+        return ()
+    before, waiting = dict(draft.room), []
+    for step in needy:
+        machine = draft.machines[step.machine]
+        if not is_reserved(draft, step) and choose(draft, machine, but={machine.host}) is None:
+            waiting.append(Waiting(what=step.name, reason=_no_room(draft, machine), room=True))
+    draft.room.clear()
+    draft.room.update(before)
+    return tuple(waiting)
+
+
+def reserved(draft: Draft, order: Order, affected: Iterable[Step]) -> dict[MachineId, Step]:
+    """Choose hosts for those machines that need room, and count them there from now on."""
+    needy = [step for step in affected if needs_room(draft, order, step) and not is_reserved(draft, step)]
+    return {step.machine: _reserve(draft, order, step) for step in needy}
+
+
+def _reserve(draft: Draft, order: Order, step: Step) -> Step:
+    machine = draft.machines[step.machine]
+    target = choose(draft, machine, but={machine.host}, beside=order.steps)
+    draft.put_machine(replace(machine, bound_for=target))
+    return replace(step, target=target)
+
+
+def is_reserved(draft: Draft, step: Step) -> bool:
+    """Return whether the host that was chosen for a waiting machine still is a good one."""
+    machine = draft.machines[step.machine]
+    if step.state is not StepState.WAITING or step.target is None or machine.bound_for != step.target:
+        return False
+    room = (draft.room if draft.has_room else {}).get(step.target)
+    fits = room is None or (
+        all(left >= 0 for left in room.free.values()) and machine.labels.items() <= room.labels.items()
+    )
+    refused = step.target in {each.host for each in step.refused}
+    return _is_sound(draft, step.target) and fits and not refused
+
+
+def _no_room(draft: Draft, machine: Machine) -> str:
+    """Say what a machine asks for that no sound host has."""
+    sound = (draft.room[name] for name in sorted(draft.room) if _is_sound(draft, name))
+    lacking = Counter(why for room in sound if (why := room.why_not(machine)) is not None)
+    most = f": most lack {lacking.most_common(1)[0][0]}" if lacking else ""
+    return f"finds no host with room for it{most}"
 
 
 def driver_where_chosen(draft: Draft, machine: Machine) -> str | None:
@@ -40,27 +117,86 @@ def driver_where_chosen(draft: Draft, machine: Machine) -> str | None:
     return host.driver if host is not None else draft.room[chosen].driver
 
 
-def _best(draft: Draft, machine: Machine, *, but: Collection[HostName | None]) -> HostName | None:
-    sound = [name for name in draft.room if name not in but and _is_sound(draft, name)]
+def _best(
+    draft: Draft, machine: Machine, *, but: Collection[HostName | None], beside: Iterable[Step] = ()
+) -> HostName | None:
+    sound = [
+        name
+        for name in draft.room
+        if name not in but and _is_sound(draft, name) and draft.room[name].why_not(machine) is None
+    ]
     if not sound:
         return None
-    spare = _spare(draft, machine)
-    return min(sound, key=lambda name: _badness(draft.room[name], machine, spare, name))
+    spare, source = _spare(draft, machine), _Source.of(draft, machine, beside)
+    return min(sound, key=lambda name: _badness(draft.room[name], machine, spare, source, name))
 
 
 def _badness(
-    room: Room, machine: Machine, spare: int | None, name: HostName
-) -> tuple[bool, bool, int, int, HostName]:
+    room: Room, machine: Machine, spare: int | None, source: "_Source", name: HostName
+) -> tuple[bool, bool, bool, int, int, int, HostName]:
     """Return what speaks against a host, the weightiest first.
 
     That its group could no longer spare what the host carries of one update domain: the host
     could not be maintained then. That it is being worked on: the machine would get an event again, and
-    move again. Then how full it
-    is, and how many of the group would be lost with it. A rollout needs no more than that: hosts that it
-    is done with are the emptiest.
+    move again. That it carries far more than the host that the machine leaves. That it belongs to other
+    waves than that. Then how full it is, and how many of the group would be lost with it. A rollout needs
+    no more than that: hosts that it is done with are the emptiest.
     """
     crowded = spare is not None and room.of_domain(machine) >= spare
-    return crowded, room.busy, room.carried, room.of_group(machine.group), name
+    strange = source.strangeness(room, machine)
+    full = room.carried >= source.enough
+    return crowded, room.busy, full, strange, room.carried, room.of_group(machine.group), name
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The host that a machine leaves, as far as others are like it."""
+
+    rack: str | None
+    # The update domain that it has of each group with more than one; None: it has several.
+    domains: Mapping[GroupName, int | None]
+    enough: int  # what a host may carry before others are better, whatever their waves
+
+    @classmethod
+    def of(cls, draft: Draft, machine: Machine, beside: Iterable[Step]) -> "_Source":
+        domains: dict[GroupName, int | None] = {}
+        beside = tuple(beside)
+        there = ((each.group, each.update_domain) for each in beside)
+        for group, domain in ((machine.group, machine.update_domain), *there):
+            if group not in draft.groups or draft.groups[group].update_domains == 1:
+                continue
+            if domains.setdefault(group, domain) != domain:
+                domains[group] = None
+        host = draft.hosts.get(machine.host) if machine.host is not None else None
+        rack = None if host is None else host.labels.get(RACK)
+        return cls(rack, domains, enough=2 * max(len(beside), _FEW))
+
+    def strangeness(self, room: Room, machine: Machine) -> int:
+        """Return how likely a machine makes more waves where it goes.
+
+        It makes none on a host that is in waves with the source: that stands in the same rack, has the same
+        update domain of some group, or is empty. Nothing may be known of a host. It makes more on one that
+        has another domain of some group; most, if that is its own group, for then the host has two stages.
+        """
+        if machine.group not in self.domains:
+            return _LIKE  # a machine that is its own group goes with any wave
+        like = room.rack == self.rack if self.rack and room.rack else not room.carried
+        for (group, domain), count in room.members.items():
+            if not count or group not in self.domains:
+                continue
+            if group == machine.group and domain != machine.update_domain:
+                return _DIVIDED
+            if self.domains[group] is not None:
+                if domain != self.domains[group]:
+                    return _UNLIKE
+                like = True
+        return _LIKE if like else _UNKNOWN
+
+
+# A host that carries fewer than twice so many is never full.
+_FEW = 2
+# Whether a host belongs to the same waves as another.
+_LIKE, _UNKNOWN, _UNLIKE, _DIVIDED = range(4)
 
 
 def _spare(draft: Draft, machine: Machine) -> int | None:

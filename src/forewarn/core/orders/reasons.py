@@ -17,7 +17,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
-from forewarn.core.orders import events, expected, fencing, lost_hosts, steps
+from forewarn.core.orders import events, expected, fencing, lost_hosts, placement, steps
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.words import (
     EXTERNAL,
@@ -45,6 +45,7 @@ def not_to_announce(
         *_paused(order),
         *_announced_later(draft, order, affected, policy),
         *announcing.why_not(proposed, now=draft.now),
+        *placement.without_room(draft, order, affected),
     )
 
 

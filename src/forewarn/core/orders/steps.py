@@ -32,7 +32,7 @@ def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None)
         machine = take_down(draft, step)  # whether or not there is a host for it
     # An external driver chooses the host itself, and reports it when the machine has moved.
     placed_here = step.moves and order.driver != EXTERNAL
-    target = (to or _choose(draft, step)) if placed_here else None
+    target = (to or _kept(draft, step) or _choose(draft, order, step)) if placed_here else None
     if placed_here and target is None:
         return fail(draft, order, step, why=_nowhere(step))
     draft.put_machine(replace(machine, state=WORKS[work].during or machine.state, bound_for=target))
@@ -61,7 +61,7 @@ def ask_at(draft: Draft, driver: str) -> datetime | None:
 def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:
     """Choose another host for a machine that was refused by the chosen one; without any, the step fails."""
     machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
-    target = _choose(draft, step)
+    target = _choose(draft, order, step)
     if target is None:
         return fail(draft, order, step, why=_nowhere(step))
     draft.put_machine(replace(machine, bound_for=target))
@@ -70,11 +70,17 @@ def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:
     return replace(step, target=target, look_at=ask_at(draft, order.driver))
 
 
-def _choose(draft: Draft, step: Step) -> HostName | None:
+def _kept(draft: Draft, step: Step) -> HostName | None:
+    """Return the host that was reserved for a machine, unless that is no good any more."""
+    return step.target if placement.is_reserved(draft, step) else None
+
+
+def _choose(draft: Draft, order: Order, step: Step) -> HostName | None:
     machine = draft.machines[step.machine]
     # One whose host failed may come back there, if that has been restored since.
     own = None if step.work is Work.RECOVER else machine.host
-    return placement.choose(draft, machine, but={own, *(refused.host for refused in step.refused)})
+    but = {own, *(refused.host for refused in step.refused)}
+    return placement.choose(draft, machine, but=but, beside=order.steps)
 
 
 def _nowhere(step: Step) -> str:

@@ -48,7 +48,7 @@ class RuleReads(SliceReads):
             events={event.id: event for event in events},
             listed=counts.listed,
             armed=counts.armed,
-            room=self._rooms.for_machines(machines, groups, budgets, hosts=len(hosts)),
+            room=self._rooms.for_machines(machines, groups, budgets, sources=hosts),
             budgets=budgets,
             grace=self._meta.grace,
             holds=self._settings.holds(),

@@ -4,15 +4,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Integer, Select, bindparam, exists, func, select
+from sqlalchemy import Integer, Select, bindparam, exists, func, select, tuple_, union_all
 
+from forewarn.core.copies import replace
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.room import Room
+from forewarn.core.model.room import RACK, Room
 from forewarn.core.words import GroupKind, GroupName, HostName, HostState
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader, among, chunks
+from forewarn.store.rows.stored import STORED
 
 # Each machine takes one host, not its own; beyond as many as that there is something to choose from. Looking
 # at all hosts would find one without the group more often, and cost more the larger the fleet.
@@ -20,8 +23,15 @@ TO_CHOOSE_FROM = 32
 
 _H, _M, _O = tables.hosts.c, tables.machines.c, tables.orders.c
 _EMPTIEST = (
-    select(_H.name, _H.carried, exists().where(_O.host == _H.name, tables.OPEN_ORDER), _H.driver)
-    .where(_H.state == HostState.OK.value)
+    select(
+        _H.name,
+        _H.carried,
+        exists().where(_O.host == _H.name, tables.OPEN_ORDER),
+        _H.driver,
+        _H.labels,
+        _H.resources,
+    )
+    .where(_H.state == HostState.OK.value, _H.bare_metal.is_(False))
     .order_by(_H.carried, _H.name)
     .limit(bindparam("most", type_=Integer))
 )
@@ -37,11 +47,29 @@ _OF_DOMAIN = (
 # Along the same index. What it passes over are hosts that are crowded, and a group has no more of these than
 # it has machines: in a larger fleet it takes no longer.
 _UNCROWDED = _EMPTIEST.where(bindparam("spare", type_=Integer) > _OF_DOMAIN)
+_IN_RACK = _EMPTIEST.where(_H.rack == bindparam("rack"))
+# Of a group with very many machines no more are looked at than there are hosts to choose from.
+_LIKE = _EMPTIEST.where(
+    _H.name.in_(
+        select(_M.place)
+        .where(tuple_(_M.group_name, _M.update_domain).in_(bindparam("domains", expanding=True)))
+        .limit(bindparam("looked_at", type_=Integer))
+    )
+)
+# What takes something of a host: all that is there, and all that is on its way.
+_TAKEN = union_all(
+    select(_M.host, _M.resources).where(_M.host.in_(bindparam("hosts", expanding=True))),
+    select(_M.bound_for, _M.resources).where(
+        _M.place.in_(bindparam("hosts", expanding=True)), _M.bound_for.is_not(None), _M.bound_for != _M.host
+    ),
+)
 _MEMBERS = (
     among(select(_M.place, _M.group_name, _M.update_domain, func.count()), _M.group_name)
     .where(_M.place.in_(bindparam("hosts", expanding=True)))
     .group_by(_M.place, _M.group_name, _M.update_domain)
 )
+
+_RESOURCE = STORED.reader(HostResource)
 
 
 class RoomReads(Reader):
@@ -53,18 +81,28 @@ class RoomReads(Reader):
         groups: Iterable[Group],
         budgets: Mapping[GroupName, Budget],
         *,
-        hosts: int,
+        sources: Collection[Host],
     ) -> dict[HostName, Room]:
-        """Look at the emptiest sound hosts, and at others where too few of these can take more of a group.
+        """Look at the emptiest sound hosts, and at those that are in waves with the sources.
 
-        All these machines may move, each to another host than before; `hosts` is how many hosts that is.
+        All these machines may move, each to another host than its source. Where too few of the hosts can take
+        more of a group, others that can are looked at too.
         """
+        hosts = len(sources)
         most = len(machines) + hosts + TO_CHOOSE_FROM
+        groups = tuple(groups)
         # A machine that stands alone is kept apart from no other.
         listed = [group.name for group in groups if group.kind is not GroupKind.STANDALONE]
         found = self._rooms(_EMPTIEST, {"most": most}, listed)
         if len(found) < most:
-            return found  # there are no others
+            return self._with_resources(found, machines)  # there are no others
+        for rack in sorted({host.labels[RACK] for host in sources if RACK in host.labels}):
+            found |= self._rooms(_IN_RACK, {"most": most, "rack": rack}, listed)
+        several = {group.name for group in groups if group.update_domains > 1}
+        domains = {(each.group, each.update_domain) for each in machines if each.group in several}
+        for some in chunks(sorted(domains)):
+            wanted = {"most": most, "domains": some, "looked_at": most * TO_CHOOSE_FROM}
+            found |= self._rooms(_LIKE, wanted, listed)
         together = Counter((machine.group, machine.update_domain) for machine in machines)
         for (group, domain), movers in together.items():
             spare = budgets[group].at_best if group in budgets else 0
@@ -72,7 +110,22 @@ class RoomReads(Reader):
             if spare > 0 and uncrowded < movers + hosts:
                 wanted = {"most": most, "group": group, "domain": domain, "spare": spare}
                 found |= self._rooms(_UNCROWDED, wanted, listed)
-        return found
+        return self._with_resources(found, machines)
+
+    def _with_resources(
+        self, rooms: dict[HostName, Room], machines: Iterable[Machine]
+    ) -> dict[HostName, Room]:
+        """Take from what hosts have what machines take there, if any that may move takes something."""
+        declared = [name for name, room in rooms.items() if room.free]
+        if not declared or not any(machine.resources for machine in machines):
+            return rooms
+        free = {name: dict(rooms[name].free) for name in declared}
+        for names in chunks(declared):
+            for host, resources in self._all(_TAKEN, {"hosts": names}):
+                left = free[host]
+                for resource in left.keys() & resources.keys():
+                    left[resource] -= resources[resource]
+        return rooms | {name: replace(rooms[name], free=left) for name, left in free.items()}
 
     def _rooms(
         self, query: Select[Any], wanted: Mapping[str, Any], groups: Collection[GroupName]
@@ -87,7 +140,12 @@ class RoomReads(Reader):
                     members.setdefault(host, {})[group, domain] = count
         return {
             HostName(name): Room(
-                carried=carried, members=members.get(name, {}), busy=bool(busy), driver=driver
+                carried=carried,
+                members=members.get(name, {}),
+                busy=bool(busy),
+                driver=driver,
+                labels=labels,
+                free={key: _RESOURCE(each).capacity for key, each in resources.items()},
             )
-            for name, carried, busy, driver in hosts
+            for name, carried, busy, driver, labels, resources in hosts
         }

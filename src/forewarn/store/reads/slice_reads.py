@@ -114,7 +114,7 @@ class SliceReads(Reader):
             listed=counts.listed,
             armed=counts.armed,
             room=self._rooms.for_machines(
-                machines_by_id.values(), loaded_groups.values(), budgets, hosts=len(known_hosts)
+                machines_by_id.values(), loaded_groups.values(), budgets, sources=known_hosts.values()
             )
             if moving
             else None,

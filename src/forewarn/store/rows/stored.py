@@ -17,6 +17,7 @@ from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms
+from forewarn.core.model.room import RACK
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
@@ -56,7 +57,7 @@ _SHAPES = {
     FleetDefaults: Shape(optional=("driver",), empty=NO_DEFAULTS),
     RolloutTerms: Shape(optional=("whole", "together", "canary", "soak", "max_failures")),
     FailureLimit: Shape(optional=("amount", "percent"), empty=NO_FAILURE),
-    Waiting: Shape(optional=("stuck", "outside", "until")),
+    Waiting: Shape(optional=("stuck", "room", "outside", "until")),
     Deferral: Shape(optional=("since", "asked")),
 }
 _TIME = (micros, moment)
@@ -144,7 +145,7 @@ PROJECTS = Mapped(
     read=lambda row: read_project(row[0], row[1], f"projects.{row[0]}: "),
     write=_write_project,
 )
-HOSTS = mapped(Host, tables.hosts, STORED)
+HOSTS = mapped(Host, tables.hosts, STORED, derived={"rack": lambda host: host.labels.get(RACK)})
 HOLDS = mapped(Hold, tables.holds, STORED, derived={"id": lambda hold: hold.id.upper()})
 GROUPS = mapped(Group, tables.groups, STORED, distinct=("name",))
 MACHINES = mapped(

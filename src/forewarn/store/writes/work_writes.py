@@ -8,6 +8,7 @@ from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
+from forewarn.core.wakes import ROOM
 from forewarn.core.words import StageState, StepState
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader
@@ -84,4 +85,7 @@ def _touched(order: Order) -> Iterable[str]:
 
 
 def _waited_for(order: Order) -> Iterable[str]:
-    return {wait.group for wait in order.waiting if wait.group is not None} if order.open else set()
+    if not order.open:
+        return set()
+    groups = {wait.group for wait in order.waiting if wait.group is not None}
+    return groups | {ROOM} if any(wait.room for wait in order.waiting) else groups

@@ -52,6 +52,8 @@ def _let_machines_say_what_they_take() -> None:
     op.add_column("machines", sa.Column("mobility", sa.Text, nullable=False, server_default="cold"))
     op.add_column("hosts", sa.Column("bare_metal", sa.Boolean, nullable=False, server_default=sa.false()))
     op.add_column("hosts", sa.Column("cordoned_for", _NAME))
+    op.add_column("hosts", sa.Column("rack", _NAME))
+    op.create_index("hosts_rack", "hosts", ["rack", "state", "carried", "name"])
 
 
 def _forget_notices_with_records() -> None:
