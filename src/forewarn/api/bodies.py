@@ -36,6 +36,17 @@ TOGETHER = (
     "recorded as a broken promise to those groups.",
 )
 
+MODE = (
+    choice(tuple(ServiceMode)),
+    "Whether machines that can leave do so first, or all restart with the host; left out: they leave.",
+)
+RETURNING = (flag, "Have the machines that left come back afterwards, with notice of its own.")
+HOST_WORK = (
+    NAME,
+    'Who does the work on the host itself: "external" if somebody outside does and says so; '
+    "left out: the hook of the settings, or else who does the work on its machines.",
+)
+
 
 @declared
 class OrderBody(Body):
@@ -94,18 +105,9 @@ class MaintenanceBody(HostOrderBody):
 class ServiceBody(HostOrderBody):
     """What becomes of a host's machines while the host itself is worked on, and who does that work."""
 
-    mode: ServiceMode | None = maybe(
-        choice(tuple(ServiceMode)),
-        "Whether machines that can leave do so first, or all restart with the host; left out: they leave.",
-    )
-    returning: bool = given(
-        flag, "Have the machines that left come back afterwards, with notice of its own.", default=False
-    )
-    host_work: str | None = maybe(
-        NAME,
-        'Who does the work on the host itself: "external" if somebody outside does and says so; '
-        "left out: the hook of the settings, or else who does the work on its machines.",
-    )
+    mode: ServiceMode | None = maybe(*MODE)
+    returning: bool = given(*RETURNING, default=False)
+    host_work: str | None = maybe(*HOST_WORK)
     deadline: datetime | None = maybe(*DEADLINE)
     expected_seconds: float | None = maybe(*EXPECTED)
     together: str | None = maybe(*TOGETHER)

@@ -21,7 +21,7 @@ _SAME_NAME = (
         "max_failures",
     ),
     *("name", "overlap", "project", "reason", "require_poll", "role", "secret", "since", "state"),
-    *("together", "whole"),
+    *("host_work", "together", "whole"),
 )
 FLAGS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},
@@ -31,7 +31,9 @@ FLAGS = {
     "gap_seconds": "--gap",
     "health_seconds": "--health",
     "heartbeat_seconds": "--heartbeat",
+    "mode": "--evacuate, --in-place",
     "notice_seconds": "--notice",
+    "returning": "--return",
     "soak_seconds": "--soak",
     "kinds": "--kind",
     "tags": "--tag",

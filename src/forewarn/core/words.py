@@ -165,6 +165,20 @@ class ServiceMode(StrEnum):
     IN_PLACE = "in-place"  # all restart with it
 
 
+class RolloutAction(StrEnum):
+    """What a rollout does to its hosts, as its caller names it."""
+
+    FREEZE = "freeze"
+    REBOOT = "reboot"
+    REDEPLOY = "redeploy"
+    SERVICE = "service"  # the hosts themselves are worked on
+
+    @property
+    def work(self) -> Work:
+        """What its orders do."""
+        return Work.HOST if self is RolloutAction.SERVICE else Work(self.value)
+
+
 class HostTask(StrEnum):
     """What one step does to a host."""
 
@@ -272,6 +286,7 @@ class Kind(StrEnum):
 
 # What maintenance may do to machines, for those who must have it spelled out; `core/catalogue.py` decides.
 MaintenanceWord: TypeAlias = Literal["freeze", "reboot", "redeploy"]
+RolloutWord: TypeAlias = Literal["freeze", "reboot", "redeploy", "service"]  # as RolloutAction
 
 # The drivers that are always there; which others are is known to `forewarn.drivers`.
 SIMULATED: Final = "simulated"

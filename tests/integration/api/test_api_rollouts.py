@@ -129,3 +129,17 @@ def test_a_host_with_another_order_is_a_reason_and_no_error(service: Service, ap
     assert rollout["waiting"] == [
         {"what": "host-1", "reason": f"has order {other.id} (maintenance), which is announced"}
     ]
+
+
+def test_hosts_themselves_are_worked_on(api: Api) -> None:
+    rollout = begin(api, action="service", returning=True, host_work="external", heartbeat_seconds=60)
+    asked = {key: rollout[key] for key in ("action", "mode", "returning", "host_work")}
+    assert asked == {"action": "service", "mode": None, "returning": True, "host_work": "external"}
+    order = api("GET", f"/v1/orders/{rollout['waves'][0]['orders'][0]}").json()["order"]
+    assert (order["action"], order["mode"]) == ("service", "evacuate")
+
+
+def test_how_hosts_are_worked_on_is_asked_only_with_service(api: Api) -> None:
+    refused = api("POST", "/v1/rollouts", json={"hosts": "all", "action": "freeze", "mode": "in-place"})
+    assert refused.status_code == 400
+    assert 'mode: expected only beside action "service"' in refused.text

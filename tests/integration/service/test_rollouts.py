@@ -180,7 +180,7 @@ def test_unknown_hosts_and_empty_lists_are_refused(service: Service) -> None:
         service.roll("host-1", "host-9")
     with pytest.raises(Invalid, match="expected at least one"):
         service.rollouts.begin(RolloutRequest(hosts=(), work=Work.FREEZE, by="test"))
-    with pytest.raises(Invalid, match="expected freeze, reboot or redeploy"):
+    with pytest.raises(Invalid, match="expected freeze, reboot, redeploy or service"):
         service.roll("host-1", work=Work.EVICT)
 
 

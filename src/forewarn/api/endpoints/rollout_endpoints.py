@@ -9,9 +9,11 @@ from forewarn.api.bodies import (
     DEADLINE,
     EXPECTED,
     HEARTBEAT,
+    HOST_WORK,
+    MODE,
+    RETURNING,
     TOGETHER,
     WHOLE,
-    WORK,
     OrderBody,
     check_heartbeat,
 )
@@ -23,10 +25,10 @@ from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView
 from forewarn.core.errors import Invalid
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, RolloutTerms
-from forewarn.core.words import HostName, Work
+from forewarn.core.words import EXTERNAL, HostName, RolloutAction, ServiceMode
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
-from forewarn.wire.fields import Field, flag, shown
+from forewarn.wire.fields import Field, choice, flag, shown
 
 router = ApiRouter("rollouts")
 
@@ -66,7 +68,10 @@ class RolloutBody(OrderBody):
     """What is to be done to which hosts, and how many of them at once."""
 
     hosts: tuple[HostName, ...] | None = given(HOSTS, "Which hosts, in this order; all: those not failed.")
-    action: Work = given(WORK)
+    action: RolloutAction = given(choice(tuple(RolloutAction)))
+    mode: ServiceMode | None = maybe(MODE[0], f"With service: {MODE[1]}")
+    returning: bool = given(RETURNING[0], f"With service: {RETURNING[1]}", default=False)
+    host_work: str | None = maybe(HOST_WORK[0], f"With service: {HOST_WORK[1]}")
     hosts_at_once: int = given(
         whole(minimum=1, maximum=1_000_000), "How many hosts a wave has at most.", default=1
     )
@@ -111,9 +116,10 @@ class RolloutBody(OrderBody):
 
     def request(self, by: str) -> RolloutRequest:
         """Return what is asked for, and by whom."""
-        check_heartbeat(self.heartbeat_seconds, self.driver)
-        terms = self.asked(RolloutTerms)
-        return self.asked(RolloutRequest, hosts=self.hosts, work=self.action, terms=terms, by=by)
+        outside = EXTERNAL if self.host_work == EXTERNAL else self.driver
+        check_heartbeat(self.heartbeat_seconds, outside)
+        terms = self.asked(RolloutTerms, host_driver=self.host_work)
+        return self.asked(RolloutRequest, hosts=self.hosts, work=self.action.work, terms=terms, by=by)
 
 
 @declared

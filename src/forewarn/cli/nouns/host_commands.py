@@ -8,13 +8,16 @@ import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options.completion import names
 from forewarn.cli.options.shared_options import (
     Deadline,
     Driver,
+    Evacuate,
     Heartbeat,
     HostArgument,
+    HostWork,
+    InPlace,
     Reason,
+    Returning,
     Takes,
     Together,
     Whole,
@@ -44,22 +47,6 @@ Fenced = Annotated[
         "--fenced",
         metavar="REASON",
         help="Vouch that it touches its machines no more; also for one that is failed already.",
-    ),
-]
-Evacuate = Annotated[
-    bool, typer.Option("--evacuate", help="Machines that can leave do so first; the default.")
-]
-InPlace = Annotated[bool, typer.Option("--in-place", help="All machines restart with the host.")]
-Returning = Annotated[
-    bool, typer.Option("--return", help="Those that left come back afterwards, with notice of its own.")
-]
-HostWork = Annotated[
-    str | None,
-    typer.Option(
-        "--host-work",
-        metavar="NAME",
-        help="Who works on the host itself, as `forewarn driver list` names them.",
-        autocompletion=names("drivers"),
     ),
 ]
 Command = Annotated[

@@ -10,15 +10,19 @@ from forewarn.cli.options.completion import names
 from forewarn.cli.options.shared_options import (
     Deadline,
     Driver,
+    Evacuate,
     Heartbeat,
+    HostWork,
+    InPlace,
     Reason,
+    Returning,
     Takes,
     Together,
     Whole,
     seconds,
     seconds_or_none,
 )
-from forewarn.core.words import MaintenanceWord
+from forewarn.core.words import MaintenanceWord, RolloutWord
 
 Hosts = Annotated[
     list[str] | None,
@@ -27,7 +31,10 @@ Hosts = Annotated[
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="All hosts that have not failed.")]
-Action = Annotated[MaintenanceWord, typer.Option("--action", help="What is done to their machines.")]
+Action = Annotated[
+    RolloutWord,
+    typer.Option("--action", help="What is done to their machines; service: to the hosts themselves."),
+]
 AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help="How many in a wave.")]
 Gap = Annotated[str, typer.Option("--gap", metavar="DURATION", help="Between two waves, as 10m.")]
 Health = Annotated[
@@ -64,6 +71,10 @@ def _body(
     hosts: Hosts = None,
     every: All = False,
     action: Action = "freeze",
+    evacuate: Evacuate = False,
+    in_place: InPlace = False,
+    returning: Returning = False,
+    host_work: HostWork = None,
     at_once: AtOnce = 1,
     gap: Gap = "0",
     deadline: Deadline = None,
@@ -85,9 +96,14 @@ def _body(
         raise typer.BadParameter("name hosts or say --all, not both")
     if not hosts and not every:
         raise typer.BadParameter("name hosts, or say --all")
+    if evacuate and in_place:
+        raise typer.BadParameter("say --evacuate or --in-place, not both")
     return {
         "hosts": "all" if every else hosts,
         "action": action,
+        "mode": "in-place" if in_place else "evacuate" if evacuate else None,
+        "returning": returning or None,
+        "host_work": host_work,
         "hosts_at_once": at_once,
         "gap_seconds": seconds(gap, hint="--gap"),
         "deadline": deadline,
@@ -113,7 +129,7 @@ GatedAction = Annotated[
     MaintenanceWord | None, typer.Option("--action", help="What the command does to their machines.")
 ]
 # A gate says itself who does the work, and whether hosts are done in parts.
-_SAID_BY_GATE = ("driver", "whole")
+_SAID_BY_GATE = ("driver", "whole", "evacuate", "in_place", "returning", "host_work")
 _OTHERWISE: dict[str, dict[str, Any]] = {"action": {"annotation": GatedAction, "default": None}}
 
 

@@ -29,6 +29,22 @@ Driver = Annotated[
         autocompletion=names("drivers"),
     ),
 ]
+Evacuate = Annotated[
+    bool, typer.Option("--evacuate", help="Machines that can leave do so first; the default.")
+]
+InPlace = Annotated[bool, typer.Option("--in-place", help="All machines restart with the host.")]
+Returning = Annotated[
+    bool, typer.Option("--return", help="Those that left come back afterwards, with notice of its own.")
+]
+HostWork = Annotated[
+    str | None,
+    typer.Option(
+        "--host-work",
+        metavar="NAME",
+        help="Who works on the host itself, as `forewarn driver list` names them.",
+        autocompletion=names("drivers"),
+    ),
+]
 Together = Annotated[
     str | None,
     typer.Option(

@@ -8,7 +8,7 @@ from forewarn.cli.views.order_view import show_waiting
 from forewarn.client.replies import AnswerNotUnderstood
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.words import EXTERNAL, SIMULATED
+from forewarn.core.words import EXTERNAL, SIMULATED, RolloutAction, ServiceMode
 from forewarn.wire.answers.rollout_answers import RolloutAnswer, WaveAnswer
 
 NumberedWave = tuple[int, WaveAnswer]
@@ -74,7 +74,7 @@ def show(rollout: RolloutAnswer) -> None:
     terminal.details(
         [
             ("rollout", rollout.id),
-            ("action", rollout.action),
+            ("action", _action(rollout)),
             ("state", _state(rollout)),
             ("hosts", formatting.rollout_progress(rollout)),
             ("waves", _waves_done(rollout)),
@@ -107,6 +107,15 @@ def _known_or_about(known: datetime | None, expected: datetime | None) -> dateti
 def _health(rollout: RolloutAnswer) -> str:
     polls = ", and has polled again if it did before" if rollout.require_poll else ""
     return f"a machine is healthy within {format_span_briefly(rollout.health_seconds)} of its work{polls}"
+
+
+def _action(rollout: RolloutAnswer) -> str:
+    if rollout.action is not RolloutAction.SERVICE:
+        return rollout.action
+    mode = rollout.mode or ServiceMode.EVACUATE
+    back = ", and machines come back" if rollout.returning else ""
+    work = f", by {rollout.host_work}" if rollout.host_work else ""
+    return f"{rollout.action} ({mode}{back}){work}"
 
 
 def _canaries(rollout: RolloutAnswer) -> str | None:

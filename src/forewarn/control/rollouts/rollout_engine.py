@@ -10,10 +10,11 @@ from forewarn.control.rollouts.notice_sums import NoticeSums
 from forewarn.control.rollouts.wave_orders import WaveOrders
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import Order, OrderTerms, Step
-from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
+from forewarn.core.model.rollout import Rollout, RolloutState
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.orders import interventions, lifecycle, requests
 from forewarn.core.orders.requests import OrderRequest
@@ -26,7 +27,7 @@ from forewarn.core.rollouts import (
     steering,
 )
 from forewarn.core.rollouts.progress import Orders
-from forewarn.core.words import FOREWARN, Action, HostName, Kind, OrderId, Work
+from forewarn.core.words import FOREWARN, HostName, Kind, OrderId
 
 Item = TypeVar("Item")
 
@@ -98,7 +99,7 @@ class RolloutEngine(FleetUseCase):
         if not planning.is_ready(mine, now=now):
             return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
         if survey is None:
-            survey = surveyed(tx.rollouts, mine.left, mine.terms, mine.work)
+            survey = surveyed(tx.rollouts, mine, mine.left)
         mine, chosen = planning.next_wave(mine, survey, now=now, policy=self._policy)
         if not chosen and mine.blocked:
             no_way = planning.dead_end(mine, survey, now=now, policy=self._policy)
@@ -130,7 +131,7 @@ class RolloutEngine(FleetUseCase):
         if wrong:
             return self.pause(tx, mine, by="", why=f"{wrong[0]}", now=now)
         some = mine.coming[:most]
-        survey = surveyed(tx.rollouts, some, mine.terms, mine.work)
+        survey = surveyed(tx.rollouts, mine, some)
         free = planning.still_free(mine, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, mine, free, now)
         mine = _with_drivers(planning.go_on(mine, some, _ids(placed)), placed)
@@ -219,6 +220,9 @@ class RolloutEngine(FleetUseCase):
             deadline=asked.deadline,
             whole=asked.whole,
             together=asked.together,
+            mode=asked.mode,
+            returning=asked.returning,
+            host_driver=asked.host_driver,
         )
         request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
         placed: dict[HostName, Order] = {}
@@ -229,15 +233,13 @@ class RolloutEngine(FleetUseCase):
         return placed
 
     def _order(self, draft: Draft, host: HostName, mine: Rollout, request: OrderRequest) -> Order:
-        return requests.on_host(draft, host, Action.MAINTENANCE, request, work=mine.work, policy=self._policy)
+        return requests.on_host(draft, host, mine.ordered, request, work=mine.work, policy=self._policy)
 
 
-def surveyed(
-    rollouts: RolloutQueries, hosts: Sequence[HostName], terms: RolloutTerms, work: Work
-) -> HostSurvey:
-    """Load what decides about hosts, as a rollout on such terms disturbs them."""
-    survey = rollouts.survey(hosts).disturbed_by(work)
-    return survey.with_domains_at_once() if terms.together else survey
+def surveyed(rollouts: RolloutQueries, mine: Rollout, hosts: Sequence[HostName]) -> HostSurvey:
+    """Load what decides about hosts, as a rollout disturbs them: those that leave one do so as ever."""
+    survey = rollouts.survey(hosts).disturbed_by(mine.work)
+    return survey.with_domains_at_once() if mine.terms.together and not mine.empties else survey
 
 
 def _what_is_wrong(
@@ -255,7 +257,7 @@ def _what_is_wrong(
 
 
 def _may_move(mine: Rollout) -> bool:
-    return requests.may_move(Action.MAINTENANCE, mine.work)
+    return mine.empties or WORKS[mine.work].moves
 
 
 def _ids(placed: Mapping[HostName, Order]) -> dict[HostName, OrderId]:

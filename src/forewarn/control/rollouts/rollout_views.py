@@ -25,7 +25,7 @@ from forewarn.core.rollouts import forecast, plan_warnings, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected
 from forewarn.core.rollouts.plan_warnings import on_one_host
-from forewarn.core.words import HostName, HostState, Work
+from forewarn.core.words import HostName, HostState, RolloutAction, Work
 from forewarn.wire.fields import either
 
 EVERY_HOST = 10_000_000
@@ -89,7 +89,7 @@ class RolloutViews(FleetReading):
             mine = with_notice(snapshot, naming.existing(snapshot.rollouts.find(id_), "rollout", id_))
             # When a paused one goes on is not known.
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
-                survey = surveyed(snapshot.rollouts, mine.left, mine.terms, mine.work)
+                survey = surveyed(snapshot.rollouts, mine, mine.left)
                 times = forecast.times(mine, survey, now=now, policy=self._policy)
                 said = tuple(plan_warnings.warnings(mine, survey, times, policy=self._policy))
             return replace(self.shown(snapshot, mine, now, warnings=said), expected=times)
@@ -114,17 +114,13 @@ class RolloutViews(FleetReading):
         self, snapshot: Snapshot, request: RolloutRequest, now: datetime
     ) -> tuple[Rollout, HostSurvey]:
         """Make a rollout whose waves are all planned; refuse what can never be carried out."""
-        if request.work not in MAINTENANCE_WORK:
-            raise Invalid(f"action {request.work!r}: expected {either(MAINTENANCE_WORK)}")
+        _check_action(request)
         if request.hosts_at_once < 1:
             raise Invalid(f"hosts_at_once: expected at least 1, got {request.hosts_at_once}")
         check_deadline(request.terms.deadline, now=now)
         naming.check_driver(request.terms.driver, self._drivers_known)
+        naming.check_driver(request.terms.host_driver, self._drivers_known, where="host_work")
         hosts = _wanted_hosts(snapshot.fleet, request)
-        survey = surveyed(snapshot.rollouts, hosts, request.terms, request.work)
-        for host in hosts:
-            if host not in survey.hosts:
-                raise naming.unknown_host(snapshot.fleet, host)
         mine = Rollout(
             id=self._new_id(),
             number=UNSAVED + 1,  # the record that says it has begun
@@ -137,6 +133,10 @@ class RolloutViews(FleetReading):
             reason=request.reason,
             created_at=now,
         )
+        survey = surveyed(snapshot.rollouts, mine, hosts)
+        for host in hosts:
+            if host not in survey.hosts:
+                raise naming.unknown_host(snapshot.fleet, host)
         Candidates(mine, survey, self._policy).check(now=now)
         mine = planning.replan(mine, survey)
         return forecast.arranged(mine, survey, now=now, policy=self._policy), survey
@@ -175,13 +175,26 @@ def shared_with(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
             yield f"{naming.some(shared)} {also} in {state}"
 
 
+def _check_action(request: RolloutRequest) -> None:
+    terms, is_service = request.terms, request.work is Work.HOST
+    if request.work not in MAINTENANCE_WORK and not is_service:
+        raise Invalid(f"action {request.work!r}: expected {either(RolloutAction)}")
+    named = {"mode": terms.mode, "returning": terms.returning, "host_work": terms.host_driver}
+    for name, value in named.items():
+        if value and not is_service:
+            raise Invalid(f'{name}: expected only beside action "service"')
+    if terms.whole and is_service:
+        raise Invalid('whole: a host that is worked on itself always is; expected only "together"')
+
+
 def _wanted_hosts(fleet: FleetQueries, request: RolloutRequest) -> tuple[HostName, ...]:
     if request.hosts is not None:
         if not request.hosts:
             raise Invalid("hosts: expected at least one, or all")
         return tuple(dict.fromkeys(request.hosts))
     every, _ = fleet.hosts(after=None, limit=EVERY_HOST)
-    sound = tuple(host.name for host in every if host.state is not HostState.FAILED)
+    away = (HostState.FAILED, HostState.LOST)
+    sound = tuple(host.name for host in every if host.state not in away)
     if not sound:
         raise Invalid("hosts: there is none in the fleet that has not failed")
     return sound

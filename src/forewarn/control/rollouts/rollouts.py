@@ -34,7 +34,7 @@ class Rollouts(RolloutViews, FleetUseCase):
             if not request.overlap:
                 _check_apart(mine, tx.rollouts.open())
             warnings = self.warnings(tx, mine, survey, fresh, now)
-            said = f"{request.work} of {counted(len(mine.hosts), 'host')}, {request.hosts_at_once} at once"
+            said = f"{mine.action} of {counted(len(mine.hosts), 'host')}, {request.hosts_at_once} at once"
             said = f"{said}: {request.reason}" if request.reason else said
             mine = self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
             mine = self._engine.carry_on(tx, mine, now, survey=survey)
@@ -86,9 +86,8 @@ class Rollouts(RolloutViews, FleetUseCase):
 
     def _check_possible(self, rollouts: RolloutQueries, mine: Rollout, now: datetime) -> None:
         """Refuse to go on with what could not be begun now: the fleet may have changed meanwhile."""
-        no_way = planning.impossible(
-            mine, surveyed(rollouts, mine.left, mine.terms, mine.work), now=now, policy=self._policy
-        )
+        survey = surveyed(rollouts, mine, mine.left)
+        no_way = planning.impossible(mine, survey, now=now, policy=self._policy)
         if no_way:
             raise Conflict(f"rollout {mine.id} cannot go on: {no_way}")
 

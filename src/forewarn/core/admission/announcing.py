@@ -118,17 +118,20 @@ def check(proposal: Proposal, *, what: str, now: datetime) -> None:
     budgets.check(proposal.host, proposal.footprint, proposal.budgets)
 
 
-def check_undivided(proposals: Iterable[Proposal]) -> None:
+IN_ONE_GO = (
+    "in one go they would be disturbed together. Do it in parts (without --whole, a gate with --one-by-one "
+    'for a command that treats machines; over the API without "whole"), or say why they may be disturbed '
+    'together all the same (--together REASON; "together")'
+)
+
+
+def check_undivided(proposals: Iterable[Proposal], *, otherwise: str = IN_ONE_GO) -> None:
     """Refuse hosts that are to be done in one go and carry several update domains of a group."""
     found = [_carried(proposal) for proposal in proposals if divided(proposal)]
     if not found:
         return
     more = f" (and {len(found) - MOST_NAMED} more hosts)" if len(found) > MOST_NAMED else ""
-    raise Conflict(
-        f"{'; '.join(found[:MOST_NAMED])}{more}: in one go they would be disturbed together. Do it in parts "
-        "(without --whole, a gate with --one-by-one for a command that treats machines; over the API without "
-        '"whole"), or say why they may be disturbed together all the same (--together REASON; "together")'
-    )
+    raise Conflict(f"{'; '.join(found[:MOST_NAMED])}{more}: {otherwise}")
 
 
 def _carried(proposal: Proposal) -> str:

@@ -1,13 +1,28 @@
 """Footprints: whom some work disturbs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from forewarn.core.copies import replace
-from forewarn.core.words import GroupName, ProjectName
+from forewarn.core.words import GroupName, Mobility, ProjectName
 
 # What update domains are counted as that do not count.
 ANY_DOMAIN = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The machines of one update domain of a group on a host that can leave it in the same way, or cannot."""
+
+    group: GroupName
+    update_domain: int
+    project: ProjectName
+    mobility: Mobility
+    machines: int
+    unsized: int = 0  # how many of them declare no memory
+    memory: float = 0.0  # of all others, in GiB
+    largest: float = 0.0  # of the one with the most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +33,8 @@ class Footprint:
     projects: frozenset[ProjectName] = frozenset()
     # How many of them do not count as healthy before it, where that is known: they cost a budget nothing.
     unwell: Mapping[GroupName, int] = field(default_factory=dict)
+    # The same machines by how they can leave, where the host itself is worked on.
+    shares: tuple[Share, ...] = ()
     at_once: bool = False  # all update domains of a group are disturbed together, which breaks rule 4
     # The groups of which update domains do not count: how many may be disturbed together at most; None: all.
     free: Mapping[GroupName, int | None] = field(default_factory=dict)
@@ -34,6 +51,20 @@ class Footprint:
             return self
         one = {group: {ANY_DOMAIN: totals[group]} for group in free}
         return replace(self, counts={**self.counts, **one}, free=free)
+
+    def only(self, shares: Iterable[Share]) -> "Footprint":
+        """Return some of the same machines, by how they can leave."""
+        return Footprint.of(shares).with_free(self.free)
+
+    @classmethod
+    def of(cls, shares: Iterable[Share]) -> Self:
+        """Return whom work disturbs that is done to these machines."""
+        shares = tuple(shares)
+        counts: dict[GroupName, dict[int, int]] = {}
+        for share in sorted(shares, key=lambda each: each.group):
+            domains = counts.setdefault(share.group, {})
+            domains[share.update_domain] = domains.get(share.update_domain, 0) + share.machines
+        return cls(counts=counts, projects=frozenset(share.project for share in shares), shares=shares)
 
     @property
     def stages(self) -> int:

@@ -8,7 +8,15 @@ from enum import StrEnum
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.words import HostName, MachineId, OrderId, Work
+from forewarn.core.words import (
+    Action,
+    HostName,
+    MachineId,
+    OrderId,
+    RolloutAction,
+    ServiceMode,
+    Work,
+)
 
 
 class RolloutState(StrEnum):
@@ -96,6 +104,9 @@ class RolloutTerms:
     canary: int = 0  # so many hosts come first, and apart from all others
     soak: timedelta = timedelta()  # how long the others wait once the canaries are done
     max_failures: FailureLimit = NO_FAILURE
+    mode: ServiceMode | None = None  # what becomes of the machines of hosts that are worked on themselves
+    returning: bool = False  # machines that left a host for that come back afterwards
+    host_driver: str | None = None  # who does the work on the hosts themselves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +153,21 @@ class Rollout:
     def open(self) -> bool:
         """Whether anything more will come of it."""
         return self.ended_at is None
+
+    @property
+    def action(self) -> RolloutAction:
+        """What it does, as its caller named it."""
+        return RolloutAction.SERVICE if self.work is Work.HOST else RolloutAction(self.work.value)
+
+    @property
+    def ordered(self) -> Action:
+        """What is ordered on each of its hosts."""
+        return Action.SERVICE if self.work is Work.HOST else Action.MAINTENANCE
+
+    @property
+    def empties(self) -> bool:
+        """Whether machines that can leave their hosts do so before these are worked on."""
+        return self.work is Work.HOST and self.terms.mode is not ServiceMode.IN_PLACE
 
     def driven_by(self, known: HostDrivers) -> dict[HostName, str]:
         """Return who does or did the work on each host, or would do it now."""

@@ -3,10 +3,14 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
+from forewarn.core.model.footprint import Share
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, Action
+from forewarn.core.words import EXTERNAL, Action, Mobility, Work
+
+# What is done to machines that leave their host, by how they can.
+MOVES = {Mobility.LIVE: Work.FREEZE, Mobility.COLD: Work.REDEPLOY}
 
 # What a machine's resources call its memory, in GiB.
 MEMORY = "memory"
@@ -33,9 +37,25 @@ def moves_time(machines: Iterable[Machine | None], at_once: int | None) -> timed
     return longest if at_once is None else max(longest, sum(times, timedelta()) / at_once)
 
 
+def shares_time(shares: Iterable[Share], at_once: int | None) -> timedelta:
+    """Return how long it takes to move machines of which only sums are known, so many at once."""
+    longest, every = timedelta(), timedelta()
+    for share in shares:
+        sized = share.machines - share.unsized
+        longest = max(longest, MOVE if share.unsized else longest)
+        longest = max(longest, LEAST_MOVE + share.largest * PER_GIB if sized else longest)
+        every += share.unsized * MOVE + sized * LEAST_MOVE + share.memory * PER_GIB
+    return longest if at_once is None else max(longest, every / at_once)
+
+
 def moves_at_once(order: Order, declared: int | None) -> int | None:
+    """Return how many machines of the host of an order move together."""
+    return at_once(declared, outside=order.driver == EXTERNAL)
+
+
+def at_once(declared: int | None, *, outside: bool) -> int | None:
     """Return how many machines of a host move together; those who work outside see to that themselves."""
-    return None if order.driver == EXTERNAL else declared or MOVES_AT_ONCE
+    return None if outside else declared or MOVES_AT_ONCE
 
 
 def host_time(order: Order, policy: Policy) -> timedelta:

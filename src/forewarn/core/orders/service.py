@@ -8,7 +8,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms, Stage, Step
-from forewarn.core.orders import reasons, stages
+from forewarn.core.orders import expected, reasons, stages
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     GroupName,
@@ -23,7 +23,6 @@ from forewarn.core.words import (
 
 # The kinds of stages in which machines move, each event by itself.
 MOVING = frozenset({StageKind.EVACUATE, StageKind.RETURN})
-_MOVES = {Mobility.LIVE: Work.FREEZE, Mobility.COLD: Work.REDEPLOY}
 
 
 def with_mode(terms: OrderTerms, host: Host) -> OrderTerms:
@@ -136,7 +135,7 @@ def _tried(order: Order, *, besides: Stage) -> dict[str, int]:
 
 
 def _move(machine: Machine) -> Step:
-    return stages.step_of(machine, _MOVES[machine.mobility], moves=True)
+    return stages.step_of(machine, expected.MOVES[machine.mobility], moves=True)
 
 
 # Machines that stay

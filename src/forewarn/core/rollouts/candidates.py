@@ -1,6 +1,8 @@
 """Which hosts of a rollout may be announced now, and why others may not."""
 
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
 from typing import TypeAlias
 
 from forewarn.core.admission import announcing, holds
@@ -8,16 +10,20 @@ from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.joint_calendar import FOR_EVER
 from forewarn.core.admission.timing import Timing, calendars
 from forewarn.core.copies import replace
+from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
-from forewarn.core.policy import Policy, event_type
-from forewarn.core.rollouts import machine_health
-from forewarn.core.words import HostName, HostState, ProjectName
+from forewarn.core.policy import Policy
+from forewarn.core.rollouts.foreseen import ForeseenStage, foreseen, staying
+from forewarn.core.words import HostName, HostState, ProjectName, Work
 
-# Whom work on a host disturbs, and how much notice they get.
-Key: TypeAlias = tuple[frozenset[ProjectName], timedelta]
+# Work that disturbs nobody may be done whenever one likes.
+ANY_TIME = Timing()
+
+# The stages of work on a host, each with when it may be announced.
+Stages: TypeAlias = tuple[tuple[ForeseenStage, Timing], ...]
 
 
 class Candidates:
@@ -27,14 +33,11 @@ class Candidates:
         self._rollout = rollout
         self._survey = survey
         self._policy = policy
-        self.work = machine_health.expected_work(rollout, policy)
-        # However short the work of a stage is, events stay listed for so long after their start.
-        self.stage = max(policy.linger, self.work)
-        self._timings: dict[Key, Timing] = {}
-        self._by_host: dict[HostName, Timing] = {}
-        # When hosts of one timing and as many stages may be announced, as seen from one moment.
+        self._timings: dict[ForeseenStage, Timing] = {}
+        self._by_host: dict[HostName, Stages] = {}
+        # When hosts with the same stages may be announced, as seen from one moment.
         self._asked_at: datetime | None = None
-        self._moments: dict[tuple[Timing, int], datetime | None] = {}
+        self._moments: dict[Stages, datetime | None] = {}
 
     def why_not(self, host: HostName, *, now: datetime) -> tuple[Waiting, ...]:
         """Return all that keeps a host from being announced at this moment."""
@@ -42,6 +45,7 @@ class Candidates:
         return (
             *_unfit(host, self._survey),
             *holds.reaching(self._survey.holds, hosts={host}, projects=projects),
+            *announcing.divided(self._restarting(host)),
             *announcing.why_not(self._announced(host), now=now),
             *self._cut(host, now),
         )
@@ -53,26 +57,25 @@ class Candidates:
         """
         if now != self._asked_at:
             self._asked_at, self._moments = now, {}
-        shape = self.timing(host), self._survey.footprint(host).stages
-        if shape not in self._moments:
-            self._moments[shape] = self._announcing(host, now)
-        return self._moments[shape]
+        stages = self.stages(host)
+        if stages not in self._moments:
+            self._moments[stages] = self._announcing(host, now)
+        return self._moments[stages]
 
     def _announcing(self, host: HostName, now: datetime) -> datetime | None:
         first = self.timing(host).announce_at(now)
         rest = None if first is None else self.rest_at(host, first)
         if first is None or rest is None:
             return first
-        stages = self._survey.footprint(host).stages
-        whole = self._timing(self._key(host), stages=stages).announce_at(first)
+        whole = self._timing(_in_one([stage for stage, _ in self.stages(host)])).announce_at(first)
         return whole if whole is not None and whole <= rest else first
 
     def rest_at(self, host: HostName, at: datetime) -> datetime | None:
         """Return when the rest of a host is announced that is announced at a moment, if a window cuts it."""
-        timing = self.timing(host)
-        for _ in range(self._survey.footprint(host).stages - 1):
-            over = timing.not_before(at) + self.stage
-            following = timing.announce_at(over)
+        stages = self.stages(host)
+        for (stage, timing), (_, after) in pairwise(stages):
+            over = timing.not_before(at) + stage.lasting
+            following = after.announce_at(over)
             if following != over:
                 return FOR_EVER if following is None else following
             at = following
@@ -92,45 +95,42 @@ class Candidates:
         """Refuse hosts that could only wait for ever."""
         proposals = [self._proposal(host) for host in self._rollout.hosts]
         announcing.check_undivided(proposals)
+        can = "evacuate them (--evacuate), " if not self._rollout.empties else ""
+        announcing.check_undivided(
+            map(self._restarting, self._rollout.hosts),
+            otherwise=f"they would restart together. Move machines away, {can}or say why that may be "
+            '(--together REASON; "together")',
+        )
         for proposal in proposals:
             announcing.check(proposal, what=proposal.host, now=now)
 
     def timing(self, host: HostName) -> Timing:
         """Return what binds the start of work on a host; hosts that carry alike have one timing."""
+        return next((timing for _, timing in self.stages(host)), ANY_TIME)
+
+    def stages(self, host: HostName) -> Stages:
+        """Return the stages of work on a host, and what binds each."""
         if host not in self._by_host:
-            key = self._key(host)
-            if key not in self._timings:
-                self._timings[key] = self._timing(key)
-            self._by_host[host] = self._timings[key]
+            stages = foreseen(self._rollout, host, self._survey, self._policy)
+            self._by_host[host] = tuple((stage, self._timing(stage)) for stage in stages)
         return self._by_host[host]
 
-    def _key(self, host: HostName) -> Key:
-        footprint = self._survey.footprint(host)
-        type_ = event_type(self._rollout.work)
-        notices = (
-            self._policy.shortened(
-                self._policy.notice(type_, self._survey.notices.get(group)), heard=group in self._survey.heard
+    def _timing(self, stage: ForeseenStage) -> Timing:
+        if stage not in self._timings:
+            known = self._survey.projects
+            self._timings[stage] = Timing(
+                notice=stage.notice,
+                work=stage.work,
+                calendars=calendars(known[name] for name in stage.projects if name in known),
+                deadline=self._rollout.terms.deadline,
             )
-            for group in footprint.counts
-        )
-        return footprint.projects, max(notices, default=self._policy.notice(type_))
-
-    def _timing(self, key: Key, *, stages: int = 1) -> Timing:
-        """Return what binds a stage, or several: each is announced when the one before is over."""
-        projects, notice = key
-        known = self._survey.projects
-        return Timing(
-            notice=notice,
-            work=self.work if stages == 1 else stages * self.stage + (stages - 1) * notice,
-            calendars=calendars(known[name] for name in projects if name in known),
-            deadline=self._rollout.terms.deadline,
-        )
+        return self._timings[stage]
 
     def _announced(self, host: HostName) -> Proposal:
         """Return the same, without what is asked when it is armed if that is later."""
         proposal = self._proposal(host)
-        _, ahead = self._key(host)
-        if ahead > self._policy.notice(event_type(self._rollout.work)):
+        first = next((stage for stage, _ in self.stages(host)), None)
+        if first is not None and first.armed_later:
             return replace(proposal, armed={}, budgets={})
         return proposal
 
@@ -144,11 +144,29 @@ class Candidates:
             whole=self._rollout.terms.whole,
         )
 
+    def _restarting(self, host: HostName) -> Proposal:
+        """Return those as work that restart together with a host that is worked on; others have no such."""
+        known, terms = self._survey.hosts.get(host), self._rollout.terms
+        whole = self._rollout.work is Work.HOST and known is not None and not terms.together
+        there = self._survey.footprint(host)
+        footprint = staying(self._rollout, there, known) if whole and known is not None else Footprint()
+        return Proposal(host=host, footprint=footprint, armed={}, budgets={}, timing=ANY_TIME, whole=whole)
+
+
+def _in_one(stages: Sequence[ForeseenStage]) -> ForeseenStage:
+    """Return several stages as one: each is announced when the one before is over."""
+    first, *later = stages
+    work = sum((stage.notice + stage.lasting for stage in later), first.lasting)
+    projects = frozenset[ProjectName]().union(*(stage.projects for stage in stages))
+    return replace(first, projects=projects, work=work)
+
 
 def _unfit(host: HostName, survey: HostSurvey) -> tuple[Waiting, ...]:
     known, other = survey.hosts[host], survey.orders.get(host)
     if known.state is HostState.FAILED:
         return (Waiting(what=host, reason="is failed: restore it first"),)
+    if known.state is HostState.LOST:
+        return (Waiting(what=host, reason="is lost: fail it, or wait for it"),)
     if other is not None:
         return (Waiting(what=host, reason=f"has order {other.id} ({other.action}), which is {other.state}"),)
     return ()

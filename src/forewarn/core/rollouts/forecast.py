@@ -2,17 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import reduce
 from itertools import zip_longest
 
-from forewarn.core.admission.timing import Timing
 from forewarn.core.copies import replace
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import waves
-from forewarn.core.rollouts.candidates import Candidates
+from forewarn.core.rollouts.candidates import Candidates, Stages
 from forewarn.core.words import HostName
 
 # Hosts that were planned together are seldom apart for long; those that are need a new plan.
@@ -51,7 +50,7 @@ def forecast(
         at = min(possible)
         free = {host for host, moment in moments.items() if moment == at}
         chosen = waves.choose(rollout, coming, free, limits)
-        expected = _expected(chosen, survey, candidates, at=at)
+        expected = _expected(chosen, candidates, at=at)
         planned.append(Wave(hosts=chosen))
         found.append(expected)
         coming = waves.without(coming, chosen)
@@ -76,7 +75,7 @@ def times(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy
         together = _together_at(wave.hosts, candidates, at)
         if together is None:
             break
-        found.append(_expected(wave.hosts, survey, candidates, at=together))
+        found.append(_expected(wave.hosts, candidates, at=together))
         taken = frozenset(wave.hosts)
         left = [host for host in left if host not in taken]
         at = found[-1].end_at + waves.rest_after(rollout, wave.hosts, left)
@@ -101,7 +100,7 @@ def ends_about(
     rollout: Rollout, hosts: Iterable[HostName], survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> datetime:
     """Return when a wave of these hosts is over that is announced now."""
-    return _expected(hosts, survey, Candidates(rollout, survey, policy), at=now).end_at
+    return _expected(hosts, Candidates(rollout, survey, policy), at=now).end_at
 
 
 def _free_at(rollout: Rollout, now: datetime) -> datetime:
@@ -114,12 +113,10 @@ def _free_at(rollout: Rollout, now: datetime) -> datetime:
     return max(now, max(free, default=now))
 
 
-def _expected(
-    hosts: Iterable[HostName], survey: HostSurvey, candidates: Candidates, *, at: datetime
-) -> Expected:
+def _expected(hosts: Iterable[HostName], candidates: Candidates, *, at: datetime) -> Expected:
     """Return when a wave that is announced at a moment starts and ends: the slowest host decides."""
-    shapes = dict.fromkeys((candidates.timing(host), survey.footprint(host).stages) for host in hosts)
-    each = [tuple(_stages(timing, number, candidates.stage, at=at)) for timing, number in shapes]
+    shapes = dict.fromkeys(map(candidates.stages, hosts))
+    each = [tuple(_stages(stages, at=at)) for stages in shapes]
     together = ((stage for stage in level if stage is not None) for level in zip_longest(*each))
     stages = [reduce(_slower, level) for level in together]
     return Expected(
@@ -130,12 +127,12 @@ def _expected(
     )
 
 
-def _stages(timing: Timing, number: int, lasting: timedelta, *, at: datetime) -> Iterator[Expected]:
+def _stages(stages: Stages, *, at: datetime) -> Iterator[Expected]:
     """Yield when each stage of an order on a host is to be expected."""
-    for _ in range(number):
+    for stage, timing in stages:
         at = timing.announce_at(at) or at
         start = timing.not_before(at)
-        end = start + lasting
+        end = start + stage.lasting
         yield Expected(announce_at=at, start_at=start, end_at=end)
         at = end
 

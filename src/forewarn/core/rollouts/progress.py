@@ -75,8 +75,11 @@ def _started_at(mine: Sequence[Order]) -> datetime | None:
 
 def has_begun(order: Order) -> bool:
     """Return whether an order has done anything yet; one that has is not withdrawn but finished."""
-    begun = (StageState.STARTED, StageState.DONE)
-    return any(stage.state in begun for stage in order.stages)
+    # Where nobody has to leave a host, that part of the work on it is done before anything is.
+    return any(
+        stage.state is StageState.STARTED or (stage.state is StageState.DONE and bool(stage.steps))
+        for stage in order.stages
+    )
 
 
 def unfinished(rollout: Rollout) -> tuple[Wave, ...]:
@@ -115,7 +118,8 @@ def left_out(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
     failed = failed_orders(rollout, orders)
     if len(failed) > rollout.failures_left:
         return ()
-    return tuple(order for order in failed if not order.running)
+    # Machines whose host was worked on in vain are not well again by waiting.
+    return tuple(order for order in failed if not order.driven)
 
 
 def without(rollout: Rollout, hosts: Iterable[HostName]) -> Rollout:

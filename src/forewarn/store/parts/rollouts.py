@@ -7,19 +7,19 @@ from datetime import datetime
 from sqlalchemy import exists, func, select
 
 from forewarn.core.model.event import Event
-from forewarn.core.model.footprint import Footprint
+from forewarn.core.model.footprint import Footprint, Share
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
+from forewarn.core.orders.expected import MEMORY
 from forewarn.core.words import (
-    GroupName,
     HostName,
     MachineId,
     MachineName,
     MachineState,
+    Mobility,
     OrderId,
-    ProjectName,
 )
 from forewarn.store import tables
 from forewarn.store.reads.budget_reads import BudgetReads
@@ -40,10 +40,12 @@ _ORDERS_ON = among(ORDERS.select(), _O.host).where(tables.OPEN_ORDER, _O.work.is
 _ORDERS = among(ORDERS.select(), _O.id)
 _EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id)
 _HOSTS = among(HOSTS.select(), tables.hosts.c.name)
-_FOOTPRINTS = (
-    among(select(_M.host, _M.group_name, _M.update_domain, _M.project, func.count()), _M.host)
+_MEMORY = _M.resources[MEMORY].as_float()
+_SHARE = (_M.host, _M.group_name, _M.update_domain, _M.project, _M.mobility)
+_SHARES = (
+    among(select(*_SHARE, func.count(), func.count(_MEMORY), func.sum(_MEMORY), func.max(_MEMORY)), _M.host)
     .where(_NOT_STOPPED)
-    .group_by(_M.host, _M.group_name, _M.update_domain, _M.project)
+    .group_by(*_SHARE)
 )
 _LISTED_GROUPS = select(tables.groups.c.name).where(tables.LISTED_GROUP)
 _SIZES = select(_M.group_name, func.count()).where(_M.group_name.in_(_LISTED_GROUPS)).group_by(_M.group_name)
@@ -116,12 +118,20 @@ class RolloutReads(Reader):
         )
 
     def _footprints(self, hosts: Sequence[HostName]) -> dict[HostName, Footprint]:
-        domains: dict[HostName, dict[GroupName, dict[int, int]]] = defaultdict(dict)
-        projects: dict[HostName, set[ProjectName]] = defaultdict(set)
-        for host, group, domain, project, count in self._among(_FOOTPRINTS, hosts):
-            domains[host].setdefault(group, {})[domain] = count
-            projects[host].add(project)
-        return {
-            host: Footprint(counts=dict(sorted(groups.items())), projects=frozenset(projects[host]))
-            for host, groups in domains.items()
-        }
+        carried: dict[HostName, list[Share]] = defaultdict(list)
+        for host, group, domain, project, mobility, count, sized, memory, largest in self._among(
+            _SHARES, hosts
+        ):
+            carried[host].append(
+                Share(
+                    group=group,
+                    update_domain=domain,
+                    project=project,
+                    mobility=Mobility(mobility),
+                    machines=count,
+                    unsized=count - sized,
+                    memory=memory or 0.0,
+                    largest=largest or 0.0,
+                )
+            )
+        return {host: Footprint.of(shares) for host, shares in carried.items()}

@@ -55,7 +55,12 @@ _SHAPES = {
         empty=OrderTerms(),
     ),
     FleetDefaults: Shape(optional=("driver",), empty=NO_DEFAULTS),
-    RolloutTerms: Shape(optional=("whole", "together", "canary", "soak", "max_failures")),
+    RolloutTerms: Shape(
+        optional=(
+            *("whole", "together", "canary", "soak", "max_failures"),
+            *("mode", "returning", "host_driver"),
+        )
+    ),
     FailureLimit: Shape(optional=("amount", "percent"), empty=NO_FAILURE),
     Waiting: Shape(optional=("stuck", "room", "outside", "until")),
     Deferral: Shape(optional=("since", "asked")),

@@ -9,7 +9,7 @@ from forewarn.core.guests import notice
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting, first_end
 from forewarn.core.rollouts.forecast import Expected
-from forewarn.core.words import SIMULATED, HostName, Work
+from forewarn.core.words import SIMULATED, HostName, RolloutAction, ServiceMode
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import NoticeAnswer
 from forewarn.wire.answers.order_answers import WaitingAnswer
@@ -56,7 +56,10 @@ class RolloutAnswer(ApiAnswer):
     id: str | None
     state: RolloutState
     aborting: bool
-    action: Work
+    action: RolloutAction
+    mode: ServiceMode | None  # where hosts themselves are worked on
+    returning: bool
+    host_work: str | None  # who works on the hosts themselves, if that was said
     hosts: tuple[str, ...]
     hosts_done: tuple[str, ...]
     hosts_not_done: tuple[str, ...]
@@ -107,7 +110,7 @@ class RolloutAnswer(ApiAnswer):
         return cls.like(
             rollout,
             rollout.terms,
-            action=rollout.work,
+            host_work=rollout.terms.host_driver,
             driver=next(iter(drivers.values())) if len({*drivers.values()}) == 1 else None,
             simulated_hosts=tuple(host for host in rollout.hosts if drivers[host] == SIMULATED),
             given_up=rollout.abandoned,

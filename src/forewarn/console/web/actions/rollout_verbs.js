@@ -131,7 +131,10 @@ export const START_ROLLOUT = {
   right: "run",
   hurts: true,
   about: "It begins at once: the guests of the first wave are told where nothing is in the way.",
-  question: ({ plan }) => `${capital(plan.action)} the machines of ${count(plan.hosts.length, "host")}?`,
+  question: ({ plan }) => {
+    const hosts = count(plan.hosts.length, "host");
+    return plan.action === "service" ? `Service ${hosts}?` : `${capital(plan.action)} the machines of ${hosts}?`;
+  },
   doing: ({ plan }) => `Start on ${count(plan.hosts.length, "host")}`,
   touches: ({ plan, reach }) => ({ summary: touchedBy(plan, reach), names: plan.hosts }),
   request: ({ body, isCurrent }) => {

@@ -16,6 +16,7 @@ import { driverChoices } from "../../elements/driver_choices.js";
  * @property {string} [otherwise]  what holds if nothing is said
  * @property {{ [value: string]: string }} [choices]
  * @property {string} [warning]  shown once it is said
+ * @property {string} [sent]  what a flag is in the API, if not true
  * @property {boolean} [isFurther]  whether few people need it
  */
 
@@ -32,7 +33,34 @@ export const FIELDS = [
       freeze: "Freeze: paused for a moment",
       reboot: "Reboot: restarted where they are",
       redeploy: "Redeploy: moved to other hosts",
+      service: "Service: they leave, and the hosts themselves are worked on",
     },
+  },
+  {
+    name: "in-place",
+    key: "mode",
+    flag: "--in-place",
+    sent: "in-place",
+    kind: "flag",
+    label: "In place",
+    hint: "With service: machines stay, and restart with their host.",
+  },
+  {
+    name: "return",
+    key: "returning",
+    flag: "--return",
+    kind: "flag",
+    label: "They come back afterwards",
+    hint: "With service: a second move, with notice of its own.",
+  },
+  {
+    name: "host_work",
+    key: "host_work",
+    flag: "--host-work",
+    kind: "text",
+    label: "Who works on the hosts themselves",
+    hint: "With service; left out: the hook of the settings, or who moves the machines.",
+    isFurther: true,
   },
   {
     name: "hosts_at_once",

@@ -58,7 +58,7 @@ export function requestOf(query) {
  */
 function sent(field, text) {
   if (field.kind === "span") return parseSpan(text);
-  if (field.kind === "flag") return true;
+  if (field.kind === "flag") return field.sent ?? true;
   // What is no number is sent as it is: the API says what it expects.
   if (field.kind === "count") return Number.isFinite(Number(text)) ? Number(text) : text;
   return text;

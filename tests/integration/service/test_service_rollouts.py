@@ -1,0 +1,161 @@
+"""Rollouts of work on hosts themselves, on a real store with the simulated driver."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from forewarn.control.rollouts.rollout_views import RolloutRequest
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.rollout import DEFAULT_TERMS, FailureLimit, RolloutState, RolloutTerms
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import (
+    EXTERNAL,
+    Action,
+    HostName,
+    HostState,
+    Mobility,
+    OrderState,
+    ServiceMode,
+    StageKind,
+    Work,
+)
+from tests.harness import Service, fleet, group, machine
+from tests.stores import sqlite_url
+
+
+def racks() -> FleetSpec:
+    """Two hosts with domain 0 of web and one with domain 1; host-4 is empty and host-5 keeps its machine."""
+    return fleet(
+        group("web"),
+        machine("web-0", "host-1", group="web", domain=0, mobility=Mobility.LIVE),
+        machine("web-1", "host-2", group="web", domain=0),
+        machine("web-2", "host-3", group="web", domain=1),
+        machine("pinned", "host-5", mobility=Mobility.NONE),
+        hosts=5,
+    )
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(racks())
+    yield service
+    service.close()
+
+
+def planned(*hosts: str, terms: RolloutTerms = DEFAULT_TERMS) -> RolloutRequest:
+    return RolloutRequest(hosts=tuple(map(HostName, hosts)), work=Work.HOST, terms=terms, by="test")
+
+
+def carried(service: Service, host: str) -> list[str]:
+    return sorted(each.name for each in service.everything().machines.values() if each.host == host)
+
+
+def test_the_hosts_of_a_wave_are_emptied_and_worked_on_together(service: Service) -> None:
+    rollout = service.roll("host-1", "host-2", "host-3", work=Work.HOST, hosts_at_once=3)
+    assert [wave.hosts for wave in rollout.waves] == [("host-1", "host-2"), ("host-3",)]
+    orders = [service.views.order(id_).order for id_ in rollout.waves[0].orders]
+    assert {order.action for order in orders} == {Action.SERVICE}
+    assert service.everything().hosts[HostName("host-1")].state is HostState.CORDONED
+    service.advance(minutes=30)
+    # Neither went to the other, which is worked on too.
+    assert not {"web-0", "web-1"} & {*carried(service, "host-1"), *carried(service, "host-2")}
+    service.advance(hours=2)
+    assert service.rollout(rollout).state is RolloutState.DONE
+    assert {host.state for host in service.everything().hosts.values()} == {HostState.OK}
+    assert any("service of 3 hosts" in each.reason for each in service.history())
+
+
+def test_machines_come_back_on_demand(service: Service) -> None:
+    rollout = service.roll("host-1", work=Work.HOST, terms=RolloutTerms(returning=True))
+    service.advance(hours=2)
+    assert service.rollout(rollout).state is RolloutState.DONE
+    assert carried(service, "host-1") == ["web-0"]
+
+
+def test_in_place_all_restart_with_their_host(service: Service) -> None:
+    rollout = service.roll("host-1", work=Work.HOST, terms=RolloutTerms(mode=ServiceMode.IN_PLACE))
+    (order,) = (service.views.order(id_).order for id_ in rollout.waves[0].orders)
+    assert [stage.kind for stage in order.stages] == [StageKind.HOST]
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+    assert carried(service, "host-1") == ["web-0"]
+
+
+def test_two_domains_that_would_restart_together_are_refused_unless_somebody_says_why(
+    service: Service,
+) -> None:
+    service.put("web-2", host=HostName("host-1"))
+    service.roll("host-1", work=Work.HOST)  # they can leave one after the other
+    in_place = RolloutTerms(mode=ServiceMode.IN_PLACE)
+    with pytest.raises(Conflict, match="Move machines away, evacuate them"):
+        service.roll("host-1", work=Work.HOST, overlap=True, terms=in_place)
+    together = replace(in_place, together="firmware")
+    plan = service.rollouts.plan(planned("host-1", terms=together))
+    assert len(plan.expected[0].stages) == 1
+
+
+def test_what_belongs_to_work_on_hosts_is_refused_elsewhere(service: Service) -> None:
+    for terms in (RolloutTerms(returning=True), RolloutTerms(mode=ServiceMode.EVACUATE)):
+        with pytest.raises(Invalid, match='only beside action "service"'):
+            service.roll("host-1", terms=terms)
+    with pytest.raises(Invalid, match="host_work: expected"):
+        service.roll("host-1", work=Work.HOST, terms=RolloutTerms(host_driver="nobody"))
+    with pytest.raises(Invalid, match="whole: a host that is worked on itself always is"):
+        service.roll("host-1", work=Work.HOST, terms=RolloutTerms(whole=True))
+
+
+def test_empty_hosts_are_worked_on_at_once(service: Service) -> None:
+    rollout = service.roll("host-4", work=Work.HOST)
+    service.advance(minutes=10)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_a_pause_takes_hosts_back_that_are_only_announced(service: Service) -> None:
+    rollout = service.roll("host-5", work=Work.HOST)
+    service.rollouts.pause(rollout.id, by="test")
+    order = service.views.order(rollout.waves[0].orders[0]).order
+    assert order.state is OrderState.CANCELLED
+    assert service.everything().hosts[HostName("host-5")].state is HostState.OK
+    service.rollouts.resume(rollout.id, by="test")
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_a_host_that_does_not_come_back_pauses_its_rollout(service: Service) -> None:
+    terms = RolloutTerms(host_driver=EXTERNAL, health=timedelta(days=1))
+    rollout = service.roll("host-4", "host-5", work=Work.HOST, terms=terms)
+    service.advance(hours=2)
+    now = service.rollout(rollout)
+    assert now.state is RolloutState.PAUSED
+    assert "host host-4" in now.why
+    assert "lost" in now.why
+    with pytest.raises(Conflict, match="lost"):
+        service.host_order("host-4", Action.MAINTENANCE, Work.FREEZE)
+    plan = service.rollouts.plan(planned("host-4"))
+    assert any("is lost: fail it, or wait for it" in wait.reason for wait in plan.waiting)
+
+
+def test_hosts_whose_work_fails_are_left_out_and_let_go(service: Service) -> None:
+    terms = RolloutTerms(host_driver=EXTERNAL, max_failures=FailureLimit(amount=1))
+    rollout = service.roll("host-5", "host-4", work=Work.HOST, terms=terms)
+    service.advance(minutes=20)
+    order = rollout.waves[0].orders[0]
+    service.orders.fail_order(order, by="test", why="no image")
+    service.tick()
+    now = service.rollout(rollout)
+    assert now.abandoned == (HostName("host-5"),)
+    assert service.everything().hosts[HostName("host-5")].state is HostState.OK
+    assert now.state is RolloutState.RUNNING
+
+
+def test_a_host_that_others_closed_stays_so(service: Service) -> None:
+    service.fleet.hosts.order_host(HostName("host-4"), Action.CORDON, OrderRequest(by="test"))
+    rollout = service.roll("host-4", work=Work.HOST)
+    service.advance(minutes=10)
+    assert service.rollout(rollout).state is RolloutState.DONE
+    assert service.everything().hosts[HostName("host-4")].state is HostState.CORDONED
