@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.admission import expected
 from forewarn.core.errors import Conflict
 from forewarn.core.model.footprint import Footprint, Share
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout, RolloutTerms
 from forewarn.core.model.survey import HostSurvey
-from forewarn.core.orders import expected
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import ends_about

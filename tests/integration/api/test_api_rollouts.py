@@ -142,4 +142,4 @@ def test_hosts_themselves_are_worked_on(api: Api) -> None:
 def test_how_hosts_are_worked_on_is_asked_only_with_service(api: Api) -> None:
     refused = api("POST", "/v1/rollouts", json={"hosts": "all", "action": "freeze", "mode": "in-place"})
     assert refused.status_code == 400
-    assert 'mode: expected only beside action "service"' in refused.text
+    assert refused.json()["error"]["message"] == 'mode: expected only beside action "service"'

@@ -66,10 +66,10 @@ def test_a_plan_is_drawn_as_a_timeline() -> None:
 
 def test_hosts_themselves_are_worked_on() -> None:
     said = run("plan", "host-1", "--action", "service", "--return").stdout
-    assert "1 wave, 38 m if nobody approves early" in said or "1 wave" in said
+    assert "1 wave" in said
     shown = run("start", "host-1", "--action", "service", "--in-place", "--host-work", "external", "--detach")
     assert "service (in-place), by external" in shown.stdout
-    assert run("plan", "host-1", "--action", "service", "--in-place", "--evacuate").exit_code == 2
+    run("plan", "host-1", "--action", "service", "--in-place", "--evacuate", code=2)
 
 
 def test_the_notice_of_a_second_stage_is_not_drawn_as_work(service: Service) -> None:

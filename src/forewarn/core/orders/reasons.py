@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from forewarn.core.admission import announcing, arming, holds
+from forewarn.core.admission import announcing, arming, expected, holds
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing, calendars
 from forewarn.core.catalogue import ACTIONS
@@ -17,7 +17,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
-from forewarn.core.orders import events, expected, fencing, lost_hosts, placement, steps
+from forewarn.core.orders import events, fencing, lost_hosts, placement, steps
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.words import (
     EXTERNAL,

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from forewarn.core.admission import expected
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms, Stage, Step
-from forewarn.core.orders import expected, reasons, stages
+from forewarn.core.orders import reasons, stages
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     GroupName,

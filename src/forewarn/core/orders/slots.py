@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+from forewarn.core.admission import expected
 from forewarn.core.draft import Draft
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Step
-from forewarn.core.orders import expected
 from forewarn.core.words import EventStatus, MachineId, StepState
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from forewarn.core.admission import expected
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
-from forewarn.core.orders import expected
 from forewarn.core.policy import Policy, event_type
 from forewarn.core.rollouts import machine_health
 from forewarn.core.words import EXTERNAL, HostName, Mobility, ProjectName, Work

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from sqlalchemy import exists, func, select
 
+from forewarn.core.admission.expected import MEMORY
 from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint, Share
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
-from forewarn.core.orders.expected import MEMORY
 from forewarn.core.words import (
     HostName,
     MachineId,

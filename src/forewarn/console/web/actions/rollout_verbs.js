@@ -133,7 +133,9 @@ export const START_ROLLOUT = {
   about: "It begins at once: the guests of the first wave are told where nothing is in the way.",
   question: ({ plan }) => {
     const hosts = count(plan.hosts.length, "host");
-    return plan.action === "service" ? `Service ${hosts}?` : `${capital(plan.action)} the machines of ${hosts}?`;
+    return plan.action === "service"
+      ? `Service ${hosts}?`
+      : `${capital(plan.action)} the machines of ${hosts}?`;
   },
   doing: ({ plan }) => `Start on ${count(plan.hosts.length, "host")}`,
   touches: ({ plan, reach }) => ({ summary: touchedBy(plan, reach), names: plan.hosts }),
