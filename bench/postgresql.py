@@ -46,11 +46,19 @@ def _runtime_folder() -> Path:
     return folder
 
 
-def new_database(server: str, name: str) -> str:
-    """Make an empty database; returns its URL."""
+def new_database(server: str, name: str, *, flush_after: int = 0) -> str:
+    """Make an empty database; returns its URL.
+
+    Each commit in it waits `flush_after` microseconds before it is flushed.
+    """
+    database = sql.Identifier(name)
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name)))
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(database))
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(database))
+        if flush_after:
+            set_ = sql.SQL("ALTER DATABASE {} SET {} = {}")
+            for name_, value in (("commit_delay", flush_after), ("commit_siblings", 0)):
+                connection.execute(set_.format(database, sql.Identifier(name_), sql.Literal(value)))
     parts = psycopg.conninfo.conninfo_to_dict(server)
     return f"postgresql://{parts.get('user', 'postgres')}@/{name}?host={parts['host']}"
 

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.parts.feed import Delta
+from forewarn.control.ports.saved import Saved
 from forewarn.core.checks import misplaced, overdue, unexplained
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.absence import Absence
@@ -95,7 +96,11 @@ class Histories:
         store = self.service.store
         self._board = read_whole(store, lineage=self.service.url)
         self._feed = BoardFeed(store, self._publish, recent=RecentRecords(store), number=self._board.number)
-        store.saved = self._feed.note
+        store.saved = self._note
+
+    def _note(self, saved: Saved) -> None:
+        self._feed.note(saved)
+        self.service.engine.note(saved)
 
     def _publish(self, deltas: Sequence[Delta]) -> None:
         for delta in deltas:

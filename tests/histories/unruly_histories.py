@@ -4,9 +4,9 @@ from dataclasses import replace
 from random import Random
 
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb, perform
-from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.model.order import AttemptId, HostStep, Order, Step
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import Action, EventStatus, StepState
+from forewarn.core.words import Action, EventStatus
 from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues, PlacedCall
 from tests.harness import Service
 from tests.histories.histories import HOSTS, NAMES, Histories, act
@@ -176,11 +176,9 @@ class UnrulyHistories(Histories):
     def check_that_nothing_is_forgotten(self, whole: Slice) -> None:
         known = self.lanes.known()
         running = {
-            AttemptId(order.id, step.machine, step.attempt)
+            AttemptId(order.id, step.subject, step.attempt)
             for order in whole.orders.values()
-            if order.driver == UNRULY
-            for step in order.steps
-            if step.state is StepState.RUNNING
+            for step in _running(order)
         }
         assert running - known == set(), "nobody asks about these any more"
 
@@ -191,12 +189,13 @@ class UnrulyHistories(Histories):
         self.lanes.settle()
         self.check()
         whole = self.service.everything()
-        left = [order.id for order in whole.orders.values() if order.driver == UNRULY and _running(order)]
+        left = [order.id for order in whole.orders.values() if _running(order)]
         assert left == [], "work that never ends"
         started = [event for event in whole.events.values() if event.status is EventStatus.STARTED]
         for event in started:
             assert whole.orders[event.order].state in ("started", "failed")
 
 
-def _running(order: Order) -> bool:
-    return any(step.state is StepState.RUNNING for step in order.steps)
+def _running(order: Order) -> list[Step | HostStep]:
+    """Return what the unruly driver is at."""
+    return [step for step in order.driven if order.driver_of(step) == UNRULY]

@@ -37,7 +37,10 @@ def declare(api: Api, *, default: str | None = None, **own: str) -> list[str]:
     answer = api("PUT", "/v1/fleet", json=fleet)
     assert answer.status_code == 200, answer.text
     now = answer.json()["fleet"]
-    assert (now["defaults"], now["hosts"]) == (fleet["defaults"], fleet["hosts"])
+    assert now["defaults"] == fleet["defaults"]
+    assert {name: host.get("driver") for name, host in now["hosts"].items()} == {
+        name: host.get("driver") for name, host in fleet["hosts"].items()
+    }
     return [line for line in answer.json()["changes"] if "driver" in line]
 
 

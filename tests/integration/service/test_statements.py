@@ -1,6 +1,7 @@
 """How much is asked of the database: exact counts, which do not depend on the computer."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -88,6 +89,28 @@ def test_what_has_nothing_to_save_writes_nothing(service: Service, worker: Worke
     with counted(service.store) as asked:
         worker.do(lambda: service.fleet.guests.enable(group))
     assert not [text for text in asked.texts if not text.startswith("SELECT")], asked.listed()
+
+
+def test_a_tick_before_anything_is_due_asks_the_database_nothing(service: Service) -> None:
+    service.order("m-5", Action.RESTART)
+    with counted(service.store) as asked:
+        service.tick()
+    assert (len(asked), asked.reads) == (0, 0), asked.listed()
+
+
+def test_what_no_change_tells_of_is_read_after_the_next_proof_that_something_can_be_saved(
+    service: Service,
+) -> None:
+    service.tick()
+    told, service.store.saved = service.store.saved, lambda _: None
+    placed = service.order("m-5", Action.RESTART)
+    service.store.saved = told
+    service.clock.set(service.clock.now() + timedelta(minutes=20))
+    service.tick()
+    assert service.reload(placed).state == "announced"
+    service.engine.prove_present(service.clock.now())
+    service.tick()
+    assert service.reload(placed).state == "started"
 
 
 def test_a_host_of_a_rollout_takes_30_statements_and_less_than_one_write(service: Service) -> None:

@@ -48,6 +48,9 @@ class _Found(NamedTuple):
     silent: datetime | None
 
 
+_NOTHING = _Found(None, None, None)
+
+
 class Engine(FleetUseCase):
     """Carries out what falls due."""
 
@@ -95,7 +98,8 @@ class Engine(FleetUseCase):
         if self._only_told:
             _report(faults)
             return True
-        found = self._look(now)
+        # What is saved is noted: before the first moment that is known, nothing is due, and nothing is read.
+        found = self._look(now) if self.due.is_reached(now) else _NOTHING
         # If more polls are left, the newest of a group may be one of those.
         silent = not more_polls and _is_past(found.silent, now)
         if silent:
@@ -188,10 +192,12 @@ class Engine(FleetUseCase):
     def prove_present(self, now: datetime) -> int:
         """Save that the service runs: Unavailable if nothing can be saved.
 
-        Return the number of the newest change, which may be another process's.
+        Return the number of the newest change, which may be another process's. So the next tick reads what
+        is due, whatever is known of it.
         """
         with self._store.write() as tx:
             tx.time.set_present(now)
+            self.due.note(None)
             return tx.records.newest()
 
     def note_absence(self, absence: Absence) -> None:

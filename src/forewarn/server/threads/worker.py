@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 LONGEST_SLEEP = 5.0
 # After a fault of the store.
 RETRY_AFTER = 1.0
-# How often it is shown that something can be saved, in real time; the sleep is no longer than that.
+# How often it is shown that something can be saved, and looked for what no change tells of, in real time; the
+# sleep is no longer than that.
 PROVE_EVERY = LONGEST_SLEEP
 # A thread that has shown nothing for so long hangs, in the store or in a job.
 HANGS_AFTER = 6 * PROVE_EVERY
@@ -41,7 +42,7 @@ LONGEST_WITHOUT_TICK = 0.2
 LONGEST_PIECE = 0.01
 # So long after a job the next one is expected, in seconds.
 CALLERS_ABOUT = 1.0
-# However many jobs there are: what no change tells of is looked for, what guests were sent is saved.
+# However many jobs there are: what guests were sent is saved, and whether external work is late is looked at.
 TICK_AT_LEAST_EVERY = 1.0
 
 
