@@ -66,3 +66,23 @@ def test_an_order_shows_the_stage_of_each_step(server: str) -> None:
 def test_an_operator_says_for_one_order_who_does_its_work(server: str) -> None:
     words = ("host", "maintenance", "host-2", "--action", "freeze", "--driver", "external", "--json")
     assert json.loads(said(server, *words))["order"]["driver"] == "external"
+
+
+def test_work_on_a_host_itself_shows_its_stages_by_kind(server: str) -> None:
+    order = json.loads(said(server, "host", "service", "host-2", "--json"))["order"]["id"]
+    shown = said(server, "order", "show", order)
+    leave, work = shown.split("Stage 1 of 2: ")[1].split("Stage 2 of 2: ")
+    assert leave.startswith("machines leave (announced, 0 of 1 machine)\n")
+    assert ["web-2", "waiting", "1", "moves,", "restarts"] in [
+        line.split()[:5] for line in leave.splitlines()
+    ]
+    assert work.startswith("work on host-2 (queued)\n")
+    assert ["work", "waiting", "1", "simulated"] in [line.split()[:4] for line in work.splitlines()]
+
+
+def test_a_machine_that_stays_restarts_with_its_host(server: str) -> None:
+    order = json.loads(said(server, "host", "service", "host-2", "--in-place", "--json"))["order"]["id"]
+    shown = said(server, "order", "show", order)
+    assert "service in place on host-2" in shown
+    assert "Stage 1 of 1: work on host-2 (announced, 0 of 1 machine)" in shown
+    assert "restarts with the host" in shown

@@ -4,10 +4,29 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.console_fixtures import Visit
+from tests.console_fixtures import Serve, Visit
 from tests.process import Program
 
 WEB_0 = "127.0.1.10"
+# Of three machines on a host one moves live, one restarts elsewhere, one stays.
+MOBILE = """
+[defaults]
+driver = "simulated"
+[hosts.host-1]
+at-once = 1
+[hosts.host-2]
+[[machines]]
+name = "live"
+host = "host-1"
+mobility = "live"
+[[machines]]
+name = "cold"
+host = "host-1"
+[[machines]]
+name = "stays"
+host = "host-1"
+mobility = "none"
+"""
 
 
 def test_an_order_says_why_it_waits_how_far_its_steps_are_and_who_was_not_told(
@@ -83,3 +102,30 @@ def test_open_orders_are_listed_with_their_reasons_and_past_ones_below(server: P
     page.get_by_role("button", name="all", exact=True).click()
     over.get_by_role("link", name=re.compile("^[0-9A-F]{8}$")).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Restart of web-0")
+
+
+def test_work_on_a_host_shows_who_leaves_by_which_way_and_what_is_done_to_the_host(
+    serve: Serve, visit: Visit
+) -> None:
+    server = serve(fleet=MOBILE)
+    placed = server.post("/v1/hosts/host-1/service", json={"reason": "firmware"})
+    page = visit(server).open(f"/console/orders/{placed['order']['id']}")
+    stages = page.locator(".stage")
+    expect(stages.nth(0)).to_contain_text("Stage 1 of 2: machines leave")
+    for machine, way in (("live", "moves live"), ("cold", "moves and restarts")):
+        row = stages.nth(0).get_by_role("row", name=re.compile(f"^{machine}"))
+        expect(row).to_contain_text(way)
+        (event,) = (each for each in placed["events"] if each["resources"] == [machine])
+        expect(row.get_by_role("link", name=event["id"][:8])).to_be_visible()
+        expect(row).to_contain_text("not before in")
+    expect(stages.nth(1)).to_contain_text("Stage 2 of 2: work on the host")
+    expect(stages.nth(1).get_by_role("row", name=re.compile("^stays"))).to_contain_text(
+        "restarts with the host"
+    )
+    server.advance(2400)
+    work = stages.nth(1).get_by_role("row", name=re.compile("^work"))
+    expect(work).to_contain_text("running")
+    expect(work).to_contain_text("lost unless over by")
+    server.advance(3600)
+    expect(work).to_contain_text("done")
+    expect(page.get_by_text("Over since").first).to_be_visible()

@@ -10,18 +10,17 @@ from forewarn.cli.id_lookup import full_id, path_by_id
 from forewarn.cli.options.shared_options import OfHost, OfMachine, OrderArgument, Reason
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_broken_promises, show_still_degraded, show_waiting
+from forewarn.cli.views.step_tables import show_steps
 from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.client.replies import Body
 from forewarn.core.access import Right
 from forewarn.core.disclosure import A_HOST
-from forewarn.core.moments import format_span
-from forewarn.core.words import EXTERNAL, Action, OrderState, Source, StepState
+from forewarn.core.words import EXTERNAL, Action, OrderState, ServiceMode, Source, StepState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     NotedOrderWithEventsAnswer,
     OrderAnswer,
     OrderWithEventsAnswer,
-    StepAnswer,
 )
 from forewarn.wire.guid import is_guid
 
@@ -41,23 +40,6 @@ EVENTS = terminal.ItemTable[EventAnswer](
     },
     wraps=("MACHINES",),
     spare=("ENDED",),
-)
-# Stages come one after another, and are counted from one.
-StagedStep = tuple[int, StepAnswer]
-
-STEPS = terminal.ItemTable[StagedStep](
-    columns={
-        "STAGE": lambda each: each[0],
-        "MACHINE": lambda each: each[1].machine,
-        "STEP": lambda each: _step_state(each[1]),
-        "ATTEMPT": lambda each: each[1].attempt,
-        "TO": lambda each: each[1].target,
-        "BEGUN": lambda each: each[1].begun_at,
-        "ENDED": lambda each: each[1].ended_at,
-        "WHY": lambda each: each[1].why or _away(each[1]),
-    },
-    wraps=("WHY",),
-    spare=("ATTEMPT", "ENDED"),
 )
 
 
@@ -142,20 +124,6 @@ def _abandoned(order: OrderAnswer) -> str:
     return f"being abandoned; its driver is asked to call off what runs: {formatting.listing(running)}"
 
 
-def _step_state(step: StepAnswer) -> str:
-    """Return the state of a step, and while it runs how far it is, or that this is unknown."""
-    if step.state is not StepState.RUNNING:
-        return step.state
-    if step.why:
-        return f"{step.state}, unknown how far"
-    return step.state if step.progress is None else f"{step.state}, {step.progress:.0%}"
-
-
-def _away(step: StepAnswer) -> str | None:
-    """Return for how long a machine was really away, if that is known."""
-    return None if step.impact_seconds is None else f"away for {format_span(round(step.impact_seconds, 1))}"
-
-
 def _show_list(session: Session, orders: Sequence[OrderAnswer], wanted: Mapping[str, object]) -> None:
     now = session.now()
     table = terminal.ItemTable[OrderAnswer](
@@ -207,6 +175,7 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
             ("by", order.by),
             ("reason", order.reason),
             *_driver(order),
+            *([("vouched for", order.fenced)] if order.fenced else []),
             *([("emergency", order.emergency)] if order.emergency else []),
             *([("together", order.together)] if order.together else []),
             *([("rollout", order.rollout)] if order.rollout else []),
@@ -226,10 +195,7 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
     if answer.events:
         terminal.echo()
         EVENTS.print(answer.events)
-    if order.steps:
-        terminal.echo()
-        numbered = enumerate(order.stages, start=1)
-        STEPS.print([(number, step) for number, stage in numbered for step in stage.steps])
+    show_steps(order)
     if order.state is OrderState.FAILED and order.ended_at is None and not order.abandoned_by:
         _show_ways_on(session, order)
 
@@ -278,4 +244,6 @@ def _driver(order: OrderAnswer) -> list[tuple[str, str]]:
 
 
 def _action(order: OrderAnswer) -> str:
-    return f"maintenance {order.work}" if order.action is Action.MAINTENANCE else order.action
+    if order.action is Action.MAINTENANCE:
+        return f"maintenance {order.work}"
+    return f"{order.action} in place" if order.mode is ServiceMode.IN_PLACE else order.action

@@ -12,6 +12,7 @@ export type EventType = Schemas["EventType"];
 export type Group = Schemas["Group"];
 export type Hold = Schemas["Hold"];
 export type Host = Schemas["Host"];
+export type HostStep = Schemas["HostStep"];
 export type HostWithMachines = Schemas["HostWithMachines"];
 export type Kind = Schemas["Kind"];
 export type ListedEvent = Schemas["ListedEvent"];

@@ -81,6 +81,7 @@ class EventAnswer(ApiAnswer):
     # Not sent by servers of before.
     armed_at: datetime | None = None
     postponed: PostponementAnswer | None = None
+    stage: int | None = None  # which stage of its order it announces, counted from 0
 
     @classmethod
     def of(cls, event: Event, **more: object) -> Self:

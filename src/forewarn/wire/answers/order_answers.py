@@ -66,6 +66,7 @@ class HostStepAnswer(ApiAnswer):
     ended_at: datetime | None
     why: str | None  # as of a step
     progress: float | None
+    back_by: datetime | None = None  # of work that runs: when its host is lost unless it is over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,14 @@ import { hostLink, machineLink } from "./links.js";
 /** @typedef {import("../types").Order} Order */
 
 /**
- * Say what an order does: `maintenance reboot`, `restart`; only maintenance has a choice of work.
+ * Say what an order does: `maintenance reboot`, `service in place`, `restart`.
  *
  * @param {Order} order
  */
-export const orderWords = (order) =>
-  order.action === "maintenance" && order.work ? `${order.action} ${order.work}` : order.action;
+export function orderWords(order) {
+  if (order.action === "maintenance" && order.work) return `${order.action} ${order.work}`;
+  return order.mode === "in-place" ? `${order.action} in place` : order.action;
+}
 
 /**
  * Say what an order is about, as a link.
@@ -29,11 +31,14 @@ export function orderSubject(order) {
 /** @param {Order} order */
 export const isSimulated = (order) => order.driver === "simulated";
 
-/** @param {Order} order */
-export const isExternal = (order) => order.driver === "external";
+/** Whether somebody outside works on its machines, or on its host. @param {Order} order */
+export const isExternal = (order) => order.driver === "external" || order.host_driver === "external";
 
 /** @param {Order} order */
 export const failedSteps = (order) => order.steps.filter((step) => step.state === "failed");
+
+/** @param {Order} order */
+export const failedHostSteps = (order) => order.host_steps.filter((step) => step.state === "failed");
 
 /** Say how far an order is, and whether it is being given up. @param {Order} order */
 export const stateBadges = (order) => [

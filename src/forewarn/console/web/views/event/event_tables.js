@@ -4,7 +4,7 @@ import { badge, machineAppearance } from "../../elements/appearance.js";
 import { promisedSeconds } from "../../elements/event_facts.js";
 import { machineLink } from "../../elements/links.js";
 import { time } from "../../elements/times.js";
-import { cell } from "../../elements/work_progress.js";
+import { cell } from "../../elements/step_table.js";
 import { span } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";

@@ -4,7 +4,7 @@ import { badge } from "../../elements/appearance.js";
 import { noticeText, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
 import { eventLink, groupLink } from "../../elements/links.js";
 import { countdown, time } from "../../elements/times.js";
-import { cell } from "../../elements/work_progress.js";
+import { cell } from "../../elements/step_table.js";
 import { span } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 import { machines } from "../timeline/event_table.js";

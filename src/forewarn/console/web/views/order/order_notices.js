@@ -1,7 +1,7 @@
 /** What somebody should know of an order before anything else: what failed, who works on it, what it breaks. */
 
 import { commandText } from "../../elements/command_text.js";
-import { failedSteps, isExternal } from "../../elements/order_facts.js";
+import { failedHostSteps, failedSteps, isExternal } from "../../elements/order_facts.js";
 import { machineLink } from "../../elements/links.js";
 import { time } from "../../elements/times.js";
 import { count, span } from "../../page/formatting.js";
@@ -15,14 +15,25 @@ const SHOWN = 20;
 /** @param {Order} order */
 export function failure(order) {
   const failed = failedSteps(order);
+  const onHost = failedHostSteps(order);
   const isOpen = !order.ended_at;
   return h(
     "div",
     { class: "notice", "data-tone": "danger", role: "status", key: "failure" },
-    h("strong", null, `${count(failed.length, "step")} failed`),
+    h("strong", null, `${count(failed.length + onHost.length, "step")} failed`),
     h(
       "ul",
       { class: "reasons" },
+      onHost.map((step) =>
+        h(
+          "li",
+          { key: `host ${step.task}` },
+          `${step.task} of `,
+          h("span", { class: "name" }, order.host ?? "the host"),
+          ": ",
+          h("span", { class: "name" }, step.why ?? "nobody said why"),
+        ),
+      ),
       failed
         .slice(0, SHOWN)
         .map((step) =>
@@ -52,7 +63,7 @@ export function failure(order) {
 /** @param {Order} order */
 export function outsideWork(order) {
   if (!isExternal(order) || order.ended_at) return null;
-  const isAtWork = order.steps.some((step) => step.state === "running");
+  const isAtWork = [...order.steps, ...order.host_steps].some((step) => step.state === "running");
   return h(
     "section",
     { class: "card", key: "outside", "aria-labelledby": "outside" },

@@ -14,6 +14,13 @@ import { copy } from "../../service/connected.js";
 const DRIVERS = {
   simulated: "simulated: nothing is really done",
   external: "external: somebody outside does the work, and reports",
+  hook: "hook: what the server's settings name",
+};
+
+/** @type {{ [mode in import("../../types").Schemas["ServiceMode"]]: string }} */
+const MODES = {
+  evacuate: "leave first if they can, a few at a time; the others restart with the host",
+  "in-place": "all restart with the host",
 };
 
 /** @param {Order} order */
@@ -31,10 +38,19 @@ export function orderTerms(order) {
       fact("Ordered by", [h("span", { class: "name" }, order.by), ", ", time(order.created_at)]),
       order.reason && fact("Reason", h("span", { class: "name" }, order.reason)),
       fact("Wanted by", order.source === "Platform" ? "the platform" : "its user"),
+      order.mode && fact("Its machines", MODES[order.mode]),
+      order.returning && fact("Afterwards", "those that left come back, with notice of its own"),
       fact("Driver", DRIVERS[order.driver] ?? h("span", { class: "name" }, order.driver)),
+      order.host_driver &&
+        fact(
+          "Works on the host",
+          DRIVERS[order.host_driver] ?? h("span", { class: "name" }, order.host_driver),
+        ),
+      order.fenced && fact("Vouched for", h("span", { class: "name" }, order.fenced)),
+      order.despite_hold && fact("Holds", "goes on despite them"),
       order.emergency && fact("Emergency", h("span", { class: "name" }, order.emergency)),
       order.together && fact("Together", h("span", { class: "name" }, order.together)),
-      order.whole && fact("Whole", "the host in one go, or not at all"),
+      order.whole && !order.mode && fact("Whole", "the host in one go, or not at all"),
       order.deadline && fact("Deadline", [time(order.deadline), " (", countdown(order.deadline), ")"]),
       order.expected_seconds !== null && fact("Expected to take", span(order.expected_seconds)),
       order.heartbeat_seconds !== null && fact("Longest silence", span(order.heartbeat_seconds)),

@@ -6,6 +6,7 @@ import { asCommand } from "../../elements/as_command.js";
 import { notThere } from "../../elements/missing.js";
 import {
   driverBadge,
+  failedHostSteps,
   failedSteps,
   orderSubject,
   orderWords,
@@ -68,7 +69,7 @@ class OrderView extends View {
           this.#answer.trouble,
         ),
       this.#standing(order),
-      failedSteps(order).length > 0 && failure(order),
+      failedSteps(order).length + failedHostSteps(order).length > 0 && failure(order),
       !order.ended_at && reasons(otherReasons(order), order.waiting_until),
       outsideWork(order),
       brokenPromises(broken),
@@ -76,7 +77,7 @@ class OrderView extends View {
         "section",
         { class: "card", key: "work", "aria-labelledby": "stages" },
         h("h2", { id: "stages" }, "Stages and steps"),
-        workProgress(order),
+        workProgress(order, events),
       ),
       orderEvents(order, events),
       orderTerms(order),
@@ -131,7 +132,10 @@ class OrderView extends View {
 
 /** What an order waits for besides a person's word on its failed steps, which are shown on their own. @param {NotedOrder} order */
 function otherReasons(order) {
-  const failed = new Set(failedSteps(order).map((step) => step.machine));
+  const failed = new Set([
+    ...failedSteps(order).map((step) => step.machine),
+    ...failedHostSteps(order).map((step) => step.task),
+  ]);
   return order.waiting.filter((each) => !(failed.has(each.what) && each.reason.startsWith("failed")));
 }
 

@@ -10,7 +10,7 @@ import {
 } from "../../elements/order_facts.js";
 import { whatWaits } from "../../elements/reasons.js";
 import { countdown, time } from "../../elements/times.js";
-import { cell } from "../../elements/work_progress.js";
+import { cell } from "../../elements/step_table.js";
 import { count } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";

@@ -2,7 +2,7 @@
 
 import { hostLink, rolloutLink } from "../../elements/links.js";
 import { time } from "../../elements/times.js";
-import { cell } from "../../elements/work_progress.js";
+import { cell } from "../../elements/step_table.js";
 import { h } from "../../page/tree.js";
 
 /** @typedef {import("./coming_waves.js").WaveBar} WaveBar */

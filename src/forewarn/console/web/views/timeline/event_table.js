@@ -4,7 +4,7 @@ import { badge } from "../../elements/appearance.js";
 import { noticeText, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
 import { eventLink, groupLink, machineLink } from "../../elements/links.js";
 import { countdown, time } from "../../elements/times.js";
-import { cell } from "../../elements/work_progress.js";
+import { cell } from "../../elements/step_table.js";
 import { h } from "../../page/tree.js";
 
 /** @typedef {import("../../elements/event_facts.js").AnyEvent} AnyEvent */

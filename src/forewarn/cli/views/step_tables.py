@@ -1,0 +1,126 @@
+"""How far an order is: the steps of its machines stage by stage, and those on the host itself."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from forewarn.cli import formatting, terminal
+from forewarn.core.disclosure import A_HOST
+from forewarn.core.moments import format_span
+from forewarn.core.words import StageKind, StepState, Work
+from forewarn.wire.answers.order_answers import HostStepAnswer, OrderAnswer, StageAnswer, StepAnswer
+
+# Stages come one after another, and are counted from one.
+StagedStep = tuple[int, StepAnswer]
+Item = TypeVar("Item")
+
+STEPS = terminal.ItemTable[StagedStep](
+    columns={
+        "STAGE": lambda each: each[0],
+        "MACHINE": lambda each: each[1].machine,
+        "STEP": lambda each: _state(each[1]),
+        "ATTEMPT": lambda each: each[1].attempt,
+        "TO": lambda each: each[1].target,
+        "BEGUN": lambda each: each[1].begun_at,
+        "ENDED": lambda each: each[1].ended_at,
+        "WHY": lambda each: each[1].why or _away(each[1]),
+    },
+    wraps=("WHY",),
+    spare=("ATTEMPT", "ENDED"),
+)
+# What becomes of each machine of an evacuation, or of one that is on a host while that is worked on.
+WAYS = terminal.ItemTable[tuple[StageKind, StepAnswer]](
+    columns={
+        "MACHINE": lambda each: each[1].machine,
+        "STEP": lambda each: _state(each[1]),
+        "ATTEMPT": lambda each: each[1].attempt,
+        "WAY": lambda each: _way(*each),
+        "BEGUN": lambda each: each[1].begun_at,
+        "ENDED": lambda each: each[1].ended_at,
+        "WHY": lambda each: each[1].why or _away(each[1]),
+    },
+    wraps=("WAY", "WHY"),
+    spare=("ATTEMPT", "ENDED"),
+)
+ON_HOST = terminal.ItemTable[HostStepAnswer](
+    columns={
+        "ON THE HOST": lambda step: step.task,
+        "STEP": lambda step: _state(step),
+        "ATTEMPT": lambda step: step.attempt,
+        "BY": lambda step: step.driver,
+        "BEGUN": lambda step: step.begun_at,
+        "ENDED": lambda step: step.ended_at,
+        "WHY": lambda step: step.why or _back_by(step),
+    },
+    wraps=("WHY",),
+    spare=("ATTEMPT", "BY", "ENDED"),
+)
+
+
+def show_steps(order: OrderAnswer) -> None:
+    """Print how far each step is; work on a host itself stage by stage."""
+    by_kind = any(stage.kind is not StageKind.MACHINES for stage in order.stages)
+    if order.host_steps and not by_kind:
+        _show_table(ON_HOST, order.host_steps)
+    if by_kind:
+        for number, stage in enumerate(order.stages, start=1):
+            _show_stage(order, stage, number)
+    elif order.steps:
+        numbered = enumerate(order.stages, start=1)
+        _show_table(STEPS, [(number, step) for number, stage in numbered for step in stage.steps])
+
+
+def _show_stage(order: OrderAnswer, stage: StageAnswer, number: int) -> None:
+    over = sum(step.ended_at is not None for step in stage.steps)
+    counted = f", {over} of {formatting.counted(len(stage.steps), 'machine')}" if stage.steps else ""
+    title = f"Stage {number} of {len(order.stages)}: {_name(order, stage.kind)} ({stage.state}{counted})"
+    terminal.echo(f"\n{title}")
+    if stage.kind is StageKind.HOST and order.host_steps:
+        _show_table(ON_HOST, order.host_steps)
+    if stage.steps:
+        _show_table(WAYS, [(stage.kind, step) for step in stage.steps])
+
+
+def _name(order: OrderAnswer, kind: StageKind) -> str:
+    match kind:
+        case StageKind.EVACUATE:
+            return "machines leave"
+        case StageKind.HOST:
+            return f"work on {order.host or A_HOST}"
+        case StageKind.RETURN:
+            return "machines come back"
+        case StageKind.MACHINES:
+            return "its machines"
+
+
+def _show_table(table: terminal.ItemTable[Item], items: Sequence[Item]) -> None:
+    terminal.echo()
+    table.print(items)
+
+
+def _state(step: StepAnswer | HostStepAnswer) -> str:
+    """Return the state of a step, and while it runs how far it is, or that this is unknown."""
+    if step.state is not StepState.RUNNING:
+        return step.state
+    if step.why:
+        return f"{step.state}, unknown how far"
+    return step.state if step.progress is None else f"{step.state}, {step.progress:.0%}"
+
+
+def _way(kind: StageKind, step: StepAnswer) -> str:
+    """Say what becomes of a machine: where it goes and how, or that it restarts with its host."""
+    if kind is StageKind.HOST:
+        return "restarts with the host"
+    how = "moves live" if step.work is Work.FREEZE else "moves, restarts"
+    return f"{how}: {step.target}" if step.target else how
+
+
+def _away(step: StepAnswer) -> str | None:
+    """Return for how long a machine was really away, if that is known."""
+    return None if step.impact_seconds is None else f"away for {format_span(round(step.impact_seconds, 1))}"
+
+
+def _back_by(step: HostStepAnswer) -> str | None:
+    """Return until when work that runs is waited for before its host is lost."""
+    if step.state is not StepState.RUNNING or step.back_by is None:
+        return None
+    return f"lost unless over by {formatting.utc(step.back_by)}"
