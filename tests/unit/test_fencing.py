@@ -196,3 +196,13 @@ def test_a_driver_that_names_another_host_for_a_fence_is_not_heard_on_that() -> 
     reports.step_refused(there.draft, attempt(there, order), why="full")
     reports.step_done(there.draft, attempt(there, order), host=HostName("nowhere"))
     assert fence(there, order).state is StepState.DONE
+
+
+def test_nobody_outside_has_a_say_where_a_driver_does_the_work() -> None:
+    there = fleet()
+    order = there.maintain()
+    with pytest.raises(Conflict, match="carried out by driver simulated: nobody else has a say"):
+        reports.report_done(there.draft, order.id, by="olga", policy=there.policy)
+    failure = failed(there)
+    with pytest.raises(Conflict, match="carried out by driver simulated: nobody else has a say"):
+        reports.report_done(there.draft, failure.id, by="olga", policy=there.policy)

@@ -146,7 +146,7 @@ def test_nobody_comes_back_to_a_host_that_somebody_has_closed() -> None:
 def test_bare_metal_is_worked_on_in_place() -> None:
     fleet = Fleet(staying("host-1"))
     fleet.draft.put_host(replace(fleet.draft.hosts[HOST], bare_metal=True))
-    order = fleet.service(mode=ServiceMode.EVACUATE, returning=True)
+    order = fleet.service(returning=True)
     assert (order.terms.mode, order.terms.returning) == (ServiceMode.IN_PLACE, False)
     assert [(step.name, step.work) for step in order.steps] == [("host-1", Work.REBOOT)]
 

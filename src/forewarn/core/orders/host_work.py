@@ -100,7 +100,9 @@ def not_cordoned(order: Order) -> tuple[Waiting, ...]:
     step = host_steps.find(order, HostTask.CORDON)
     if step is None or step.state in host_steps.SETTLED:
         return ()
-    return (Waiting(what=f"host {order.host}", reason="is not cordoned yet: its hook has not ended"),)
+    failed = step.state is StepState.FAILED
+    why = f"its hook failed, {step.why}" if failed else "its hook has not ended"
+    return (Waiting(what=f"host {order.host}", reason=f"is not cordoned yet: {why}"),)
 
 
 # Cordons

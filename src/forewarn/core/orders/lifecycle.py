@@ -189,7 +189,11 @@ def _announced(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
         return _withdraw(draft, order, index, announced, why=events.stale(announced))
     unarmed = arming.arm(draft, order, announced, policy)
     announced = lingering.events_of(draft, order, index)
-    waiting = (*unarmed, *reasons.not_to_start(draft, order, order.stages[index], announced, policy))
+    waiting = (
+        *unarmed,
+        *host_work.not_cordoned(order),
+        *reasons.not_to_start(draft, order, order.stages[index], announced, policy),
+    )
     if waiting:
         late = _latecomers(draft, order, index)
         others = (why for step in late for why in reasons.not_to_announce(draft, order, (step,), policy))

@@ -10,6 +10,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.orders import (
+    bare_metal,
     departures,
     fencing,
     host_work,
@@ -73,6 +74,7 @@ def on_machine(
     if request.terms.rehearsal:
         consent.check_machine(target, draft.projects)
     _check_state(draft, target, action)
+    bare_metal.check_machine(draft, target, action)
     _check_first(draft, target, action)
     _check_limit(draft, target, action, scheduled=scheduled, policy=policy)
     order = _place(draft, request, action, work=ACTIONS[action].work, machine=target)
@@ -102,6 +104,7 @@ def on_host(
         vouched = fencing.vouch(draft, target, by=request.by, why=request.terms.fenced)
         return lifecycle.advance(draft, vouched.id, policy=policy)
     _check_host(draft, target, action)
+    bare_metal.check_host(target, action, work, request.terms)
     if action is Action.SERVICE:
         request = replace(request, terms=service.with_mode(request.terms, target))
     order = _place(draft, request, action, work=work or ACTIONS[action].work, host=host)

@@ -9,7 +9,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, RefusedHost, Step
 from forewarn.core.moments import format_span
-from forewarn.core.orders import placement
+from forewarn.core.orders import bare_metal, placement
 from forewarn.core.words import (
     ANSWERING_AT_ONCE,
     EXTERNAL,
@@ -77,6 +77,8 @@ def _kept(draft: Draft, step: Step) -> HostName | None:
 
 def _choose(draft: Draft, order: Order, step: Step) -> HostName | None:
     machine = draft.machines[step.machine]
+    if (itself := bare_metal.host_of(draft, machine)) is not None:
+        return bare_metal.only_place(itself)
     # One whose host failed may come back there, if that has been restored since.
     own = None if step.work is Work.RECOVER else machine.host
     but = {own, *(refused.host for refused in step.refused)}
@@ -103,7 +105,7 @@ def unknown(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
 def done(draft: Draft, order: Order, step: Step, *, host: HostName | None = None, by: str = "") -> Step:
     """Mark a step as carried out, and its machine as what it has become, on the host its driver names."""
     before = draft.machines[step.machine]
-    after = draft.put_machine(replace(_become(before, step.work, host or step.target), bound_for=None))
+    after = draft.put_machine(replace(_become(draft, before, step.work, host or step.target), bound_for=None))
     said = _said(order, step, step.target if after.host == before.host else after.host)
     if step.target not in (None, after.host):
         said += f", not {step.target} as chosen"
@@ -125,7 +127,7 @@ def abandon(draft: Draft, step: Step, *, why: str) -> Step:
     machine = draft.machines.get(step.machine)
     begun = step.state in (StepState.RUNNING, StepState.FAILED)
     if machine is not None and (begun or step.work is Work.RECOVER):  # which is down before its turn
-        draft.put_machine(replace(_without(machine, step.work), bound_for=None))
+        draft.put_machine(replace(_without(draft, machine, step.work), bound_for=None))
     return _ended(draft, step, StepState.MOOT, why=why)
 
 
@@ -133,10 +135,10 @@ def _ended(draft: Draft, step: Step, state: StepState, *, why: str = "") -> Step
     return replace(step, state=state, ended_at=draft.now, look_at=None, progress=None, why=why)
 
 
-def _without(machine: Machine, work: Work) -> Machine:
+def _without(draft: Draft, machine: Machine, work: Work) -> Machine:
     """Take a machine in the middle of a step to run; one whose host failed under it is down."""
     if work is Work.RECOVER:
-        return replace(machine, state=MachineState.STOPPED, host=None)
+        return replace(machine, state=MachineState.STOPPED, host=_left_on(draft, machine))
     return machine if machine.state in SETTLED else replace(machine, state=MachineState.RUNNING)
 
 
@@ -157,10 +159,15 @@ def _is_running(order: Order, machine: MachineId) -> bool:
     return any(step.machine == machine and step.state is StepState.RUNNING for step in order.steps)
 
 
-def _become(machine: Machine, work: Work, target: HostName | None) -> Machine:
+def _become(draft: Draft, machine: Machine, work: Work, target: HostName | None) -> Machine:
     facts = WORKS[work]
-    host = None if facts.unloads else target or machine.host
+    host = _left_on(draft, machine) if facts.unloads else target or machine.host
     return replace(machine, state=facts.after, host=host)
+
+
+def _left_on(draft: Draft, machine: Machine) -> HostName | None:
+    """Return the host of a machine that is down: none, but for one that is its own host."""
+    return None if bare_metal.host_of(draft, machine) is None else machine.host
 
 
 def _said(order: Order, step: Step, target: HostName | None) -> str:

@@ -262,7 +262,8 @@ const SERVICE = {
     post("/v1/hosts/{name}/service", {
       path: { name: host.name },
       body: {
-        mode: /** @type {any} */ (values.mode),
+        // Bare metal cannot be emptied.
+        mode: host.bare_metal ? null : /** @type {any} */ (values.mode),
         returning: values.mode !== "in-place" && Boolean(values.returning),
         host_work: values.host_work || null,
         ...terms(values),

@@ -1,0 +1,35 @@
+"""Bare metal: a host that is itself the one machine that it carries, and so goes nowhere."""
+
+from forewarn.core.catalogue import ACTIONS, WORKS
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.words import Action, HostName, HostState, ServiceMode, Work
+
+
+def host_of(draft: Draft, machine: Machine) -> Host | None:
+    """Return the host that a machine is itself, if it is bare metal."""
+    host = draft.hosts.get(machine.host) if machine.host is not None else None
+    return host if host is not None and host.bare_metal else None
+
+
+def only_place(host: Host) -> HostName | None:
+    """Return where bare metal may be started: where it is, if that is sound."""
+    return host.name if host.state is HostState.OK else None
+
+
+def check_host(host: Host, action: Action, work: Work | None, terms: OrderTerms) -> None:
+    """Refuse what would move the machine of a bare-metal host; a rollout does in place what cannot leave."""
+    done = work or ACTIONS[action].work
+    moves = action is not Action.FAIL and done is not None and WORKS[done].moves
+    emptied = action is Action.SERVICE and terms.mode is ServiceMode.EVACUATE and terms.rollout is None
+    if host.bare_metal and (moves or emptied):
+        raise Conflict(f'host "{host.name}" is bare metal, and cannot be emptied: work on it in place')
+
+
+def check_machine(draft: Draft, machine: Machine, action: Action) -> None:
+    """Refuse to move bare metal."""
+    if action is Action.REDEPLOY and host_of(draft, machine) is not None:
+        raise Conflict(f'machine "{machine.name}" is bare metal, and cannot be moved: restart it')
