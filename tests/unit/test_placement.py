@@ -120,7 +120,8 @@ def test_a_host_that_is_in_waves_with_the_source_is_better_than_an_emptier_one()
     assert beside(a=unknown, b=of(DB, 0)) == "b"
     assert beside(a=unknown, b=Room(carried=3, labels={"rack": "a"})) == "b"
     assert beside(a=unknown, b=Room()) == "b"
-    # What the source has several domains of says nothing.
+    # What the source has several domains of says nothing, nor what it has none of.
+    assert beside(a=unknown, b=of(GroupName("other"), 0)) == "a"
     assert beside(a=unknown, b=of(APP, 0)) == "a"
 
 

@@ -156,3 +156,9 @@ def test_a_failed_host_waits_for_no_room() -> None:
     order = made.maintain(action=Action.FAIL)
     assert not [wait for wait in order.waiting if wait.room]
     assert order.state is not OrderState.QUEUED
+
+
+def test_machines_that_leave_a_host_have_their_places_too() -> None:
+    made = fleet(host_2=8)
+    order = made.service()
+    assert (bound_for(made), targets(made, order)[0]) == (H2, H2)

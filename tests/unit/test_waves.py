@@ -89,3 +89,8 @@ def test_a_host_that_takes_more_than_can_be_spared_stays_the_first_of_its_wave()
 
 def test_there_are_no_waves_of_nothing() -> None:
     assert cut(limits({})) == []
+
+
+def test_a_wave_that_is_picked_has_no_more_hosts_than_may_be() -> None:
+    made = limits({"a": {}, "b": {}, "c": {}}, at_once=2)
+    assert made.pick(map(HostName, "abc")) == ("a", "b")

@@ -117,7 +117,6 @@ def _announce(
         arming.record_emergency(draft, alone, announced, policy)
         if order.stages[index].kind is StageKind.EVACUATE:
             order = stages.put_steps(order, index, placement.reserved(draft, order, share))
-        if order.stages[index].kind is StageKind.EVACUATE:
             host_work.cordon(draft, order)
     return _with_state(order, index, _state(draft, order, index)), waiting
 
