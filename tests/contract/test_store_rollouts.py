@@ -6,10 +6,20 @@ from datetime import timedelta
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.words import GroupName, HostName, MachineName, MachineState, OrderId, Work
+from forewarn.core.words import (
+    GroupName,
+    HostName,
+    HostState,
+    MachineName,
+    MachineState,
+    Mobility,
+    OrderId,
+    Work,
+)
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND, event, group, host, machine, order, order_id
 
@@ -141,3 +151,28 @@ def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
     assert set(budget.down.values()) == {MachineName("c"), MachineName("e")}
     assert set(budget.announced.values()) == named
     assert sorted(silent.values()) == ["a", "b", "c"]
+
+
+def test_whether_hosts_can_be_emptied_is_known_by_their_machines_and_the_room_on_others(
+    store: SqlStore,
+) -> None:
+    free = host("host-3", labels={"zone": "b"}, resources={"memory": HostResource(amount=10, ratio=2)})
+    closed = host("host-4", state=HostState.CORDONED)
+    leaving = machine("web-0", host=ONE, mobility=Mobility.NONE, resources={"memory": 4})
+    coming = machine("web-1", host=TWO, bound_for=free.name, resources={"memory": 5})
+    put(
+        store,
+        groups=(group("web"),),
+        hosts=(host("host-1"), host("host-2"), free, closed),
+        machines=(leaving, coming),
+        orders=(order(1, machine=coming.id),),
+    )
+    with store.read() as snapshot:
+        around = snapshot.rollouts.surroundings([ONE])
+        (other,) = snapshot.rollouts.surroundings([TWO]).machines
+    (known,) = around.machines
+    assert (known.name, known.mobility, known.resources) == (leaving.name, Mobility.NONE, {"memory": 4})
+    assert set(around.rooms) == {ONE, TWO, free.name}
+    assert around.rooms[free.name].free == {"memory": 15}
+    assert around.rooms[free.name].labels == {"zone": "b"}
+    assert other.ordered.startswith(f"has order {order_id(1)} (")

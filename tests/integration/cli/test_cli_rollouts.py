@@ -20,7 +20,7 @@ from forewarn.client.calls import OperatorClient
 from forewarn.core.model.declaration import NO_DEFAULTS, HostSpec
 from forewarn.core.model.project import Project
 from forewarn.core.model.windows import Calendar, Window
-from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, ProjectName
+from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, Mobility, ProjectName
 from forewarn.wire.answers.service_answers import ClockAnswer
 from tests.harness import Service, fleet, machine
 from tests.process import FOREWARN, Output, ending, started, until
@@ -67,9 +67,22 @@ def test_a_plan_is_drawn_as_a_timeline() -> None:
 def test_hosts_themselves_are_worked_on() -> None:
     said = run("plan", "host-1", "--action", "service", "--return").stdout
     assert "1 wave" in said
+    assert "1 of 1 host can be emptied." in said
     shown = run("start", "host-1", "--action", "service", "--in-place", "--host-work", "external", "--detach")
     assert "service (in-place), by external" in shown.stdout
     run("plan", "host-1", "--action", "service", "--in-place", "--evacuate", code=2)
+
+
+def test_a_plan_names_the_first_machines_that_are_in_the_way(service: Service) -> None:
+    for number in range(5):
+        service.put(f"pinned-{number}", host=HostName("host-1"), mobility=Mobility.NONE)
+    said = run("plan", "--all", "--action", "service").stdout
+    assert "2 of 3 hosts can be emptied." in said
+    assert re.search(r"host-1: 5 of \d machines in the way", said)
+    assert "pinned-0: cannot leave its host, and restarts with it" in said
+    assert "… and 2 more" in said
+    hosts = answer("plan", "--all", "--action", "service")["rollout"]["emptying"]
+    assert [len(host["obstacles"]) for host in hosts if not host["possible"]] == [5]
 
 
 def test_the_notice_of_a_second_stage_is_not_drawn_as_work(service: Service) -> None:

@@ -229,4 +229,5 @@ def _shown(view: RolloutView) -> RolloutAnswer:
         drivers=view.drivers,
         expected=view.expected,
         warnings=view.warnings,
+        emptying=view.emptying,
     )

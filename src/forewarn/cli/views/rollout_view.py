@@ -45,6 +45,8 @@ NOTICE, WORK = "·", "█"
 IDLE = "nothing to do there"
 # A thousand hosts would fill the screen with their turns; JSON has them all.
 MOST_REASONS = 20
+# Likewise of hosts that cannot be emptied, and of their machines that are in the way.
+MOST_HOSTS, MOST_MACHINES = 10, 3
 
 
 def _state(rollout: RolloutAnswer) -> str:
@@ -173,8 +175,27 @@ def show_plan(rollout: RolloutAnswer) -> None:
     if rollout.simulated_hosts:
         said = _driver(rollout)
         terminal.fold(f"{said[0].upper()}{said[1:]}.")
+    _show_emptying(rollout)
     _show_reasons(rollout)
     _show_warnings(rollout)
+
+
+def _show_emptying(rollout: RolloutAnswer) -> None:
+    """Say how many hosts can be emptied, and of the first that cannot who is in the way."""
+    if not rollout.emptying:
+        return
+    kept = [host for host in rollout.emptying if not host.possible]
+    able = len(rollout.emptying) - len(kept)
+    terminal.echo(f"\n{able} of {formatting.counted(len(rollout.emptying), 'host')} can be emptied.")
+    for host in kept[:MOST_HOSTS]:
+        carried = formatting.counted(host.machines, "machine")
+        terminal.echo(f"  {host.host}: {len(host.obstacles)} of {carried} in the way")
+        for each in host.obstacles[:MOST_MACHINES]:
+            terminal.fold(f"{each.machine}: {each.reason}", indent="    ", hanging="      ")
+        if len(host.obstacles) > MOST_MACHINES:
+            terminal.echo(f"    … and {len(host.obstacles) - MOST_MACHINES} more")
+    if len(kept) > MOST_HOSTS:
+        terminal.echo(f"  … and {len(kept) - MOST_HOSTS} more hosts (--json has all)")
 
 
 def _bar(wave: WaveAnswer, first: datetime, last: datetime) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from forewarn.core.model.emptying import Surroundings
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
@@ -47,6 +48,10 @@ class RolloutQueries(Protocol):
 
     def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
         """Find the machines on these hosts that were never seen, as far as that is saved."""
+        ...
+
+    def surroundings(self, hosts: Sequence[HostName]) -> Surroundings:
+        """Load the machines on these hosts, and the room there is for them on all sound hosts."""
         ...
 
     def survey(self, hosts: Sequence[HostName]) -> HostSurvey:

@@ -17,11 +17,12 @@ from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import HostDrivers
+from forewarn.core.model.emptying import Emptying, Surroundings
 from forewarn.core.model.numbers import UNSAVED
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.rollouts import forecast, plan_warnings, planning, progress
+from forewarn.core.rollouts import emptying, forecast, plan_warnings, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected
 from forewarn.core.rollouts.plan_warnings import on_one_host
@@ -54,6 +55,7 @@ class RolloutView:
     drivers: Mapping[HostName, str]  # who does the work on each host
     expected: tuple[Expected, ...] = ()
     warnings: tuple[str, ...] = ()
+    emptying: tuple[Emptying, ...] = ()  # of a plan: whether each host can be emptied
 
 
 class RolloutViews(FleetReading):
@@ -70,6 +72,7 @@ class RolloutViews(FleetReading):
             mine, survey = self.planned(snapshot, request, now)
             warnings = self.warnings(snapshot, mine, survey, fresh, now)
             drivers = mine.driven_by(snapshot.rules.host_drivers())
+            around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else Surroundings()
         mine = replace(mine, id="", state=RolloutState.PLANNED)
         candidates = Candidates(mine, survey, self._policy)
         reasons = (candidates.why_not(host, now=now) for host in mine.hosts)
@@ -77,7 +80,12 @@ class RolloutViews(FleetReading):
         mine, expected = forecast.forecast(mine, survey, now=now, policy=self._policy)
         waiting = planning.reasons(replace(mine, waiting=blocking), now=now)
         return RolloutView(
-            rollout=mine, waiting=waiting, drivers=drivers, expected=expected, warnings=warnings
+            rollout=mine,
+            waiting=waiting,
+            drivers=drivers,
+            expected=expected,
+            warnings=warnings,
+            emptying=emptying.emptying(mine, survey, around),
         )
 
     def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:

@@ -1,8 +1,9 @@
 """How full a host is, for machines that look for one."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Protocol, Self
 
 from forewarn.core.copies import replace
 from forewarn.core.model.machine import Machine
@@ -10,6 +11,20 @@ from forewarn.core.words import GroupName
 
 # The label of hosts that says which of them stand, and are maintained, together.
 RACK = "rack"
+
+
+class Needs(Protocol):
+    """What a machine asks of its host, and takes of it."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What its host must have, all of it."""
+        ...
+
+    @property
+    def resources(self) -> Mapping[str, float]:
+        """How much it takes of each."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +45,7 @@ class Room:
         """The rack that the host is in, if that is declared."""
         return self.labels.get(RACK)
 
-    def why_not(self, machine: Machine) -> str | None:
+    def why_not(self, machine: Needs) -> str | None:
         """Return what a machine asks of its host or takes of it that this one lacks; None: it fits."""
         for name, value in machine.labels.items():
             if self.labels.get(name) != value:
@@ -52,5 +67,16 @@ class Room:
         """Return the room with one more machine."""
         mine = (machine.group, machine.update_domain)
         members = {**self.members, mine: self.members.get(mine, 0) + 1}
+        return replace(self.taken(machine), carried=self.carried + 1, members=members)
+
+    def taken(self, machine: Needs) -> Self:
+        """Return the room without what a machine takes."""
         free = {name: left - machine.resources.get(name, 0) for name, left in self.free.items()}
-        return replace(self, carried=self.carried + 1, members=members, free=free)
+        return replace(self, free=free)
+
+
+def lacking(rooms: Iterable[Room], machine: Needs) -> str:
+    """Say what a machine asks for that no host has."""
+    missing = Counter(why for room in rooms if (why := room.why_not(machine)) is not None)
+    most = f": most lack {missing.most_common(1)[0][0]}" if missing else ""
+    return f"finds no host with room for it{most}"

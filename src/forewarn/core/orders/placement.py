@@ -1,6 +1,5 @@
 """Where a machine goes that moves: to the emptiest host with room that leaves the waves of rollouts few."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -9,7 +8,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.model.room import RACK, Room
+from forewarn.core.model.room import RACK, Room, lacking
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
     EXTERNAL,
@@ -102,10 +101,7 @@ def is_reserved(draft: Draft, step: Step) -> bool:
 
 def _no_room(draft: Draft, machine: Machine) -> str:
     """Say what a machine asks for that no sound host has."""
-    sound = (draft.room[name] for name in sorted(draft.room) if _is_sound(draft, name))
-    lacking = Counter(why for room in sound if (why := room.why_not(machine)) is not None)
-    most = f": most lack {lacking.most_common(1)[0][0]}" if lacking else ""
-    return f"finds no host with room for it{most}"
+    return lacking((draft.room[name] for name in sorted(draft.room) if _is_sound(draft, name)), machine)
 
 
 def driver_where_chosen(draft: Draft, machine: Machine) -> str | None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import exists, func, select
 
 from forewarn.core.admission.expected import MEMORY
+from forewarn.core.model.emptying import Surroundings
 from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint, Share
 from forewarn.core.model.group import GroupPolicy
@@ -23,6 +24,7 @@ from forewarn.core.words import (
 )
 from forewarn.store import tables
 from forewarn.store.reads.budget_reads import BudgetReads
+from forewarn.store.reads.emptying_reads import EmptyingReads
 from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.reads.reader import SELECT_GROUPS, Reader, among
 from forewarn.store.reads.settings_reads import SettingsReads
@@ -95,6 +97,10 @@ class RolloutReads(Reader):
     def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
         """Find the machines on these hosts that were never seen, as far as that is saved."""
         return {row[0]: row[1] for row in self._among(_NEVER_SEEN, hosts)}
+
+    def surroundings(self, hosts: Sequence[HostName]) -> Surroundings:
+        """Load the machines on these hosts, and the room there is for them on all sound hosts."""
+        return EmptyingReads(self._transaction).around(hosts)
 
     def survey(self, hosts: Sequence[HostName]) -> HostSurvey:
         """Load what a decision about work on these hosts needs, counted by the database."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from forewarn.core.guests import notice
+from forewarn.core.model.emptying import Emptying
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting, first_end
 from forewarn.core.rollouts.forecast import Expected
@@ -48,6 +49,29 @@ class WaveAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObstacleAnswer(ApiAnswer):
+    """A machine that keeps its host from being emptied, and why."""
+
+    machine: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyingAnswer(ApiAnswer):
+    """Whether a host can be emptied before it is worked on."""
+
+    host: str
+    possible: bool
+    machines: int  # that it carries
+    obstacles: tuple[ObstacleAnswer, ...]
+
+    @classmethod
+    def of(cls, host: Emptying) -> Self:
+        """Show what stands in the way."""
+        return cls.like(host, obstacles=tuple(map(ObstacleAnswer.like, host.obstacles)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutAnswer(ApiAnswer):
     """Host orders in waves; a plan has no id."""
 
@@ -83,6 +107,7 @@ class RolloutAnswer(ApiAnswer):
     given_up: tuple[str, ...]
     notice: NoticeAnswer
     warnings: tuple[str, ...]
+    emptying: tuple[EmptyingAnswer, ...]  # of a plan to work on hosts themselves; else nothing
     by: str
     reason: str | None
     why: str | None
@@ -99,6 +124,7 @@ class RolloutAnswer(ApiAnswer):
         drivers: Mapping[HostName, str],
         expected: tuple[Expected, ...] = (),
         warnings: Iterable[str] = (),
+        emptying: Iterable[Emptying] = (),
     ) -> Self:
         """Show a rollout, why everything of it waits and, if that was asked for, what is expected of it."""
         # What is expected is so of the waves that have not begun; of the last ones perhaps nothing is.
@@ -120,5 +146,6 @@ class RolloutAnswer(ApiAnswer):
             waiting_until=first_end(reasons),
             notice=NoticeAnswer.like(given),
             warnings=tuple(warnings),
+            emptying=tuple(map(EmptyingAnswer.of, emptying)),
             ends_at=expected[-1].end_at if expected and not after else None,
         )

@@ -32,6 +32,7 @@ export function planDrawing(plan) {
       }),
     ),
     axis && h("div", { key: "legend" }, waveLegend(true)),
+    plan.emptying.length > 0 && h("div", { key: "emptying" }, emptying(plan)),
     plan.warnings.length > 0 && h("div", { key: "warnings" }, warningList(plan.warnings)),
     plan.waiting.length > 0 &&
       h(
@@ -41,6 +42,24 @@ export function planDrawing(plan) {
         groupedReasons(plan.waiting),
       ),
   ];
+}
+
+/**
+ * Say how many hosts can be emptied, and what keeps others from it.
+ *
+ * @param {Rollout} plan
+ */
+function emptying(plan) {
+  const able = plan.emptying.filter((host) => host.possible).length;
+  const obstacles = plan.emptying.flatMap(({ host, obstacles }) =>
+    obstacles.map(({ machine, reason }) => ({ what: `${machine} on ${host}`, reason })),
+  );
+  return h(
+    "section",
+    { class: "stack-tight", "aria-label": "Which hosts can be emptied" },
+    h("h3", null, `${able} of ${count(plan.emptying.length, "host")} can be emptied`),
+    obstacles.length > 0 && groupedReasons(obstacles),
+  );
 }
 
 /**
