@@ -39,6 +39,7 @@ from forewarn.core.words import (
     EventStatus,
     GroupKind,
     HostName,
+    Mobility,
     Priority,
     ServiceMode,
     Work,
@@ -77,11 +78,13 @@ def act(weight: int) -> Callable[[Act], Act]:
 class Histories:
     """One history: what is done, and what must hold after each step."""
 
+    STEPS = STEPS
     DRIVER = SIMULATED  # who does the work where nothing else is said
 
     def __init__(self, seed: int, reached: Reached) -> None:
         self.random = Random(seed)
         self._delivery = Random(seed)  # apart, so that the rest of a history does not depend on it
+        self._mobility = Random(seed)  # likewise
         self.steps = [f"seed {seed}"]
         self.reached = reached
         self._folder = tempfile.TemporaryDirectory()
@@ -124,7 +127,7 @@ class Histories:
         try:
             self.declare()
             self.check()
-            for each in self.random.choices(acts, weights, k=STEPS):
+            for each in self.random.choices(acts, weights, k=self.STEPS):
                 self.steps.append(each.__name__)
                 each(self)
                 self.check()
@@ -241,6 +244,7 @@ class Histories:
                 group=owner,
                 domain=domain,
                 priority=Priority.SPOT if name in spot else Priority.REGULAR,
+                mobility=self._mobility.choice(list(Mobility)),
             )
             for name, (host, owner, domain) in zip(NAMES, places, strict=False)
         ]

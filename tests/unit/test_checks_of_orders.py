@@ -18,8 +18,11 @@ from forewarn.core.words import (
     EventStatus,
     HostName,
     HostState,
+    MachineId,
+    MachineState,
     OrderId,
     Priority,
+    ServiceMode,
     StageState,
     StepState,
     Work,
@@ -112,6 +115,48 @@ def test_work_on_a_whole_host_that_begins_twice_or_untold_is_found() -> None:
     rule = "whole_hosts_are_done_in_one_go"
     assert rule in broken(before, with_stages(after, stage, stage), made)
     assert rule in broken(before, with_stages(after, replace(stage, steps=stage.steps[:1])), made)
+
+
+def test_work_on_a_host_that_begins_with_somebody_untold_or_of_two_domains_is_found() -> None:
+    made = Fleet(machine("web-0"), machine("web-1"), machine("web-2", "host-2", domain=1))
+    made.service(mode=ServiceMode.IN_PLACE)
+    before, after = started(made)
+    assert violations(change(before, after, made)) == []
+    rule = "hosts_are_worked_on_with_everybody_told"
+    assert rule not in broken(after, after, made)
+    untold = with_event(after, resources=of_web(after).resources[:1])
+    assert rule in broken(before, untold, made)
+    other = replace(after.machines[MachineId("web-1")], update_domain=1)
+    two = replace(after, machines={**after.machines, other.id: other})
+    assert rule in broken(before, two, made)
+    gone = replace(other, state=MachineState.STOPPED)
+    assert rule not in broken(before, replace(two, machines={**two.machines, other.id: gone}), made)
+
+
+def test_an_evacuation_of_more_machines_than_may_move_at_once_is_found() -> None:
+    made = Fleet(*(machine(f"web-{number}") for number in range(3)), hosts=["host-2"])
+    made.service()
+    before, after = started(made)
+    assert violations(change(before, after, made)) == []
+    stage, *more = only(after).stages
+    moving = replace(stage, steps=tuple(replace(step, state=StepState.RUNNING) for step in stage.steps))
+    assert "moves_go_a_few_at_a_time" in broken(before, with_stages(after, moving, *more), made)
+
+
+def test_a_cordon_that_outlives_its_order_is_found() -> None:
+    made = Fleet(machine("web-0"), hosts=["host-2"])
+    made.service()
+    saved = made.saved()
+    assert violations(change(made.draft.base, saved, made)) == []
+    assert "cordons_are_given_back" in broken(saved, replace(saved, orders={}, events={}), made)
+
+
+def test_a_move_outside_a_window_is_found() -> None:
+    made = Fleet(machine("web-0"), hosts=["host-2"])
+    made.service()
+    before, after = started(made)
+    projects = {name: replace(each, calendar=NIGHT) for name, each in after.projects.items()}
+    assert "windows_are_heeded" in broken(before, replace(after, projects=projects), made)
 
 
 def test_an_event_that_starts_while_another_order_works_on_its_machine_is_found() -> None:

@@ -1,13 +1,17 @@
 """Work on a host itself: who leaves first, who restarts with it, and what is done when."""
 
+from datetime import time
+
 import pytest
 
 from forewarn.core.copies import replace
-from forewarn.core.errors import Conflict
+from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order
-from forewarn.core.orders import departures, interventions, lifecycle
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.orders import departures, interventions, lifecycle, reports
+from forewarn.core.policy import Policy
 from forewarn.core.words import (
     Action,
     EventStatus,
@@ -54,7 +58,7 @@ def moving(fleet: Fleet, order: Order) -> list[str]:
 
 def evacuated(*machines: Machine, **more: object) -> tuple[Fleet, Order]:
     """A host that everybody who can has left."""
-    fleet = Fleet(*machines, hosts=OTHERS)
+    fleet = Fleet(*machines, hosts=("host-1", *OTHERS))
     order = fleet.service(**more)  # type: ignore[arg-type]
     fleet.pass_(15 * MINUTE)
     while fleet.running(order.id) and now(fleet, order).stages[0].state is not StageState.DONE:
@@ -131,6 +135,13 @@ def test_machines_come_back_if_that_was_asked_for_with_notice_of_its_own() -> No
     assert now(fleet, order).state is OrderState.DONE
     attempts = [[step.attempt for step in stage.steps] for stage in now(fleet, order).stages]
     assert attempts == [[1, 1], [], [2, 2]]
+
+
+def test_where_nobody_has_left_nobody_comes_back() -> None:
+    fleet, order = evacuated(returning=True)
+    fleet.finish_host(order.id)
+    assert stages(fleet, order) == [("evacuate", "done"), ("host", "done")]
+    assert now(fleet, order).state is OrderState.DONE
 
 
 def test_nobody_comes_back_to_a_host_that_somebody_has_closed() -> None:
@@ -535,3 +546,156 @@ def test_planning_twice_changes_nothing_the_second_time() -> None:
         fleet.finish(order.id)
         fleet.finish_host(order.id)
     raise AssertionError(stages(fleet, order))
+
+
+# What is done to the host itself
+
+
+def hooked(
+    *machines: Machine, hooks: frozenset[HostTask] = frozenset(HostTask), **terms: object
+) -> tuple[Fleet, Order]:
+    fleet = Fleet(*machines, hosts=("host-1", *OTHERS), policy=Policy(hooks=hooks))
+    return fleet, fleet.service(**terms)  # type: ignore[arg-type]
+
+
+def running_on_host(fleet: Fleet, order: Order) -> list[str]:
+    return [step.task.value for step in now(fleet, order).running_host_steps]
+
+
+def test_hooks_come_one_after_another() -> None:
+    fleet, order = hooked(machine("a-0"))
+    assert {step.driver for step in order.host_steps} == {"hook"}
+    assert running_on_host(fleet, order) == ["cordon"]
+    fleet.pass_(10 * MINUTE)
+    assert "host host-1: is not cordoned yet: its hook has not ended" in fleet.waits(order.id)
+    assert not fleet.running(order.id)
+    fleet.finish_host(order.id, HostTask.CORDON)
+    assert moving(fleet, order) == ["a-0"]
+    fleet.finish(order.id)
+    fleet.pass_(2 * MINUTE)
+    for task in (HostTask.BEFORE, HostTask.WORK, HostTask.AFTER):
+        assert running_on_host(fleet, order) == [task.value]
+        assert fleet.draft.hosts[HOST].state is HostState.CORDONED
+        fleet.finish_host(order.id, task)
+    assert running_on_host(fleet, order) == ["uncordon"]
+    assert fleet.draft.hosts[HOST].state is HostState.OK
+    fleet.finish_host(order.id, HostTask.UNCORDON)
+    assert running_on_host(fleet, order) == ["health"]
+    assert now(fleet, order).state is OrderState.STARTED
+    fleet.finish_host(order.id, HostTask.HEALTH)
+    assert now(fleet, order).state is OrderState.DONE
+
+
+def test_who_works_on_the_host_itself_may_be_said() -> None:
+    _, order = hooked(host_driver="external", driver="simulated")
+    drivers = {step.task: step.driver for step in order.host_steps}
+    assert (drivers[HostTask.WORK], drivers[HostTask.BEFORE]) == ("external", "hook")
+
+
+def test_work_on_a_host_that_fails_is_tried_again_and_its_machines_wait() -> None:
+    fleet, order = hooked(staying("a-0"), hooks=frozenset({HostTask.WORK}))
+    fleet.pass_(15 * MINUTE)
+    (step,) = now(fleet, order).running_host_steps
+    reports.step_failed(fleet.draft, AttemptId(order.id, step.subject, 1), why="no power")
+    fleet.advance(order.id)
+    assert now(fleet, order).state is OrderState.FAILED
+    assert fleet.machine("a-0").state is MachineState.RESTARTING
+    assert fleet.waits(order.id) == ["work of host host-1: failed: no power"]
+    interventions.retry(fleet.draft, order.id, by="test", policy=fleet.policy)
+    (step,) = now(fleet, order).running_host_steps
+    assert step.attempt == 2
+    fleet.finish_host(order.id)
+    assert fleet.machine("a-0").state is MachineState.RUNNING
+
+
+def test_a_hook_that_fails_after_the_work_keeps_the_order_open() -> None:
+    fleet, order = hooked(hooks=frozenset({HostTask.HEALTH}))
+    fleet.finish_host(order.id)
+    (step,) = now(fleet, order).running_host_steps
+    reports.step_failed(fleet.draft, AttemptId(order.id, step.subject, 1), why="fans")
+    fleet.advance(order.id)
+    assert now(fleet, order).state is OrderState.FAILED
+    assert fleet.waits(order.id) == ["health of host host-1: failed: fans"]
+
+
+def test_what_is_called_off_while_its_host_is_worked_on_leaves_its_machines_running() -> None:
+    fleet = Fleet(staying("a-0"), hosts=OTHERS)
+    order = fleet.service()
+    fleet.pass_(15 * MINUTE)
+    interventions.abandon(fleet.draft, order.id, by="ann")
+    (step,) = now(fleet, order).running_host_steps
+    reports.step_cancelled(fleet.draft, AttemptId(order.id, step.subject, 1))
+    fleet.advance(order.id)
+    assert now(fleet, order).state is OrderState.FAILED
+    assert fleet.machine("a-0").state is MachineState.RUNNING
+    assert (fleet.draft.hosts[HOST].state, fleet.events()) == (HostState.OK, ())
+
+
+def test_a_host_that_is_restored_meanwhile_is_let_be() -> None:
+    fleet, order = evacuated(machine("a-0"))
+    host = fleet.draft.hosts[HOST]
+    fleet.draft.put_host(replace(host, state=HostState.DEGRADED))
+    fleet.finish_host(order.id)
+    assert (fleet.draft.hosts[HOST].state, fleet.draft.hosts[HOST].cordoned_for) == (HostState.DEGRADED, None)
+
+
+def test_an_emergency_has_no_slots_in_its_notice() -> None:
+    fleet = Fleet(*(machine(f"m{number}-0") for number in range(4)), hosts=OTHERS)
+    order = fleet.service(emergency="fire", notice=MINUTE)
+    assert {event.not_before - event.announced_at for event in fleet.events()} == {MINUTE}
+    fleet.pass_(MINUTE)
+    assert moving(fleet, order) == ["m0-0", "m1-0"]
+
+
+def test_nobody_begins_to_come_back_once_the_host_is_closed() -> None:
+    fleet, order = evacuated(machine("a-0"), returning=True)
+    fleet.finish_host(order.id)
+    fleet.maintain(action=Action.CORDON)
+    fleet.pass_(10 * MINUTE)
+    assert not fleet.running(order.id)
+    assert "host host-1: is cordoned: nobody comes back to it" in fleet.waits(order.id)
+
+
+def test_a_machine_that_comes_back_waits_while_its_host_is_closed_meanwhile() -> None:
+    fleet, order = evacuated(*(machine(f"web-{number}") for number in range(3)), returning=True)
+    fleet.finish_host(order.id)
+    fleet.pass_(10 * MINUTE)
+    assert moving(fleet, order) == ["web-0", "web-1"]
+    fleet.maintain(action=Action.CORDON)
+    fleet.finish(order.id)
+    assert moving(fleet, order) == []
+    assert fleet.waits(order.id) == ["host host-1: is cordoned: nobody comes back to it"]
+
+
+def test_what_has_moved_already_takes_no_slot() -> None:
+    fleet = Fleet(*(machine(f"web-{number}") for number in range(3)), hosts=OTHERS)
+    order = fleet.service()
+    fleet.pass_(10 * MINUTE)
+    fleet.finish(order.id)
+    arrives(fleet, "b-0")
+    fleet.advance(order.id)
+    late = fleet.events()[-1]
+    assert late.not_before - fleet.now == 10 * MINUTE
+
+
+def test_windows_bind_moves_by_how_long_they_take() -> None:
+    night = Calendar(windows=(Window(days=frozenset(range(7)), start=time(22), length=10 * MINUTE),))
+    with pytest.raises(Invalid, match="no window with room"):
+        Fleet(*(machine(f"web-{number}") for number in range(9)), hosts=OTHERS, calendar=night).service()
+    fleet = Fleet(machine("web-0"), hosts=OTHERS, calendar=night)
+    order = fleet.service()
+    assert order.due_at == fleet.now.replace(hour=21, minute=50)
+    assert "outside the window" in fleet.waits(order.id)[0]
+
+
+def test_between_evacuation_and_work_a_host_stays_empty_until_its_window_opens() -> None:
+    night = Calendar(windows=(Window(days=frozenset(range(7)), start=time(12), length=40 * MINUTE),))
+    fleet = Fleet(machine("a-0"), staying("b-0"), hosts=OTHERS, calendar=night)
+    order = fleet.service(expected=20 * MINUTE)
+    fleet.pass_(10 * MINUTE)
+    fleet.finish(order.id)
+    fleet.pass_(2 * MINUTE)
+    assert stages(fleet, order) == [("evacuate", "done"), ("host", "queued")]
+    assert "outside the window" in fleet.waits(order.id)[0]
+    assert fleet.draft.hosts[HOST].state is HostState.CORDONED
+    assert now(fleet, order).due_at is not None

@@ -11,13 +11,14 @@ from datetime import UTC, datetime, timedelta
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.model.event import Event
-from forewarn.core.model.order import Order
+from forewarn.core.model.order import Order, Stage
 from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.windows import Calendar
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
+    EXTERNAL,
     HINTS,
     Action,
     EventId,
@@ -32,6 +33,7 @@ from forewarn.core.words import (
     MachineState,
     OrderId,
     Source,
+    StageKind,
     StageState,
     StepState,
     Work,
@@ -41,6 +43,9 @@ MOMENT, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timede
 DAY = timedelta(days=1)
 
 _OF_PROMISES = (Kind.EVENT_STARTED, Kind.NOTICE_LATE, Kind.NOTICE_NEVER, Kind.PROMISE_BROKEN)
+_MOVING = frozenset({StageKind.EVACUATE, StageKind.RETURN})
+_MOVES_AT_ONCE = 2
+_PLANNED = (Action.MAINTENANCE, Action.SERVICE)
 LEFT = frozenset({Kind.EVENT_FINISHED, Kind.EVENT_CANCELLED, Kind.EVENT_WITHDRAWN})
 
 
@@ -73,6 +78,9 @@ def violations(change: Change) -> list[str]:
         stages_start_whole,
         stages_have_one_domain_of_a_group,
         whole_hosts_are_done_in_one_go,
+        hosts_are_worked_on_with_everybody_told,
+        moves_go_a_few_at_a_time,
+        cordons_are_given_back,
         machines_are_free_when_their_stage_starts,
         machines_have_one_step_at_a_time,
         machines_move_to_sound_hosts,
@@ -281,9 +289,12 @@ def hints_never_start(change: Change) -> Iterator[str]:
 
 
 def stages_start_whole(change: Change) -> Iterator[str]:
-    """Rule 5: no event of a stage starts without the others."""
+    """Rule 5: no event of a stage starts without the others, unless its machines only move."""
     states: dict[tuple[str, int], set[EventStatus]] = {}
     for event in change.after.events.values():
+        kind = change.after.orders[event.order].stages[event.stage].kind if event.type not in HINTS else None
+        if kind in _MOVING:
+            continue
         states.setdefault((event.order, event.stage), set()).add(event.status)
     for (order, stage), found in states.items():
         if len(found) > 1:
@@ -294,7 +305,7 @@ def stages_have_one_domain_of_a_group(change: Change) -> Iterator[str]:
     """Rule 4: no stage that guests know of disturbs two update domains of one group, `together` aside."""
     for order in change.after.orders.values():
         for stage in order.stages:
-            if stage.state is StageState.QUEUED or order.terms.together:
+            if stage.state is StageState.QUEUED or order.terms.together or stage.kind in _MOVING:
                 continue
             domains: dict[GroupName, set[int]] = {}
             told = [step for step in stage.steps if step.state is not StepState.MOOT]
@@ -313,16 +324,65 @@ def whole_hosts_are_done_in_one_go(change: Change) -> Iterator[str]:
         known = change.before.orders.get(order.id)
         if not (order.terms.whole or order.terms.together):
             continue
-        begun = [stage for stage in order.stages if stage.started_at is not None]
+        begun = _begun_on_host(order)
         if len(begun) > 1:
             yield f"{order.id} on the whole of {order.host} began twice"
-        if not begun or (known and any(stage.started_at is not None for stage in known.stages)):
+        if not begun or (known and _begun_on_host(known)):
             continue
         told = {step.machine for step in begun[0].steps if step.state is not StepState.MOOT}
         for machine in change.after.machines.values():
             carried = machine.host == order.host and machine.state is not MachineState.STOPPED
             if carried and machine.id not in told:
                 yield f"{order.id} began on the whole of {order.host}, and {machine.name} was not told"
+
+
+def _begun_on_host(order: Order) -> list[Stage]:
+    return [stage for stage in order.stages if stage.started_at is not None and stage.kind not in _MOVING]
+
+
+def hosts_are_worked_on_with_everybody_told(change: Change) -> Iterator[str]:
+    """Rule 5: as the work on a host begins, all on it have a started event, of one domain of each group."""
+    for order in change.after.orders.values():
+        known = change.before.orders.get(order.id)
+        begins = _begun_on_host(order) and not (known and _begun_on_host(known))
+        if order.action is not Action.SERVICE or not begins:
+            continue
+        started = _named_in_started(change.after, order)
+        domains: dict[GroupName, set[int]] = {}
+        for machine in change.after.machines.values():
+            if machine.host != order.host or machine.state is MachineState.STOPPED:
+                continue
+            domains.setdefault(machine.group, set()).add(machine.update_domain)
+            if machine.id not in started:
+                yield f"work on {order.host} began, and {machine.name} has no started event"
+        for group, found in domains.items():
+            exempt = order.terms.together or change.after.groups[group].policy.gang
+            if len(found) > 1 and not exempt:
+                yield f"work on {order.host} began, which carries update domains {sorted(found)} of {group}"
+
+
+def _named_in_started(fleet: Slice, order: Order) -> set[MachineId]:
+    mine = (event for event in fleet.events.values() if event.order == order.id)
+    started = (event for event in mine if event.status is EventStatus.STARTED)
+    return {named.machine for event in started for named in event.resources}
+
+
+def moves_go_a_few_at_a_time(change: Change) -> Iterator[str]:
+    """No more machines leave a host together than it says, or two."""
+    for order in change.after.orders.values():
+        host = change.after.hosts[order.host] if order.host is not None else None
+        at_once = (host.at_once if host is not None else None) or _MOVES_AT_ONCE
+        for stage in order.stages if order.driver != EXTERNAL else ():
+            moving = [step for step in stage.steps if step.state is StepState.RUNNING]
+            if stage.kind in _MOVING and len(moving) > at_once:
+                yield f"{len(moving)} machines leave {order.host} at once"
+
+
+def cordons_are_given_back(change: Change) -> Iterator[str]:
+    """A host is cordoned for an order only as long as that is open."""
+    for host in change.after.hosts.values():
+        if host.cordoned_for is not None and host.cordoned_for not in change.after.orders:
+            yield f"{host.name} is cordoned for {host.cordoned_for}, which is over"
 
 
 def machines_are_free_when_their_stage_starts(change: Change) -> Iterator[str]:
@@ -415,10 +475,11 @@ def finished_steps_stay_finished(change: Change) -> Iterator[str]:
         after = change.after.orders.get(id_)
         if after is None:
             continue
-        now = {step.machine: step for step in after.steps if step.state is not StepState.MOOT}
-        for step in order.steps:
-            if step.state is StepState.DONE and now.get(step.machine) != step:
-                yield f"{step.name} of {id_} was done and is touched again"
+        for index, stage in enumerate(order.stages):
+            kept = set(after.stages[index].steps) if index < len(after.stages) else set()
+            for step in stage.steps:
+                if step.state is StepState.DONE and step not in kept:
+                    yield f"{step.name} of {id_} was done and is touched again"
 
 
 def attempts_are_begun_once(change: Change) -> Iterator[str]:
@@ -459,12 +520,14 @@ def windows_are_heeded(change: Change) -> Iterator[str]:
         order, known = change.after.orders[event.order], change.before.events.get(event.id)
         if event.status is not EventStatus.STARTED or (known and known.status is EventStatus.STARTED):
             continue
-        if order.action is not Action.MAINTENANCE or order.terms.emergency:
+        if order.action not in _PLANNED or order.terms.emergency:
             continue
         past = order.terms.deadline is not None and order.terms.deadline <= change.now
         project = change.after.groups[event.group].project
         calendar = change.after.projects[project].calendar
         work = order.terms.expected or change.policy.expected_work
+        if order.stages[event.stage].kind in _MOVING:
+            work = MINUTE  # at least; how long a move takes is no rule
         moments = [change.now + index * MINUTE for index in range(work // MINUTE)]
         moments.append(change.now + work - MOMENT)
         if not past and not all(_is_open(calendar, moment) for moment in moments):
@@ -491,7 +554,7 @@ def budgets_are_heeded(change: Change) -> Iterator[str]:
     named = {named.machine for event in disturbing for named in event.resources}
     for event in _newly_armed(change):
         order, group = change.after.orders[event.order], change.after.groups[event.group]
-        mine = order.action is Action.MAINTENANCE and not order.terms.emergency
+        mine = order.action in _PLANNED and not order.terms.emergency
         if not mine or not group.policy.budget:
             continue
         members = (machine for machine in change.after.machines.values() if machine.group == group.name)

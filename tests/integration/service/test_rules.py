@@ -2,8 +2,13 @@
 
 from tests.counts import seeds
 from tests.histories.histories import Histories, play
+from tests.histories.service_histories import SERVICE_SITUATIONS, ServiceHistories
 from tests.histories.situations import SITUATIONS, Reached
 
 
 def test_no_history_breaks_a_rule_and_all_situations_are_met() -> None:
     play(Histories, seeds(15, long=300), Reached(SITUATIONS))
+
+
+def test_no_history_of_work_on_hosts_breaks_a_rule() -> None:
+    play(ServiceHistories, seeds(6, long=200), Reached(SERVICE_SITUATIONS))

@@ -52,6 +52,7 @@ def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     if stages.settled(stage.steps) and not lingering.events_of(draft, order, index):
         return replace(_with_state(order, index, StageState.DONE), waiting=())
     working = reasons.not_to_finish(draft, order, _under_way(draft, order, index))
+    working = (*working, *_not_to_return(draft, order, index))
     return replace(order, waiting=tuple(dict.fromkeys((*working, *unstarted, *unannounced))))
 
 
@@ -166,7 +167,11 @@ def _not_to_start(
 ) -> tuple[Waiting, ...]:
     stage = alone.stages[index]
     share = share_of(stage, event)
-    return (*host_work.not_cordoned(alone), *reasons.not_to_start_alone(draft, alone, share, event, policy))
+    return (
+        *host_work.not_cordoned(alone),
+        *_not_to_return(draft, alone, index),
+        *reasons.not_to_start_alone(draft, alone, share, event, policy),
+    )
 
 
 def _postponed(draft: Draft, order: Order, index: int, event: Event) -> Waiting:
@@ -188,6 +193,8 @@ def _postponed(draft: Draft, order: Order, index: int, event: Event) -> Waiting:
 def _begin(draft: Draft, order: Order, index: int) -> Order:
     """Begin to move the machines of started events, as long as there are slots."""
     listed = lingering.events_of(draft, order, index)
+    if _not_to_return(draft, order, index):
+        return order
     started = sorted(
         (event for event in listed if event.status is EventStatus.STARTED),
         key=lambda event: (event.started_at or event.not_before, event.number),

@@ -74,8 +74,9 @@ def _evacuation(draft: Draft, order: Order, there: Sequence[Machine]) -> Iterabl
 
 
 def _return(draft: Draft, order: Order, before: Sequence[Stage]) -> Iterable[Stage]:
-    """Lay out who comes back: those that left, and are still elsewhere."""
-    if not order.terms.returning:
+    """Lay out, once the host is done, who comes back: those that left, and are still elsewhere."""
+    worked_on = any(each.kind is StageKind.HOST and each.state is StageState.DONE for each in before)
+    if not order.terms.returning or not worked_on:
         return
     stage = _known(order, StageKind.RETURN)
     if stage is not None and stage.state is StageState.DONE:

@@ -1,0 +1,102 @@
+"""Histories with work on hosts themselves: machines leave, restart with their host, come back, come late."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import EXTERNAL, Action, HostState, Kind, ServiceMode, StageKind, StageState
+from tests.histories.histories import NAMES, Histories, act
+from tests.histories.situations import Look, Situation
+
+
+class ServiceHistories(Histories):
+    """One such history: shorter than others, for what it does takes long."""
+
+    STEPS = 10
+
+    def serve(self, host: str, **terms: Any) -> None:
+        request = OrderRequest(by="test", driver=self.DRIVER, terms=OrderTerms(**terms))
+        self.do(self.service.fleet.hosts.order_host, host, Action.SERVICE, request)
+
+    @act(250)
+    def works_on_a_host(self) -> None:
+        """Machines leave it or restart with it, and it goes on for a while."""
+        if self.random.random() < 0.8:
+            self.tidies_up()
+            self.service.driver.failing.clear()
+        self.serve(
+            self.crowded_host(),
+            mode=self.pick([ServiceMode.EVACUATE, ServiceMode.EVACUATE, ServiceMode.IN_PLACE]),
+            together=self.pick(["", "", "its board is swapped"]),
+            returning=self.random.random() < 0.7,
+            host_driver=self.pick([None, None, EXTERNAL]),
+        )
+        approved = self.random.random() < 0.5
+        for _ in range(self.pick([1, 6, 10])):
+            if approved:
+                self.approve_all()
+            self.advance(self.pick([90, 300, 960]))
+            self.look(self.service.everything())
+            self.reports_what_is_done_outside()
+
+    def reports_what_is_done_outside(self) -> None:
+        for order in self.begun_outside():
+            self.do(self.service.orders.complete_order, order, by="test")
+
+    @act(60)
+    def comes_to_a_host_that_is_worked_on(self) -> None:
+        """A machine comes before, during and after its evacuation, of any update domain."""
+        host, owner, domain = self.place()
+        self.serve(host, mode=self.pick(list(ServiceMode)))
+        self.approve_all()
+        for _ in range(2):
+            self.advance(self.pick([1, 300, 960]))
+            for name in self.one(sorted(set(NAMES) - set(self.named()))):
+                self.put(name, host, owner, self.pick([domain, (domain + 1) % 3]))
+            self.look(self.service.everything())
+
+    @act(45)
+    def fails_while_it_is_worked_on(self) -> None:
+        host = self.crowded_host()
+        self.serve(host)
+        self.approve_all()
+        self.do(self.service.host_order, host, Action.FAIL)
+
+
+def _stage(kind: StageKind, state: StageState) -> Situation:
+    return lambda look: any(
+        stage.kind is kind and stage.state is state and stage.steps
+        for order in look.fleet.orders.values()
+        for stage in order.stages
+    )
+
+
+def _comes_late(look: Look) -> bool:
+    """Return whether an evacuation has announced something after it had started."""
+    for order in look.fleet.orders.values():
+        for index, stage in enumerate(order.stages):
+            begun = stage.started_at if stage.kind is StageKind.EVACUATE else None
+            mine = (
+                each for each in look.fleet.events.values() if (each.order, each.stage) == (order.id, index)
+            )
+            if begun is not None and any(event.announced_at > begun for event in mine):
+                return True
+    return False
+
+
+def _is_cordoned_for_an_order(look: Look) -> bool:
+    hosts = look.fleet.hosts.values()
+    return any(host.cordoned_for is not None and host.state is HostState.CORDONED for host in hosts)
+
+
+SERVICE_SITUATIONS: Mapping[str, Situation] = {
+    "machines leave a host": _stage(StageKind.EVACUATE, StageState.STARTED),
+    "all who could have left": _stage(StageKind.EVACUATE, StageState.DONE),
+    "machines are told that they restart with their host": _stage(StageKind.HOST, StageState.ANNOUNCED),
+    "machines restart with their host": _stage(StageKind.HOST, StageState.STARTED),
+    "machines come back": _stage(StageKind.RETURN, StageState.STARTED),
+    "somebody comes late to an evacuation": _comes_late,
+    "a host is cordoned for an order": _is_cordoned_for_an_order,
+    "a host fails while it is worked on": lambda look: look.recorded(Kind.ORDER_CANCELLED, " failed (order"),
+}
