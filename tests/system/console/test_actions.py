@@ -130,10 +130,10 @@ HOSTS = [
         to="host-3",
         label="Fail",
         in_menu=True,
-        fields={"Reason": "fire"},
+        fields={"Reason": "fire", "It is fenced, because": "burnt"},
         typed="host-3",
         button="Fail host-3",
-        command="host fail host-3 --reason fire",
+        command="host fail host-3 --reason fire --fenced burnt",
     ),
     Deed(to="host-3", label="Restore", button="Restore host-3", command="host restore host-3"),
 ]

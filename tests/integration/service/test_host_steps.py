@@ -1,0 +1,179 @@
+"""Steps on hosts, by a driver that takes its time: begun once, and asked about after a crash (rule 8)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, Unknown
+from forewarn.control.orders.order_use_cases import Placed
+from forewarn.core.model.declaration import FleetDefaults
+from forewarn.core.model.order import HostStep, OrderTerms
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
+    Action,
+    HostName,
+    HostState,
+    HostTask,
+    Kind,
+    MachineState,
+    OrderState,
+    ServiceMode,
+    StepState,
+)
+from tests.harness import Service, fleet, machine
+from tests.scripted_driver import SCRIPTED, ScriptedDriver
+
+HOST = HostName("host-1")
+ABLE = frozenset({SCRIPTED})
+WORK = "work of host-1"
+
+
+@pytest.fixture
+def driver() -> ScriptedDriver:
+    return ScriptedDriver()
+
+
+@pytest.fixture
+def service(tmp_path: Path, driver: ScriptedDriver) -> Iterator[Service]:
+    """A host with a machine, whose driver works on hosts and fences them."""
+    policy = Policy(working_on_hosts=ABLE, fencing=ABLE)
+    service = Service(f"sqlite:///{tmp_path}/hosts.db", policy=policy)
+    service.more_drivers[SCRIPTED] = driver
+    service.wire(service.store)
+    spec = fleet(machine("web-0", "host-1"), hosts=2)
+    service.apply(replace(spec, defaults=FleetDefaults(driver=SCRIPTED)))
+    service.tick()
+    yield service
+    service.close()
+
+
+def worked_on(service: Service) -> Placed:
+    """Work on the host, which has begun."""
+    terms = OrderTerms(mode=ServiceMode.IN_PLACE)
+    placed = service.fleet.hosts.order_host(HOST, Action.SERVICE, OrderRequest(by="test", terms=terms))
+    service.advance(minutes=15)
+    return placed
+
+
+def make_calls(service: Service, driver: ScriptedDriver, *, seconds: float = 0) -> None:
+    """Let real time pass, and make the calls whose time has come."""
+    service.real += seconds
+    now = service.real_now()
+    due = [call for call in service.calls.waiting if call.at is None or call.at <= now]
+    service.calls.waiting = [call for call in service.calls.waiting if call not in due]
+    service.engine.take_answers([driver.made(call, now=now) for call in due])
+    service.tick()
+
+
+def step(service: Service, placed: Placed) -> HostStep:
+    (found,) = service.reload(placed).host_steps
+    return found
+
+
+def test_work_that_was_begun_before_a_crash_is_asked_about_and_not_begun_again(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.begins = [Running(None, mark="job-7")]
+    placed = worked_on(service)
+    make_calls(service, driver)
+    assert (step(service, placed).state, step(service, placed).mark) == (StepState.RUNNING, "job-7")
+    service.restart()
+    make_calls(service, driver)
+    assert driver.asked == [("begin", WORK, 1), ("check", WORK, 1)]
+    assert driver.tasks[-1].mark == "job-7"
+    assert step(service, placed).state is StepState.DONE
+    service.advance(minutes=2)
+    assert service.reload(placed).state is OrderState.DONE
+
+
+def test_work_that_a_crash_came_before_is_begun_by_the_next_server(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    placed = worked_on(service)
+    service.restart()
+    driver.begins, driver.checks = [Done()], [NotBegun()]
+    make_calls(service, driver)
+    make_calls(service, driver)
+    assert driver.asked == [("check", WORK, 1), ("begin", WORK, 1)]
+    assert step(service, placed).state is StepState.DONE
+
+
+def test_what_a_driver_cannot_tell_of_a_host_is_no_failure(service: Service, driver: ScriptedDriver) -> None:
+    driver.begins = [OSError("no route")]
+    placed = worked_on(service)
+    make_calls(service, driver)
+    assert step(service, placed).state is StepState.RUNNING
+    assert service.reload(placed).state is OrderState.STARTED
+    assert len([each for each in service.history() if each.kind == Kind.STEP_UNKNOWN]) == 1
+    driver.checks = [Unknown("no route"), Done()]
+    make_calls(service, driver, seconds=10)
+    make_calls(service, driver, seconds=10)
+    assert step(service, placed).state is StepState.DONE
+
+
+def test_another_attempt_is_begun_where_a_driver_wants_one(service: Service, driver: ScriptedDriver) -> None:
+    driver.begins = [Failed("busy", again=True), Done()]
+    placed = worked_on(service)
+    make_calls(service, driver)
+    make_calls(service, driver)
+    assert driver.asked == [("begin", WORK, 1), ("begin", WORK, 2)]
+    assert (step(service, placed).state, step(service, placed).attempt) == (StepState.DONE, 2)
+
+
+def test_work_that_is_given_up_is_called_off(service: Service, driver: ScriptedDriver) -> None:
+    placed = worked_on(service)
+    make_calls(service, driver)
+    service.orders.abandon_order(placed.order.id, by="test")
+    service.tick()
+    driver.cancels = [Cancelled()]
+    make_calls(service, driver)
+    assert not service.reload(placed).open
+    assert step(service, placed).state is StepState.MOOT
+
+
+def test_a_machine_is_recovered_once_its_driver_has_fenced_the_host(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.begins = [Running(None)]
+    placed = service.host_order("host-1", Action.FAIL)
+    make_calls(service, driver)
+    assert service.machine("web-0").state is MachineState.RESTARTING
+    assert driver.asked == [("begin", "fence of host-1", 1)]
+    make_calls(service, driver, seconds=60)
+    assert step(service, placed).state is StepState.DONE
+    make_calls(service, driver)
+    assert driver.asked[1:] == [("check", "fence of host-1", 1), ("begin", "web-0", 1)]
+
+
+def test_a_host_is_lost_and_comes_back_when_its_driver_says_so(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.checks = [Running(None), Done()]
+    placed = worked_on(service)
+    make_calls(service, driver)
+    service.advance(hours=1)
+    assert service.everything().hosts[HOST].state is HostState.LOST
+    make_calls(service, driver, seconds=60)
+    assert service.everything().hosts[HOST].state is HostState.LOST
+    make_calls(service, driver, seconds=60)
+    service.advance(minutes=2)
+    assert service.reload(placed).state is OrderState.DONE
+    assert service.everything().hosts[HOST].state is HostState.OK
+
+
+def test_steps_of_a_host_that_is_only_announced_are_found_after_a_crash(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    service.policy = replace(service.policy, hooks=frozenset({HostTask.CORDON}))
+    service.more_drivers["hook"] = driver
+    service.restart()
+    terms = OrderTerms(mode=ServiceMode.IN_PLACE)
+    service.fleet.hosts.order_host(HOST, Action.SERVICE, OrderRequest(by="test", terms=terms))
+    service.tick()
+    make_calls(service, driver)
+    service.restart()
+    make_calls(service, driver)
+    assert driver.asked == [("begin", "cordon of host-1", 1), ("check", "cordon of host-1", 1)]
