@@ -11,7 +11,7 @@ from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import forecast, plan_warnings, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.words import GroupName, OrderState, ProjectName
+from forewarn.core.words import GroupName, OrderState, ProjectName, Work
 from tests.unit.rollouts import by_id, order
 from tests.unit.test_rollout import NOW, carries, host, over, survey
 
@@ -270,3 +270,17 @@ def test_a_host_that_must_wait_leaves_the_rest_of_the_plan_as_it_is() -> None:
         (host(1),),
         (host(2), host(4), host(6)),
     ]
+
+
+def test_a_wave_that_empties_a_whole_rack_is_warned_of() -> None:
+    ground = survey(*(carries(web={0: 1}) for _ in range(4)))
+    racks = {host(number): "a" if number < 3 else "b" for number in range(1, 5)}
+    hosts = {name: replace(each, labels={"rack": racks[name]}) for name, each in ground.hosts.items()}
+    ground = replace(ground, hosts=hosts)
+    rebooting, moving = over(ground, at_once=2), replace(over(ground, at_once=2), work=Work.REDEPLOY)
+    first, second = plan_warnings.emptied_racks(moving, ground)
+    assert first.startswith("wave 1 empties all 2 hosts of rack a: ")
+    assert second.startswith("wave 2 empties all 2 hosts of rack b: ")
+    assert list(plan_warnings.emptied_racks(rebooting, ground)) == []
+    one_by_one = replace(over(ground, at_once=1), work=Work.REDEPLOY)
+    assert list(plan_warnings.emptied_racks(one_by_one, ground)) == []
