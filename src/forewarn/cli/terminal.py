@@ -31,7 +31,7 @@ STYLES = {
     **dict.fromkeys(
         ("Started", "started", "checking", "frozen", "restarting", "moving", "degraded"), "magenta"
     ),
-    **dict.fromkeys(("failed", "failed, abandoned"), "bold red"),
+    **dict.fromkeys(("failed", "failed, abandoned", "lost"), "bold red"),
     **dict.fromkeys(("stopped", "cancelled", "moot", "aborted", "-"), "dim"),
 }
 

@@ -86,3 +86,13 @@ def test_a_machine_that_stays_restarts_with_its_host(server: str) -> None:
     assert "service in place on host-2" in shown
     assert "Stage 1 of 1: work on host-2 (announced, 0 of 1 machine)" in shown
     assert "restarts with the host" in shown
+
+
+def test_a_host_says_who_blocks_it_for_whom_it_is_cordoned_and_how_its_machines_leave(server: str) -> None:
+    placed = json.loads(said(server, "host", "service", "host-2", "--json"))
+    order, event = placed["order"]["id"], placed["events"][0]["id"]
+    said(server, "host", "maintenance", "host-1", "--action", "reboot")
+    waits = said(server, "host", "show", "host-1")
+    assert "restart elsewhere  db, web-0, web-1" in waits
+    assert f"    Redeploy of web-2 (event {event}, order {order} on host-2)\n" in waits
+    assert f"cordoned for {order}" in said(server, "host", "list")

@@ -2,6 +2,7 @@
 
 from playwright.sync_api import expect
 
+from tests import accessibility
 from tests.console_fixtures import Visit, let_in
 from tests.process import Program
 
@@ -73,3 +74,28 @@ def test_a_viewer_sees_the_stages_of_a_host_without_a_dry_run(server: Program, v
 def test_a_host_that_is_not_there_says_so(calm: Program, visit: Visit) -> None:
     page = visit(calm).open("/console/hosts/host-9")
     expect(page.get_by_text("There is no host host-9.")).to_be_visible()
+
+
+def test_a_lost_host_says_what_to_choose_and_others_who_blocks_them(server: Program, visit: Visit) -> None:
+    placed = server.post(
+        "/v1/hosts/host-3/service",
+        json={"mode": "in-place", "host_work": "external", "together": "the rack is rewired"},
+    )
+    server.post("/v1/hosts/host-1/service")
+    page = visit(server).open("/console/hosts/host-1")
+    waits = page.get_by_role("article", name="Order service")
+    (web,) = (event for event in placed["events"] if event["group"] == "web")
+    blocking = waits.get_by_role("listitem").filter(has_text="web-2").last
+    expect(blocking.get_by_role("link", name=web["id"][:8])).to_be_visible()
+    expect(blocking.get_by_role("link", name="host-3")).to_be_visible()
+    blocking.get_by_role("link", name="host-3").click()
+    expect(page.get_by_text("Cordoned for order")).to_be_visible()
+    server.advance(15 * 60)
+    server.advance(60 * 60)
+    lost = page.get_by_role("region", name="Lost: choose what becomes of it")
+    expect(lost.get_by_text("forewarn host fail host-3")).to_be_visible()
+    accessibility.check(page)
+    lost.get_by_role("button", name="Wait on …").click()
+    page.get_by_role("dialog").get_by_role("button", name="Wait on host-3").click()
+    expect(lost).to_have_count(0)
+    assert server.get("/v1/hosts/host-3")["host"]["state"] == "cordoned"

@@ -1,12 +1,9 @@
 """`forewarn host`: show hosts, and order something to be done to one."""
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 
-from forewarn.cli import terminal
 from forewarn.cli.id_lookup import path_of
 from forewarn.cli.options.shared_options import (
     Deadline,
@@ -24,11 +21,11 @@ from forewarn.cli.options.shared_options import (
     seconds_or_none,
 )
 from forewarn.cli.session import Noun, Session
+from forewarn.cli.views.host_view import show_host, show_hosts
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.cli.views.questions import Yes, ask_before_emergency, ask_before_failing
-from forewarn.client.replies import PAGE
 from forewarn.core.words import EXTERNAL, MaintenanceWord
-from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
+from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
 app = Noun()
@@ -59,15 +56,14 @@ Action = Annotated[MaintenanceWord, typer.Option("--action", help="What is done 
 @app.command("list")
 def list_(session: Session) -> None:
     """List hosts."""
-    session.print_reply(session.client.all(HostAnswer), lambda page: _show_list(session, page.items))
+    session.print_reply(session.client.all(HostAnswer), lambda page: show_hosts(session, page.items))
 
 
 @app.command()
 def show(session: Session, name: HostArgument) -> None:
     """Show a host and what it carries."""
-    session.print_reply(
-        session.client.get(path_of("host", name), HostWithMachinesAnswer), terminal.details_of
-    )
+    reply = session.client.get(path_of("host", name), HostWithMachinesAnswer)
+    session.print_reply(reply, lambda host: show_host(session, host))
 
 
 @app.command()
@@ -204,22 +200,3 @@ def _order(session: Session, name: str, verb: str, reason: str | None, **more: o
     body = {**more, "reason": reason}
     reply = session.client.post(f"{path_of('host', name)}/{verb}", OrderWithEventsAnswer, body)
     session.print_reply(reply, lambda placed: show_order_on_host(session, placed))
-
-
-def _show_list(session: Session, hosts: Sequence[HostAnswer]) -> None:
-    carried = session.client.page(MachineAnswer, limit=PAGE).value
-    # A machine's name is unique only within its project.
-    several = len({machine.project for machine in carried.items}) > 1
-    on: dict[str | None, list[str]] = defaultdict(list)
-    for machine in carried.items:
-        on[machine.host].append(f"{machine.project}/{machine.name}" if several else machine.name)
-    columns: dict[str, Callable[[HostAnswer], object]] = {
-        "HOST": lambda host: host.name,
-        "STATE": lambda host: host.state,
-        "DRIVER": lambda host: host.driver,
-    }
-    # In a fleet of many pages the names would fill the screen; `show` has them.
-    if carried.next is None:
-        columns["CARRIES"] = lambda host: on[host.name]
-    empty = "No hosts: `forewarn fleet apply FILE` declares a fleet."
-    terminal.ItemTable(columns=columns, wraps=("CARRIES",), empty=empty).print(hosts)

@@ -9,8 +9,9 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import full_id, path_by_id
 from forewarn.cli.options.shared_options import OfHost, OfMachine, OrderArgument, Reason
 from forewarn.cli.session import Noun, Session
-from forewarn.cli.views.order_view import show_broken_promises, show_still_degraded, show_waiting
+from forewarn.cli.views.order_view import show_broken_promises, show_still_degraded
 from forewarn.cli.views.step_tables import show_steps
+from forewarn.cli.views.waiting_view import show_waiting_of
 from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.client.replies import Body
 from forewarn.core.access import Right
@@ -187,11 +188,9 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
         ]
     )
     show_broken_promises(session, order)
-    if order.waiting:
-        terminal.echo("\nWaiting:")
-        show_waiting(order.waiting)
-        if order.emergency:
-            show_ways_on(session, order)
+    show_waiting_of(session, order)
+    if order.waiting and order.emergency:
+        show_ways_on(session, order)
     if answer.events:
         terminal.echo()
         EVENTS.print(answer.events)

@@ -1,10 +1,10 @@
 """What is printed after an order: what was done, and what can be done next."""
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
+from forewarn.cli.views.waiting_view import show_waiting
 from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.core.access import Right
 from forewarn.core.disclosure import A_HOST
@@ -16,10 +16,8 @@ from forewarn.wire.answers.order_answers import (
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
     StageAnswer,
-    WaitingAnswer,
 )
 from forewarn.wire.answers.record_answers import RecordsAnswer
-from forewarn.wire.guid import is_guid
 
 
 def show_order_on_machine(session: Session, answer: OrderOnMachineAnswer) -> None:
@@ -120,12 +118,6 @@ def _of_stage(order: OrderAnswer, stage: StageAnswer) -> str:
             return f"{order.work} of {named}"
 
 
-def show_waiting(waiting: Iterable[WaitingAnswer]) -> None:
-    """Print what an order waits for."""
-    for each in waiting:
-        terminal.fold(f"{_what(each.what)}: {terminal.shorten_ids(each.reason)}", indent="  ", hanging="    ")
-
-
 def show_still_degraded(session: Session, order: OrderAnswer) -> None:
     """Print that a host stays degraded after its order was cancelled."""
     if order.action is not Action.DEGRADE:
@@ -166,11 +158,6 @@ def _announcement(event: EventAnswer, now: datetime) -> str:
     if event.type in HINTS:
         return f"{announced}, until {formatting.utc(not_before)}. Nothing is done to it."
     return f"{announced} {formatting.countdown(not_before, now)} (not before {formatting.utc(not_before)})."
-
-
-def _what(text: str) -> str:
-    """Shorten what waits if it is an event."""
-    return f"event {terminal.short(text)}" if is_guid(text) else text
 
 
 def _next(session: Session, *, follow: OrderAnswer, event: EventAnswer | None = None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
+from forewarn.cli.views.waiting_view import in_the_way
 from forewarn.client.replies import FORBIDDEN, RequestRefused
 from forewarn.core.words import EventStatus
 from forewarn.wire.answers.event_answers import EventAnswer
@@ -49,9 +50,7 @@ def _ways(session: Session, order: OrderAnswer) -> Iterator[Way]:
         elif found := _ORDER.search(wait.reason):
             yield "see what it waits for", f"order show {terminal.short(found[1])}"
         else:
-            armed = (event for event in listed if event.armed_at is not None and event.order != order.id)
-            others = [event for event in armed if event.group == wait.what]
-            yield from _past(wait, others)
+            yield from _past(wait, in_the_way(wait, order, listed))
 
 
 def _past(wait: WaitingAnswer, listed: list[EventAnswer]) -> Iterator[Way]:

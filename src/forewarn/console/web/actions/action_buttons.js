@@ -26,6 +26,29 @@ export function actionButtons(noun, subject) {
   return h("fw-action-buttons", { key: `actions ${noun} ${name}`, ".noun": noun, ".subject": subject });
 }
 
+/**
+ * Describe the button for one verb; nothing where it would be refused.
+ *
+ * @param {Noun} noun
+ * @param {string} verb
+ * @param {any} subject
+ * @returns {Child}
+ */
+export function actionButton(noun, verb, subject) {
+  const found = verbsFor(noun, subject).find((each) => each.verb.verb === verb);
+  if (!found || found.whyNot) return null;
+  return h(
+    "button",
+    {
+      type: "button",
+      key: verb,
+      class: found.verb.hurts ? "dangerous" : null,
+      onclick: () => ask(found.verb, subject),
+    },
+    `${found.verb.label} …`,
+  );
+}
+
 let menus = 0;
 
 class ActionButtons extends LiveElement {

@@ -2,6 +2,7 @@
 
 import { count, listed } from "../page/formatting.js";
 import { h } from "../page/tree.js";
+import { linkedIds } from "./links.js";
 
 /** @typedef {import("../types").Waiting} Waiting */
 
@@ -14,7 +15,7 @@ export function groupedReasons(waiting) {
   const groups = new Map();
   for (const { what, reason } of waiting) groups.set(reason, [...(groups.get(reason) ?? []), what]);
   const rows = [...groups].map(([reason, names]) =>
-    h("li", { key: reason }, h("strong", { class: "name" }, listed(names, 8)), ": ", reason),
+    h("li", { key: reason }, h("strong", { class: "name" }, listed(names, 8)), ": ", linkedIds(reason)),
   );
   return [
     h("ul", { class: "reasons", key: "first" }, rows.slice(0, MOST_SHOWN)),

@@ -37,3 +37,17 @@ export const rolloutLink = (id) => idLink("/rollouts/{id}", id);
 function idLink(path, id) {
   return h("a", { class: "mono", href: address(path, { id }), title: id }, shortId(id));
 }
+
+const ID = /([0-9A-F]{8}-(?:[0-9A-F]{4}-){3}[0-9A-F]{12})/;
+
+/**
+ * Write a sentence with links where it names orders and events that are not over.
+ *
+ * @param {string} text
+ * @returns {import("../types").Child}
+ */
+export const linkedIds = (text) =>
+  text.split(ID).map((part) => {
+    if (copy.orders.has(part)) return orderLink(part);
+    return copy.events.has(part) ? eventLink(part) : part;
+  });

@@ -4,7 +4,9 @@ import { actionButtons } from "../actions/action_buttons.js";
 import { span } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { hostLink, machineLink, orderLink, rolloutLink } from "./links.js";
-import { stateBadges } from "./order_facts.js";
+import { hostStepNow } from "./host_steps.js";
+import { orderWords, stateBadges } from "./order_facts.js";
+import { stageWords } from "./work_progress.js";
 import { reasons } from "./reasons.js";
 import { countdown } from "./times.js";
 
@@ -20,11 +22,7 @@ export function orderCard(order) {
       "div",
       { class: "row" },
       stateBadges(order),
-      h(
-        "strong",
-        null,
-        order.work && order.work !== order.action ? `${order.action} (${order.work})` : order.action,
-      ),
+      h("strong", null, words(order)),
       order.host && ["of ", hostLink(order.host)],
       order.machine && ["of ", machineLink(order.machine, order.project)],
       orderLink(order.id),
@@ -38,11 +36,31 @@ export function orderCard(order) {
       h("span", { class: "name" }, order.by),
       order.reason && [": ", h("span", { class: "name" }, order.reason)],
       order.rollout && [", part of rollout ", rolloutLink(order.rollout)],
-      order.stages.length > 1 && `; stage ${begun} of ${order.stages.length}`,
+      order.stages.length > 1 &&
+        begun > 0 &&
+        `; stage ${begun} of ${order.stages.length}${now(order, begun)}`,
       order.expected_seconds !== null && `; takes about ${span(order.expected_seconds)}`,
       order.driver === "simulated" && "; simulated: nothing is really done",
     ),
-    reasons(order.waiting, order.waiting_until),
+    reasons(order.waiting, order.waiting_until, order),
     actionButtons("order", order),
   );
+}
+
+/** @param {Order} order */
+function words(order) {
+  if (order.mode) return orderWords(order);
+  return order.work && order.work !== order.action ? `${order.action} (${order.work})` : order.action;
+}
+
+/**
+ * Say what happens now in an order on a host itself.
+ *
+ * @param {Order} order
+ * @param {number} begun
+ */
+function now(order, begun) {
+  const stage = order.stages[begun - 1];
+  const doing = [stage ? stageWords(stage) : "", hostStepNow(order.host_steps)].filter((each) => each);
+  return doing.length ? `: ${doing.join(", ")}` : "";
 }

@@ -3,7 +3,8 @@
 import { listed } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
-import { eventLink, groupLink } from "./links.js";
+import { inTheWay } from "./in_the_way.js";
+import { eventLink, groupLink, linkedIds } from "./links.js";
 import { countdown, time } from "./times.js";
 
 const NAMES_SHOWN = 3;
@@ -11,8 +12,9 @@ const NAMES_SHOWN = 3;
 /**
  * @param {readonly import("../types").Waiting[]} waiting
  * @param {string | null} [until]  when the first of the reasons ends by itself
+ * @param {import("../types").Order} [order]  that waits: then whose events are in its way is said too
  */
-export function reasons(waiting, until) {
+export function reasons(waiting, until, order) {
   if (!waiting.length) return null;
   return h(
     "div",
@@ -21,7 +23,9 @@ export function reasons(waiting, until) {
     h(
       "ul",
       { class: "reasons" },
-      waiting.map((each) => h("li", null, whatWaits(each.what), ": ", each.reason)),
+      waiting.map((each) =>
+        h("li", null, whatWaits(each.what), ": ", linkedIds(each.reason), order && inTheWay(each, order)),
+      ),
     ),
     until && h("p", { class: "small" }, "until ", time(until), " (", countdown(until), ")"),
   );

@@ -98,8 +98,11 @@ function stageOf(stage, place, order, events) {
  */
 function titleOf(stage, place, order) {
   const number = order.stages.length > 1 ? `Stage ${place + 1} of ${order.stages.length}` : "One stage";
-  return KINDS[stage.kind] ? `${number}: ${KINDS[stage.kind]}` : number;
+  return stageWords(stage) ? `${number}: ${stageWords(stage)}` : number;
 }
+
+/** Say what happens in a stage, where its kind tells. @param {Stage} stage */
+export const stageWords = (stage) => KINDS[stage.kind];
 
 /** @param {Stage} stage */
 function progressWords(stage) {

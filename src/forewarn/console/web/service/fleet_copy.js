@@ -31,7 +31,7 @@ const CONCERNS = /** @type {const} */ ({
   projects: ["project", "fleet"],
   hosts: ["host", "fleet"],
   events: ["event", "order", "step", "machine", "promise", "notice"],
-  orders: ["order", "event", "step", "hold", "rollout", "machine"],
+  orders: ["order", "event", "step", "hold", "rollout", "machine", "host"],
   rollouts: ["rollout", "order", "event", "step", "hold"],
   holds: ["hold"],
 });

@@ -64,7 +64,7 @@ class EventView extends View {
       this.#answer?.trouble &&
         h("p", { class: "notice", "data-tone": "danger", role: "alert" }, this.#answer.trouble),
       this.#standing(event),
-      !event.ended_at && reasons(order.waiting, order.waiting_until),
+      !event.ended_at && reasons(order.waiting, order.waiting_until, order),
       h("fw-event-strip", { key: "strip", ".event": event }),
       h(
         "section",

@@ -15,7 +15,9 @@ import { View } from "../../page/view.js";
 import { copy } from "../../service/connected.js";
 import { WantedMachines } from "../../service/wanted_machines.js";
 import { carried, holdsOn, ordersOn } from "../hosts/host_load.js";
+import { hostMeans } from "./host_means.js";
 import "./host_plan.js";
+import { hostStanding } from "./host_standing.js";
 import { lastOrders } from "./last_orders.js";
 
 /** @typedef {import("../../types").Host} Host */
@@ -44,6 +46,7 @@ class HostView extends View {
     queueMicrotask(() => keepOneReachable(this));
     return [
       head(host),
+      hostStanding(host),
       holds(host),
       host.driver === "simulated" &&
         h(
@@ -81,6 +84,7 @@ class HostView extends View {
       !this.#wanted.isRead &&
         h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading its machines …"),
       this.#wanted.isRead && !machines.length && h("p", { class: "muted" }, "It carries no machine."),
+      this.#wanted.isRead && hostMeans(host, machines),
       h(
         "div",
         { class: "carried", onkeydown: moveBetweenTiles },
@@ -128,7 +132,7 @@ function head(host) {
     signs: [
       badge(hostAppearance(host.state)),
       h("span", { class: "muted" }, reached(host)),
-      h("span", { class: "muted name" }, declared(host)),
+      host.bare_metal && h("span", { class: "muted" }, "bare metal"),
     ],
     actions: actionButtons("host", host),
   });
@@ -141,18 +145,6 @@ function head(host) {
 function reached(host) {
   const at = host.uri ? ` at ${host.uri}` : "";
   return `driver ${host.driver}${at}${host.at_once ? `, ${count(host.at_once, "call")} at once` : ""}`;
-}
-
-/**
- * Say what a host is and has, as it is declared.
- * @param {Host} host
- */
-function declared(host) {
-  const resources = Object.entries(host.resources).map(
-    ([name, { amount, ratio }]) => `${name} ${amount}${ratio === 1 ? "" : ` × ${ratio}`}`,
-  );
-  const labels = Object.entries(host.labels).map(([name, value]) => `${name}=${value}`);
-  return [host.bare_metal ? "bare metal" : "", ...resources, ...labels].filter((each) => each).join(", ");
 }
 
 /** @param {Host} host */

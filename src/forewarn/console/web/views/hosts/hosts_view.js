@@ -1,7 +1,8 @@
 import { badge, hostAppearance, workAppearance } from "../../elements/appearance.js";
 import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
-import { groupLink, hostLink, orderLink } from "../../elements/links.js";
+import { groupLink, hostLink, linkedIds, orderLink } from "../../elements/links.js";
+import { orderWords } from "../../elements/order_facts.js";
 import { choiceTool, searchTool, tools } from "../../elements/tools.js";
 import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
@@ -141,6 +142,9 @@ function hostLine(host, machines) {
     cell(
       "State",
       badge(hostAppearance(host.state)),
+      host.state === "cordoned" &&
+        host.cordoned_for &&
+        h("div", { class: "small" }, "for order ", orderLink(host.cordoned_for)),
       holds.length > 0 && badge({ tone: "danger", glyph: "‖", label: "held" }),
     ),
     cell("Driver", h("span", { class: host.driver === "simulated" ? "muted" : null }, host.driver)),
@@ -153,7 +157,7 @@ function hostLine(host, machines) {
               "div",
               { key: order.id, class: "row" },
               badge(workAppearance(order.state)),
-              order.work ?? order.action,
+              order.mode ? orderWords(order) : (order.work ?? order.action),
               orderLink(order.id),
             ),
           )
@@ -205,7 +209,7 @@ function waits(host) {
     "ul",
     { class: "plain small" },
     waiting.map((each) =>
-      h("li", { key: each.key }, h("span", { class: "name" }, each.what), ": ", each.reason),
+      h("li", { key: each.key }, h("span", { class: "name" }, each.what), ": ", linkedIds(each.reason)),
     ),
   );
 }

@@ -70,7 +70,7 @@ class OrderView extends View {
         ),
       this.#standing(order),
       failedSteps(order).length + failedHostSteps(order).length > 0 && failure(order),
-      !order.ended_at && reasons(otherReasons(order), order.waiting_until),
+      !order.ended_at && reasons(otherReasons(order), order.waiting_until, order),
       outsideWork(order),
       brokenPromises(broken),
       h(

@@ -1,0 +1,114 @@
+"""Hosts as people see them: what they carry and what is left, for whom they are cordoned, what to choose."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from forewarn.cli import formatting, terminal
+from forewarn.cli.session import Session
+from forewarn.cli.views.order_view import name_order
+from forewarn.cli.views.waiting_view import show_waiting_of
+from forewarn.client.replies import PAGE
+from forewarn.core.words import HostState, Mobility
+from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
+
+# How machines leave their host.
+WAYS = {Mobility.LIVE: "move live", Mobility.COLD: "restart elsewhere", Mobility.NONE: "stay on it"}
+
+
+def show_host(session: Session, host: HostWithMachinesAnswer) -> None:
+    """Print a host, how its machines can leave it, and what is done to it or keeps it."""
+    machines = session.client.all(MachineAnswer, host=host.name).value.items
+    orders = session.client.all(OrderAnswer, host=host.name, open=True).value.items
+    on_host = [order for order in orders if order.host == host.name]
+    terminal.details(
+        [
+            ("name", host.name),
+            ("state", _state(host)),
+            ("driver", host.driver),
+            ("uri", host.uri),
+            ("at once", host.at_once),
+            ("left", "; ".join(_left(host, machines))),
+            ("labels", host.labels),
+            *([("bare metal", "it is itself the machine that it carries")] if host.bare_metal else []),
+            ("machines", host.machines),
+            *_ways(machines),
+            ("projects", host.projects),
+            *[("order", f"{terminal.short(each.id)}, {name_order(each)}, {each.state}") for each in on_host],
+        ]
+    )
+    for order in on_host:
+        show_waiting_of(session, order)
+    if host.state is HostState.LOST:
+        _show_choices(session, host)
+
+
+def show_hosts(session: Session, hosts: Sequence[HostAnswer]) -> None:
+    """Print a row for each host."""
+    carried = session.client.page(MachineAnswer, limit=PAGE).value
+    # A machine's name is unique only within its project.
+    several = len({machine.project for machine in carried.items}) > 1
+    on: dict[str | None, list[MachineAnswer]] = defaultdict(list)
+    for machine in carried.items:
+        on[machine.host].append(machine)
+    columns: dict[str, Callable[[HostAnswer], object]] = {
+        "HOST": lambda host: host.name,
+        "STATE": _state,
+        "DRIVER": lambda host: host.driver,
+    }
+    # In a fleet of many pages the names would fill the screen; `show` has them.
+    if carried.next is None:
+        if any(host.resources for host in hosts):
+            columns["LEFT"] = lambda host: ", ".join(_left(host, on[host.name], briefly=True))
+        columns["CARRIES"] = lambda host: [
+            f"{each.project}/{each.name}" if several else each.name for each in on[host.name]
+        ]
+    empty = "No hosts: `forewarn fleet apply FILE` declares a fleet."
+    table = terminal.ItemTable(
+        columns=columns, wraps=("STATE", "LEFT", "CARRIES"), spare=("LEFT",), empty=empty
+    )
+    table.print(hosts)
+    _show_lost(session, hosts)
+
+
+def _state(host: HostAnswer) -> str:
+    if host.state is HostState.CORDONED and host.cordoned_for:
+        return f"{host.state} for {terminal.short(host.cordoned_for)}"
+    return host.state
+
+
+def _left(host: HostAnswer, machines: Iterable[MachineAnswer], *, briefly: bool = False) -> list[str]:
+    """Write how much of each resource is not taken by the machines that a host carries now."""
+    carried, written = list(machines), []
+    for name, resource in host.resources.items():
+        left = resource.capacity - sum(machine.resources.get(name, 0) for machine in carried)
+        whole = "" if briefly else f" of {resource.capacity:g}"
+        written.append(f"{left:g}{whole} {name}")
+    return written
+
+
+def _ways(machines: Iterable[MachineAnswer]) -> list[tuple[str, object]]:
+    """Name the machines that can leave a host by each way."""
+    by_way: dict[Mobility, list[str]] = defaultdict(list)
+    for machine in machines:
+        by_way[machine.mobility].append(machine.name)
+    return [(label, by_way[way]) for way, label in WAYS.items() if by_way[way]]
+
+
+def _show_choices(session: Session, host: HostAnswer) -> None:
+    """Print what there is to choose for a host that did not come back."""
+    wait, fail = (session.command(f"host {verb} {host.name}") for verb in ("wait", "fail"))
+    terminal.echo("\nIt has not come back from the work on it. Choose:")
+    terminal.fold(f"{wait}  gives it as much time again", indent="  ", hanging="    ")
+    fenced = "fences it, then its machines come back on other hosts"
+    terminal.fold(f"{fail}  {fenced}", indent="  ", hanging="    ")
+
+
+def _show_lost(session: Session, hosts: Sequence[HostAnswer]) -> None:
+    """Print how to learn what to choose, if hosts are lost."""
+    lost = [host.name for host in hosts if host.state is HostState.LOST]
+    if lost:
+        shown = session.command(f"host show {lost[0]}")
+        named = formatting.listing(lost)
+        terminal.echo()
+        terminal.fold(f"{named} did not come back from the work on it: `{shown}` says what to choose.")
