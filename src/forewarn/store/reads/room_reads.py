@@ -22,19 +22,15 @@ from forewarn.store.rows.stored import STORED
 TO_CHOOSE_FROM = 32
 
 _H, _M, _O = tables.hosts.c, tables.machines.c, tables.orders.c
-_EMPTIEST = (
-    select(
-        _H.name,
-        _H.carried,
-        exists().where(_O.host == _H.name, tables.OPEN_ORDER),
-        _H.driver,
-        _H.labels,
-        _H.resources,
-    )
-    .where(_H.state == HostState.OK.value, _H.bare_metal.is_(False))
-    .order_by(_H.carried, _H.name)
-    .limit(bindparam("most", type_=Integer))
-)
+_SOUND = select(
+    _H.name,
+    _H.carried,
+    exists().where(_O.host == _H.name, tables.OPEN_ORDER),
+    _H.driver,
+    _H.labels,
+    _H.resources,
+).where(_H.state == HostState.OK.value, _H.bare_metal.is_(False))
+_EMPTIEST = _SOUND.order_by(_H.carried, _H.name).limit(bindparam("most", type_=Integer))
 _OF_DOMAIN = (
     select(func.count())
     .where(
@@ -48,13 +44,17 @@ _OF_DOMAIN = (
 # it has machines: in a larger fleet it takes no longer.
 _UNCROWDED = _EMPTIEST.where(bindparam("spare", type_=Integer) > _OF_DOMAIN)
 _IN_RACK = _EMPTIEST.where(_H.rack == bindparam("rack"))
-# Of a group with very many machines no more are looked at than there are hosts to choose from.
-_LIKE = _EMPTIEST.where(
-    _H.name.in_(
-        select(_M.place)
-        .where(tuple_(_M.group_name, _M.update_domain).in_(bindparam("domains", expanding=True)))
-        .limit(bindparam("looked_at", type_=Integer))
+_NAMED = among(_SOUND, _H.name)
+# A group has no more of these than it has machines; of very many not all are looked at.
+_PLACES = (
+    select(_M.place)
+    .where(
+        tuple_(_M.group_name, _M.update_domain).in_(bindparam("domains", expanding=True)),
+        _M.place.is_not(None),
     )
+    .group_by(_M.place)
+    .order_by(_M.place)
+    .limit(bindparam("most", type_=Integer))
 )
 # What takes something of a host: all that is there, and all that is on its way.
 _TAKEN = union_all(
@@ -101,8 +101,9 @@ class RoomReads(Reader):
         several = {group.name for group in groups if group.update_domains > 1}
         domains = {(each.group, each.update_domain) for each in machines if each.group in several}
         for some in chunks(sorted(domains)):
-            wanted = {"most": most, "domains": some, "looked_at": most * TO_CHOOSE_FROM}
-            found |= self._rooms(_LIKE, wanted, listed)
+            places = [row[0] for row in self._all(_PLACES, {"most": most, "domains": some})]
+            unknown = [name for name in places if name not in found]
+            found |= self._rooms(_NAMED, {"keys": unknown}, listed) if unknown else {}
         together = Counter((machine.group, machine.update_domain) for machine in machines)
         for (group, domain), movers in together.items():
             spare = budgets[group].at_best if group in budgets else 0
