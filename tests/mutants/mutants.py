@@ -49,6 +49,7 @@ OPERATING, ORDERS = "integration/service/test_operating.py", "integration/servic
 OUTAGES = "integration/service/test_outages.py"
 FENCING, LOST = "unit/test_fencing.py", "unit/test_lost_hosts.py"
 WHOLE = "unit/test_whole_hosts.py"
+SERVICE = "unit/test_service.py"
 ARMING, GANGS = "unit/test_arming.py", "unit/test_gangs.py"
 
 
@@ -256,6 +257,31 @@ def a_stage_starts_on_busy_machines(
 @mutant("core.orders.steps:running_elsewhere", LIFECYCLE, rule="5")
 def a_machine_is_in_two_hands(real: Real, *_: Any) -> Order | None:
     return None
+
+
+@mutant("core.orders.slots:Slots.is_free", SERVICE, rule="5")
+def events_of_an_evacuation_start_without_a_slot(real: Real, *_: Any) -> bool:
+    return True
+
+
+@mutant("core.orders.service:_check_domains", SERVICE, rule="5")
+def update_domains_that_restart_together_are_not_refused(real: Real, *_: Any) -> None:
+    return None
+
+
+@mutant("core.orders.host_work:_may_begin", SERVICE, rule="5")
+def the_work_on_a_host_begins_at_once(real: Real, *_: Any) -> bool:
+    return True
+
+
+@mutant("core.orders.evacuation:_withdraw_stale", SERVICE, rule="11")
+def late_events_of_an_evacuation_are_not_withdrawn(real: Real, *_: Any) -> None:
+    return None
+
+
+@mutant("core.orders.slots:Slots.turn", SERVICE, rule="11")
+def no_event_of_an_evacuation_waits_for_its_turn(real: Real, *_: Any, **__: Any) -> datetime:
+    return datetime(2000, 1, 1, tzinfo=UTC)
 
 
 # Rule 6: incarnations

@@ -61,7 +61,9 @@ def is_simulated(order: "OrderAnswer") -> bool:
 
 
 def is_done_outside(order: "OrderAnswer") -> bool:
-    """Return whether somebody outside does something to the machines of an order."""
+    """Return whether somebody outside does something to the machines of an order, or to its host."""
+    if any(step.driver == EXTERNAL for step in order.host_steps):
+        return True
     return order.driver == EXTERNAL and order.work is not None and order.work.touches_machines
 
 

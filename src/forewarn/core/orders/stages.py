@@ -10,6 +10,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.policy import work_of
 from forewarn.core.words import GroupName, MachineId, MachineState, StageState, StepState, Work
 
 SETTLED = frozenset({StepState.DONE, StepState.MOOT})
@@ -23,9 +24,8 @@ def replan(draft: Draft, order: Order) -> Order:
     begun = order.terms.undivided and any(stage.state is not StageState.ANNOUNCED for stage in fixed)
     there = () if begun else concerned(draft, order)
     left = [machine for machine in there if machine.id not in handled]
-    queued: tuple[Stage, ...] = ()
-    if order.work:
-        queued = in_one(left, order.work) if order.terms.together else cut(left, order.work, draft.groups)
+    work = work_of(order)
+    queued = in_one(left, work) if order.terms.together else cut(left, work, draft.groups)
     return replace(order, stages=fixed + tuple(_counted_on(stage, fixed) for stage in queued))
 
 
