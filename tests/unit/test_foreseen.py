@@ -17,7 +17,7 @@ from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import ends_about
 from forewarn.core.rollouts.foreseen import foreseen
 from forewarn.core.words import EXTERNAL, GroupName, HostState, Mobility, ProjectName, ServiceMode, Work
-from tests.unit.test_rollout import NOW, WEB, host, over, survey
+from tests.unit.test_rollout import NOW, WEB, carries, host, over, survey
 
 MINUTE = timedelta(minutes=1)
 POLICY = Policy()
@@ -112,3 +112,24 @@ def test_a_lost_host_waits_for_a_person() -> None:
 def test_machines_of_one_domain_are_counted_together_however_they_leave() -> None:
     footprint = Footprint.of([share(Mobility.LIVE), share(Mobility.COLD, machines=2)])
     assert footprint.counts == {WEB: {0: 3}}
+
+
+def test_hosts_that_carry_alike_have_the_same_stages_and_others_their_own() -> None:
+    ground = survey(
+        *(carries(**{group: {0: 1}}) for group in ("web", "db", "slow", "mute")),
+        carries(web={0: 1, 1: 1}),
+        carries(),
+    )
+    ground = replace(
+        ground,
+        notices={GroupName("slow"): 60 * MINUTE},
+        heard=frozenset(map(GroupName, ("web", "db", "slow"))),
+    )
+    policy, mine = Policy(unheard_notice=MINUTE), over(ground)
+    candidates = Candidates(mine, ground, policy)
+    found = {name: tuple(stage for stage, _ in candidates.stages(name)) for name in ground.hosts}
+    assert found == {name: foreseen(mine, name, ground, policy) for name in ground.hosts}
+    assert candidates.stages(host(1)) is candidates.stages(host(2))
+    assert [sum((stage.notice for stage in stages), timedelta()) for stages in found.values()] == [
+        notice * MINUTE for notice in (15, 15, 60, 1, 30, 0)
+    ]

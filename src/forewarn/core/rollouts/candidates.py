@@ -16,11 +16,12 @@ from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts.foreseen import ForeseenStage, foreseen, staying
+from forewarn.core.rollouts.foreseen import Alike, ForeseenStage, carrying, foreseen, staying
 from forewarn.core.words import HostName, HostState, ProjectName, Work
 
 # Work that disturbs nobody may be done whenever one likes.
 ANY_TIME = Timing()
+_NOBODY = Proposal(host=HostName(""), footprint=Footprint(), armed={}, budgets={}, timing=ANY_TIME)
 
 # The stages of work on a host, each with when it may be announced.
 Stages: TypeAlias = tuple[tuple[ForeseenStage, Timing], ...]
@@ -35,6 +36,7 @@ class Candidates:
         self._policy = policy
         self._timings: dict[ForeseenStage, Timing] = {}
         self._by_host: dict[HostName, Stages] = {}
+        self._alike: dict[Alike, Stages] = {}
         # When hosts with the same stages may be announced, as seen from one moment.
         self._asked_at: datetime | None = None
         self._moments: dict[Stages, datetime | None] = {}
@@ -110,10 +112,20 @@ class Candidates:
 
     def stages(self, host: HostName) -> Stages:
         """Return the stages of work on a host, and what binds each."""
-        if host not in self._by_host:
+        known = self._by_host.get(host)
+        if known is None:
+            known = self._by_host[host] = self._foreseen(host)
+        return known
+
+    def _foreseen(self, host: HostName) -> Stages:
+        alike = carrying(self._rollout, host, self._survey)
+        known = None if alike is None else self._alike.get(alike)
+        if known is None:
             stages = foreseen(self._rollout, host, self._survey, self._policy)
-            self._by_host[host] = tuple((stage, self._timing(stage)) for stage in stages)
-        return self._by_host[host]
+            known = tuple((stage, self._timing(stage)) for stage in stages)
+            if alike is not None:
+                self._alike[alike] = known
+        return known
 
     def _timing(self, stage: ForeseenStage) -> Timing:
         if stage not in self._timings:
@@ -146,11 +158,11 @@ class Candidates:
 
     def _restarting(self, host: HostName) -> Proposal:
         """Return those as work that restart together with a host that is worked on; others have no such."""
-        known, terms = self._survey.hosts.get(host), self._rollout.terms
-        whole = self._rollout.work is Work.HOST and known is not None and not terms.together
-        there = self._survey.footprint(host)
-        footprint = staying(self._rollout, there, known) if whole and known is not None else Footprint()
-        return Proposal(host=host, footprint=footprint, armed={}, budgets={}, timing=ANY_TIME, whole=whole)
+        known = self._survey.hosts.get(host)
+        if self._rollout.work is not Work.HOST or known is None or self._rollout.terms.together:
+            return _NOBODY
+        footprint = staying(self._rollout, self._survey.footprint(host), known)
+        return Proposal(host=host, footprint=footprint, armed={}, budgets={}, timing=ANY_TIME, whole=True)
 
 
 def _in_one(stages: Sequence[ForeseenStage]) -> ForeseenStage:

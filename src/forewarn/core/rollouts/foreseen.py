@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeAlias
 
 from forewarn.core.admission import expected
 from forewarn.core.model.footprint import Footprint
@@ -12,6 +13,11 @@ from forewarn.core.model.survey import HostSurvey
 from forewarn.core.policy import Policy, event_type
 from forewarn.core.rollouts import machine_health
 from forewarn.core.words import EXTERNAL, HostName, Mobility, ProjectName, Work
+
+# What notice groups ask for, and whether they have ever listened: most the same.
+_Asked: TypeAlias = frozenset[tuple[timedelta | None, bool]]
+# Projects, how many stages, and what is asked for: hosts that carry alike have the same.
+Alike: TypeAlias = tuple[frozenset[ProjectName], int, _Asked]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,14 @@ def foreseen(
     work = machine_health.expected_work(rollout, policy)
     stage = _stage(footprint, (rollout.work,), survey, policy, work=work)
     return (stage,) * footprint.stages
+
+
+def carrying(rollout: Rollout, host: HostName, survey: HostSurvey) -> Alike | None:
+    """Return by what hosts have the same stages; None if there is more to it than whom they carry."""
+    if rollout.work is Work.HOST:
+        return None
+    footprint = survey.footprint(host)
+    return footprint.projects, footprint.stages, _asked(footprint, survey)
 
 
 def staying(rollout: Rollout, footprint: Footprint, host: Host) -> Footprint:
@@ -107,8 +121,8 @@ def _stage(
 ) -> ForeseenStage:
     types = [event_type(each) for each in works]
     notices = (
-        policy.shortened(policy.notice(type_, survey.notices.get(group)), heard=group in survey.heard)
-        for group in footprint.counts
+        policy.shortened(policy.notice(type_, notice), heard=heard)
+        for notice, heard in _asked(footprint, survey)
         for type_ in types
     )
     return ForeseenStage(
@@ -119,3 +133,7 @@ def _stage(
         # However short the work of a stage is, events stay listed for so long after their start.
         lasting=max(policy.linger, work if lasting is None else lasting),
     )
+
+
+def _asked(footprint: Footprint, survey: HostSurvey) -> _Asked:
+    return frozenset([(survey.notices.get(group), group in survey.heard) for group in footprint.counts])
