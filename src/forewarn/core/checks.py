@@ -409,9 +409,9 @@ def machines_move_to_sound_hosts(change: Change) -> Iterator[str]:
     """A machine that moves goes to a host that is neither cordoned nor degraded nor failed."""
     for order in change.after.orders.values():
         known = change.before.orders.get(order.id)
-        before = {step.machine: step.begun_at for step in known.steps} if known else {}
+        before = _begun(known)
         for step in order.steps:
-            if step.target is None or step.begun_at == before.get(step.machine):
+            if step.target is None or (step.machine, step.begun_at) in before:
                 continue
             state = change.after.hosts[step.target].state
             if step.state is StepState.RUNNING and state is not HostState.OK:
@@ -429,13 +429,18 @@ def hosts_are_fenced_before_others_take_over(change: Change) -> Iterator[str]:
         written = any(each.kind == Kind.HOST_FENCED and each.order == order.id for each in change.records)
         if vouched and not (known is not None and known.terms.fenced) and not written:
             yield f"nobody knows who vouched for {order.host} in {order.id}"
-        before = {step.machine: step.begun_at for step in known.steps} if known else {}
+        before = _begun(known)
         for step in order.steps:
-            begins = step.begun_at is not None and step.begun_at != before.get(step.machine)
+            begins = step.begun_at is not None and (step.machine, step.begun_at) not in before
             if not begins or not step.moves or fenced or vouched:
                 continue
             if order.action is Action.FAIL or _is_away(change, step.machine):
                 yield f"{step.name} is moved by {order.id}, and its host was not fenced"
+
+
+def _begun(order: Order | None) -> set[tuple[MachineId, datetime | None]]:
+    """Return which machines an order had begun with, and when: one may leave a host and come back."""
+    return set() if order is None else {(step.machine, step.begun_at) for step in order.steps}
 
 
 def _is_away(change: Change, machine: MachineId) -> bool:
@@ -506,9 +511,9 @@ def what_was_announced_stays_announced(change: Change) -> Iterator[str]:
     }
     for order in change.after.orders.values():
         known = change.before.orders.get(order.id)
-        before = {step.machine: step.begun_at for step in known.steps} if known else {}
+        before = _begun(known)
         for step in order.steps:
-            begins = step.state is StepState.RUNNING and step.begun_at != before.get(step.machine)
+            begins = step.state is StepState.RUNNING and (step.machine, step.begun_at) not in before
             heard = (order.id, step.machine)
             if begins and heard in change.announced and heard not in shown:
                 yield f"{step.name} was told of {order.id}, which begins with no event"
