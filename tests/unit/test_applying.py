@@ -169,9 +169,10 @@ def test_a_new_machine_needs_a_sound_host() -> None:
         put(made, spec("web-1", host=None), None)
     with pytest.raises(Invalid, match="host: expected one of the hosts, got 'nowhere'"):
         put(made, spec("web-1", host=HostName("nowhere")), None)
-    made.draft.put_host(replace(made.draft.hosts[HOST], state=HostState.FAILED))
-    with pytest.raises(Conflict, match='host "host-1" is failed: it cannot take "web-1"'):
-        put(made, spec("web-1"), None)
+    for state in (HostState.FAILED, HostState.LOST):
+        made.draft.put_host(replace(made.draft.hosts[HOST], state=state))
+        with pytest.raises(Conflict, match=f'host "host-1" is {state}: it cannot take "web-1"'):
+            put(made, spec("web-1"), None)
 
 
 def test_a_machine_is_added_changed_and_moved_by_other_hands() -> None:

@@ -126,8 +126,9 @@ def _check_bare_metal(draft: Draft, spec: MachineSpec) -> None:
 def _check_host(draft: Draft, host: HostName, machine: MachineName) -> None:
     if host not in draft.hosts:
         raise Invalid(f'machine "{machine}": host: expected one of the hosts, got {host!r}')
-    if draft.hosts[host].state is HostState.FAILED:
-        raise Conflict(f'host "{host}" is failed: it cannot take "{machine}"')
+    state = draft.hosts[host].state
+    if state in (HostState.FAILED, HostState.LOST):
+        raise Conflict(f'host "{host}" is {state}: it cannot take "{machine}"')
 
 
 def check_bare_metal(spec: MachineSpec, bare_metal: Collection[HostName], where: str) -> None:
