@@ -162,3 +162,12 @@ def test_machines_that_leave_a_host_have_their_places_too() -> None:
     made = fleet(host_2=8)
     order = made.service()
     assert (bound_for(made), targets(made, order)[0]) == (H2, H2)
+
+
+def test_a_place_is_kept_while_its_order_waits() -> None:
+    made = fleet(host_2=8)
+    order = moved(made)
+    made.turn()
+    made.draft.put_order(replace(made.draft.orders[order.id], reason="kernel"))
+    made.turn()
+    assert bound_for(made) == H2
