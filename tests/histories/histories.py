@@ -53,7 +53,7 @@ from tests.stores import sqlite_url
 T = TypeVar("T")
 H = TypeVar("H", bound="Histories")
 
-STEPS = 30
+STEPS = 36
 HOSTS = [f"host-{number}" for number in range(1, 5)]
 GROUPS = ["web", "shop"]
 NAMES = [f"m-{number}" for number in range(9)]
@@ -248,11 +248,20 @@ class Histories:
             )
             for name, (host, owner, domain) in zip(NAMES, places, strict=False)
         ]
+        # Many groups get the minimum of notice, and go by update domains.
+        patient, gang = self._delivery.random() < 0.2, self._delivery.random() < 0.7
+        freezes = self._delivery.choice([0, 2, 3])
         groups = [
             replace(
                 group(name, kind=kind),
                 # With as many as there are none could ever be maintained, and that is refused.
-                policy=GroupPolicy(budget=max(0, min(self.pick([0, 0, 1, 2, 3]), size - 1)), defer=defer),
+                policy=GroupPolicy(
+                    budget=max(0, min(self.pick([0, 0, 1, 2, 3]), size - 1)),
+                    defer=defer,
+                    notice=timedelta(minutes=30) if patient else None,
+                    freezes_at_once=freezes if name == "web" else 0,
+                    gang=gang and name == "shop",
+                ),
             )
             for name, kind in zip(GROUPS, [GroupKind.AVAILABILITY_SET, GroupKind.SCALE_SET], strict=True)
             if (size := sum(member.group == name for member in members)) >= 0
@@ -364,6 +373,44 @@ class Histories:
         for pair in self.one(self.neighbours()):
             for host in pair:
                 self.maintain(host)
+
+    @act(3)
+    def two_hosts_are_degraded(self) -> None:
+        """Those that carry machines of one group: what is announced long before is armed in turn."""
+        self.tidies_up()
+        for pair in self.one(self.neighbours()):
+            for host in pair:
+                self.do(self.service.host_order, host, Action.DEGRADE)
+            if self.random.random() < 0.4:
+                for event in self.some(self.events(), most=4):
+                    self.do(self.service.orders.approve_event, event.id, by="test")
+            if self.random.random() < 0.2:
+                self.hold(self.pick([None, *pair]))
+            self.advance(self.pick([604_199, 604_200, 604_201, 604_500]))
+            self.advance(self.pick([0, 1, 600, 1500]))
+            self.release()
+
+    @act(2)
+    def an_emergency_comes_beside_others(self) -> None:
+        """What is armed of a group, or a hold, does not stop it."""
+        self.tidies_up()
+        for one, other in self.one(self.neighbours()):
+            self.maintain(one)
+            despite = self.random.random() < 0.5
+            if self.random.random() < 0.6:
+                self.hold(self.pick([None, other]))
+            self.maintain(other, emergency=self.pick([0, 60, 1800]), despite_hold=despite)
+            self.advance(self.pick([0, 61]))
+            self.release()
+
+    @act(4)
+    def all_are_frozen_at_once(self) -> None:
+        """Of a gang, or of a group that lets some be frozen together."""
+        self.tidies_up()
+        request = OrderRequest(by="test", driver=self.DRIVER)
+        for host in HOSTS:
+            self.do(self.service.fleet.hosts.order_host, host, Action.MAINTENANCE, request, work=Work.FREEZE)
+        self.approve_all()
 
     @act(2)
     def maintains_to_the_end(self) -> None:

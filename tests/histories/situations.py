@@ -103,12 +103,46 @@ def _evicts_what_is_announced(look: Look) -> bool:
     return bool(spot) and look.recorded(Kind.EVENT_LEFT, "superseded by")
 
 
+def _passes_over(words: str) -> Situation:
+    def found(look: Look) -> bool:
+        broken = (record.reason for record in look.records if record.kind == Kind.PROMISE_BROKEN)
+        return any("announced although" in reason and words in reason for reason in broken)
+
+    return found
+
+
+def _approved_and_unarmed(look: Look) -> bool:
+    return any(event.approved and not event.armed and not event.hint for event in look.fleet.events.values())
+
+
+def _gang_together(look: Look) -> bool:
+    return any(
+        look.fleet.groups[group].policy.gang and len(domains) > 1
+        for group, domains in look.fleet.armed.items()
+    )
+
+
+def _frozen_together(look: Look) -> bool:
+    return any(
+        look.fleet.groups[group].policy.freezes_at_once
+        and sum(each.freezes > 0 for each in armed.values()) > 1
+        for group, armed in look.fleet.armed.items()
+    )
+
+
 SITUATIONS: Mapping[str, Situation] = {
     "started because NotBefore passed": _recorded(Kind.EVENT_STARTED, "NotBefore has passed"),
     "started because it was approved": _recorded(Kind.EVENT_STARTED, "approved by"),
     "started because a host failed": _recorded(Kind.EVENT_STARTED, " failed"),
     "an emergency breaks a promise": _recorded(Kind.PROMISE_BROKEN, "of notice instead of"),
     "update domains are disturbed together": _recorded(Kind.PROMISE_BROKEN, "disturbed together"),
+    "an emergency passes over others": _recorded(Kind.PROMISE_BROKEN, "announced although"),
+    "an emergency passes over another update domain": _passes_over("waits for domain"),
+    "an emergency passes over a hold": _passes_over("held by"),
+    "a NotBefore moves for another update domain": _recorded(Kind.EVENT_POSTPONED, "waits for domain"),
+    "an approved event waits to be armed": _approved_and_unarmed,
+    "a gang is disturbed together": _gang_together,
+    "machines of several domains are frozen together": _frozen_together,
     "a machine was told late": _recorded(Kind.NOTICE_LATE),
     "a machine was never told": _recorded(Kind.NOTICE_NEVER),
     "a whole host carries who was not told": _waits("has not been told"),

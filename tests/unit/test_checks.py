@@ -17,9 +17,12 @@ from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.policy import Policy
 from forewarn.core.words import (
     DEFAULT_PROJECT,
+    Action,
     EventStatus,
+    EventType,
     GroupName,
     HostName,
     HostState,
@@ -29,6 +32,7 @@ from forewarn.core.words import (
     MachineState,
     OrderId,
     StepState,
+    Work,
 )
 from tests.unit.slices import HOUR, MINUTE, SECOND, Fleet, machine
 
@@ -296,3 +300,96 @@ def test_the_page_of_rules_names_what_exists() -> None:
         for named, name in re.findall(r"(tests/[\w/]+/)?(test_\w+\.py)", tested):
             folder = named or folder
             assert (ROOT / folder / name).exists(), name
+
+
+def unarmed_week() -> Fleet:
+    """Two degraded hosts of two update domains, announced a week ahead."""
+    made = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), hosts=["host-9"])
+    made.maintain("host-1", Action.DEGRADE)
+    made.maintain("host-2", Action.DEGRADE)
+    return made
+
+
+def test_two_update_domains_that_are_armed_in_one_transaction_are_found() -> None:
+    """Rule 4."""
+    made = unarmed_week()
+    made.turn(timedelta(days=7) - 10 * MINUTE)
+    before = made.draft.base
+    armed = {id_: replace(event, armed_at=made.now) for id_, event in before.events.items()}
+    found = broken(before, replace(before, events=armed), made)
+    assert found == {"update_domains_are_not_armed_together"}
+
+
+def test_an_event_that_is_armed_too_early_or_again_or_starts_unarmed_is_found() -> None:
+    """Rule 4."""
+    made = unarmed_week()
+    before = made.saved()
+    early = with_event(before, armed_at=made.now)
+    assert broken(before, early, made) == {"events_are_armed_in_time"}
+    assert broken(early, with_event(before, armed_at=made.now + SECOND), made) == {"events_are_armed_in_time"}
+    started = with_event(before, status=EventStatus.STARTED)
+    assert "events_are_armed_in_time" in broken(before, started, made)
+
+
+def test_a_not_before_that_moves_without_a_record_is_found() -> None:
+    """Rule 4."""
+    made = unarmed_week()
+    before = made.saved()
+    moved = with_event(before, not_before=of_web(before).not_before + MINUTE)
+    assert "what_moves_has_a_record" in broken(before, moved, made)
+
+
+def test_what_is_not_armed_in_its_last_minutes_is_overdue() -> None:
+    made = unarmed_week()
+    saved = made.saved()
+    last = of_web(saved).not_before - 10 * MINUTE
+    assert overdue(saved, now=last - SECOND, policy=made.policy) == []
+    assert len(overdue(saved, now=last, policy=made.policy)) == 2
+
+
+def test_freezes_beyond_what_a_group_says_and_other_work_beside_them_are_found() -> None:
+    """Rule 4."""
+    machines = (machine(f"web-{n}", f"host-{n + 1}", domain=n) for n in range(3))
+    made = Fleet(*machines, policies={"web": GroupPolicy(freezes_at_once=2)})
+    for host in ("host-1", "host-2"):
+        made.maintain(host, work=Work.FREEZE)
+    before = made.draft.base
+    within = made.saved()
+    assert broken(before, within, made) == set()
+    fewer = replace(within.groups[WEB], policy=GroupPolicy(freezes_at_once=1))
+    assert broken(before, replace(within, groups={WEB: fewer}), made) == {
+        "update_domains_are_not_armed_together"
+    }
+    assert broken(before, with_event(within, type=EventType.REBOOT), made) == {
+        "update_domains_are_not_armed_together"
+    }
+
+
+def test_a_gang_is_armed_together() -> None:
+    made = Fleet(machine("web-0"), machine("web-1", domain=1), policies={"web": GroupPolicy(gang=True)})
+    before = made.draft.base
+    made.maintain()
+    assert broken(before, made.saved(), made) == set()
+
+
+def test_a_stage_with_more_freezes_than_a_group_lets_come_together_is_found() -> None:
+    """Rule 4."""
+    policy = GroupPolicy(freezes_at_once=2)
+    made = Fleet(machine("web-0"), machine("web-1", domain=1), policies={"web": policy})
+    before = made.draft.base
+    made.maintain(work=Work.FREEZE)
+    after = made.saved()
+    assert broken(before, after, made) == set()
+    fewer = replace(after.groups[WEB], policy=GroupPolicy())
+    assert "stages_have_one_domain_of_a_group" in broken(before, replace(after, groups={WEB: fewer}), made)
+
+
+def test_less_notice_for_who_never_polled_is_kept_and_for_others_is_found() -> None:
+    """Rule 1."""
+    made = Fleet(machine("web-0"), policy=Policy(unheard_notice=MINUTE), silent=["web"])
+    before = made.draft.base
+    made.maintain()
+    after = made.saved()
+    assert broken(before, after, made) == set()
+    heard = replace(before, groups={WEB: replace(before.groups[WEB], heard=True)})
+    assert broken(heard, after, made) == {"notice_is_kept"}

@@ -217,8 +217,10 @@ def update_domains_are_not_armed_together(change: Change) -> Iterator[str]:
                 continue
             if _lets_freeze(change.after, event, other) or change.after.groups[event.group].policy.gang:
                 continue
-            exempt = order.terms.emergency or (order.terms.together and other.order == event.order)
-            if not (exempt and event.id in broken):
+            # What is done together was recorded when it was announced.
+            together = order.terms.together and other.order == event.order
+            said = event.id in broken or (together and event.id in change.before.events)
+            if not said or not (together or order.terms.emergency):
                 yield f"{event.id} was armed beside {other.id} of domain {other.update_domain}"
 
 
