@@ -381,9 +381,9 @@ class Histories:
         for pair in self.one(self.neighbours()):
             for host in pair:
                 self.do(self.service.host_order, host, Action.DEGRADE)
-            if self.random.random() < 0.4:
-                for event in self.some(self.events(), most=4):
-                    self.do(self.service.orders.approve_event, event.id, by="test")
+            if self.random.random() < 0.5:
+                self.approve_all()
+                self.look(self.service.everything())
             if self.random.random() < 0.2:
                 self.hold(self.pick([None, *pair]))
             self.advance(self.pick([604_199, 604_200, 604_201, 604_500]))

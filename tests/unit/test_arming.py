@@ -383,3 +383,11 @@ def test_a_latecomer_of_an_emergency_says_what_it_passes_over() -> None:
     fleet.pass_(MINUTE)
     assert len(fleet.events(order.id)) == 2
     assert len(fleet.history(Kind.PROMISE_BROKEN)) == 2
+
+
+def test_what_an_order_has_armed_itself_is_left_out_if_asked_for() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", domain=1), machine("db-0"), hosts=["host-9"])
+    order = fleet.maintain(together="its board is swapped")
+    web = fleet.events(order.id)[1].group
+    assert list(fleet.draft.armed_domains(web)) == [0, 1]
+    assert fleet.draft.armed_domains(web, but_of=order.id) == {}

@@ -339,6 +339,15 @@ def test_a_not_before_that_moves_without_a_record_is_found() -> None:
     assert "what_moves_has_a_record" in broken(before, moved, made)
 
 
+def test_what_is_postponed_and_armed_in_turn_breaks_no_rule() -> None:
+    made = unarmed_week()
+    before = made.saved()
+    made.pass_(timedelta(days=7) - 10 * MINUTE)
+    after = made.saved()
+    assert [event.armed for event in after.events.values()] == [True, False]
+    assert broken(before, after, made) == set()
+
+
 def test_what_is_not_armed_in_its_last_minutes_is_overdue() -> None:
     made = unarmed_week()
     saved = made.saved()
