@@ -486,7 +486,7 @@ def test_an_order_whose_host_is_worked_on_cannot_be_cancelled() -> None:
 
 
 def test_a_move_that_fails_is_tried_again_and_the_others_go_on() -> None:
-    fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS)
+    fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS, policy=Policy(move_retries=0))
     order = fleet.service()
     fleet.pass_(10 * MINUTE)
     fleet.fail(order.id)
@@ -500,7 +500,7 @@ def test_a_move_that_fails_is_tried_again_and_the_others_go_on() -> None:
 
 
 def test_an_abandoned_evacuation_gives_its_host_back() -> None:
-    fleet = Fleet(machine("a-0"), hosts=OTHERS)
+    fleet = Fleet(machine("a-0"), hosts=OTHERS, policy=Policy(move_retries=0))
     order = fleet.service()
     fleet.pass_(10 * MINUTE)
     fleet.fail(order.id)

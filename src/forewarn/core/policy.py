@@ -51,6 +51,8 @@ class Policy:
     user_orders: int = 100
     # A host that is worked on for longer is taken to be lost.
     return_by: timedelta = timedelta(hours=1)
+    # A machine that leaves its host is moved so often again before it goes in another way, or has failed.
+    move_retries: int = 1
     # Who does what to hosts is no time, and set elsewhere: the tasks that there are hooks for, and the
     # drivers that fence hosts, and work on them, by themselves.
     hooks: frozenset[HostTask] = field(default=frozenset(), metadata=SET_ELSEWHERE)

@@ -2,13 +2,21 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
-from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
+from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.slice import Slice
 from forewarn.core.rollouts import planning, progress
+from forewarn.core.words import ServiceMode, Work
 from tests.counts import seeds
 from tests.histories.histories import HOSTS, WAITS, WORKS, Histories, act, play
 from tests.histories.situations import Reached, Situation
+
+
+TOGETHER = {"together": "boards are swapped"}
+ANY = {"max_failures": FailureLimit(amount=50, percent=True)}
+IN_MAINTENANCE: list[dict[str, Any]] = [{}, {}, ANY, {"whole": True}, TOGETHER]
+IN_SERVICE: list[dict[str, Any]] = [{}, ANY, ANY, {"returning": True}, {"mode": ServiceMode.IN_PLACE}, TOGETHER]
 
 
 def _settled(mine: Rollout) -> Rollout:
@@ -29,16 +37,17 @@ class Rolling(Histories):
         if len(self.rollouts()) > 1:
             return
         deadline = self.pick([None, None, 7200])
+        work = self.pick([*WORKS, Work.HOST, Work.HOST])
         terms = RolloutTerms(
             deadline=None if deadline is None else self.service.clock.now() + timedelta(seconds=deadline),
             health=timedelta(minutes=10),
             require_poll=self.random.random() < 0.5,
-            **self.pick([{}, {}, {}, {"whole": True}, {"together": "boards are swapped"}]),
+            **self.pick(IN_SERVICE if work is Work.HOST else IN_MAINTENANCE),
         )
         self.do(
             self.service.roll,
             *self.random.sample(HOSTS, self.random.randint(1, 4)),
-            work=self.pick(WORKS),
+            work=work,
             hosts_at_once=self.random.randint(1, 3),
             gap=timedelta(seconds=self.pick([0, 600])),
             overlap=True,
@@ -85,12 +94,22 @@ def _recorded(kind: str) -> Situation:
     return lambda look: any(record.kind == kind for record in look.records)
 
 
+def _retried(how: str) -> Situation:
+    return lambda look: any(
+        record.kind == "order-retried" and how in record.reason for record in look.records
+    )
+
+
 SITUATIONS = {
     "a rollout begins": _recorded("rollout-begun"),
     "a rollout is paused": _recorded("rollout-paused"),
     "a rollout goes on": _recorded("rollout-resumed"),
     "a rollout is aborted": _recorded("rollout-aborted"),
     "a rollout is done": _recorded("rollout-done"),
+    "a rollout works on hosts themselves": lambda look: any(
+        record.kind == "rollout-begun" and ": service of" in record.reason for record in look.records
+    ),
+    "a move that fails is tried again": _retried("is moved once more"),
 }
 
 

@@ -159,3 +159,23 @@ def test_a_host_that_others_closed_stays_so(service: Service) -> None:
     service.advance(minutes=10)
     assert service.rollout(rollout).state is RolloutState.DONE
     assert service.everything().hosts[HostName("host-4")].state is HostState.CORDONED
+
+
+def test_a_host_that_cannot_be_emptied_is_left_out_after_every_way_was_tried(service: Service) -> None:
+    service.put("solo", host=HostName("host-1"))
+    service.driver.failing.add("web-0")
+    terms = RolloutTerms(max_failures=FailureLimit(amount=1))
+    rollout = service.roll("host-1", "host-3", work=Work.HOST, terms=terms)
+    service.advance(hours=3)
+    now = service.rollout(rollout)
+    assert (now.state, now.abandoned) == (RolloutState.DONE, (HostName("host-1"),))
+    assert service.everything().hosts[HostName("host-1")].state is HostState.OK
+    assert carried(service, "host-1") == ["web-0"]  # who had left stays where it went
+    tried = [(each.kind, each.reason) for each in service.history() if each.machine == "web-0"]
+    said = [reason for kind, reason in tried if kind == "order-retried"]
+    assert said == [
+        "is moved once more, attempt 2 of 2",
+        "cannot be moved live: it is redeployed, with notice of its own",
+        "is moved once more, attempt 2 of 2",
+    ]
+    assert [task[2] for task in service.driver.begun if task[1] == "web-0"] == [1, 2, 3, 4]

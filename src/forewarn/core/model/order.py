@@ -63,6 +63,8 @@ class Step:
     mark: str = ""  # what its driver recognises this attempt by
     progress: float | None = None  # how much of it is done, from 0 to 1, if its driver says so
     refused: tuple[RefusedHost, ...] = ()  # where its machine cannot go
+    failures: int = 0  # how often it has failed since a person, or another way to move, last began it anew
+    failed_on: tuple[HostName, ...] = ()  # where it was to go then: others are better
     too_late: bool = False  # its driver was asked to call it off, and cannot any more
     impact: float | None = None  # the seconds its machine was really away, if its driver says so
     ended_at: datetime | None = None

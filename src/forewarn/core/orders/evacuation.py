@@ -18,6 +18,7 @@ from forewarn.core.orders import (
     departures,
     events,
     host_work,
+    ladder,
     lingering,
     placement,
     reasons,
@@ -43,6 +44,7 @@ def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     if not order.stages[index].steps:
         return _with_state(order, index, StageState.DONE)
     alone = _one_by_one(order)
+    order = ladder.go_on(draft, order, index, policy)
     lingering.finish(draft, order, index, policy)
     _withdraw_stale(draft, order, index, policy)
     order, unannounced = _announce(draft, order, alone, index, policy)
@@ -52,7 +54,8 @@ def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     if stages.settled(stage.steps) and not lingering.events_of(draft, order, index):
         return replace(_with_state(order, index, StageState.DONE), waiting=())
     working = reasons.not_to_finish(draft, order, _under_way(draft, order, index))
-    working = (*working, *_not_to_return(draft, order, index))
+    lowered = ladder.waiting_for_notice(order, index, _told(draft, order, index))
+    working = (*working, *lowered, *_not_to_return(draft, order, index))
     return replace(order, waiting=tuple(dict.fromkeys((*working, *unstarted, *unannounced))))
 
 
@@ -123,11 +126,14 @@ def _announce(
 
 
 def _untold(draft: Draft, order: Order, index: int) -> list[Step]:
-    told = {
-        resource.machine for event in lingering.events_of(draft, order, index) for resource in event.resources
-    }
+    told = _told(draft, order, index)
     waiting = (step for step in order.stages[index].steps if step.state is StepState.WAITING)
     return [step for step in waiting if step.machine not in told]
+
+
+def _told(draft: Draft, order: Order, index: int) -> set[MachineId]:
+    listed = lingering.events_of(draft, order, index)
+    return {resource.machine for event in listed for resource in event.resources}
 
 
 def _not_to_return(draft: Draft, order: Order, index: int) -> tuple[Waiting, ...]:
@@ -225,8 +231,7 @@ def share_of(stage: Stage, event: Event) -> Stage:
 
 
 def _steps_of(stage: Stage, event: Event) -> tuple[Step, ...]:
-    named = {resource.machine for resource in event.resources}
-    return tuple(step for step in stage.steps if step.machine in named)
+    return tuple(step for step in stage.steps if events.tells_of(event, step))
 
 
 # The state of the stage

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from forewarn.core.admission import arming
+from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
@@ -208,6 +209,12 @@ def take_out(draft: Draft, event: Event, machine: MachineId, *, why: str) -> Non
     draft.record(Kind.EVENT_LEFT, leaving, reason=why)
     notices.judge(draft, leaving)
     draft.put_event(replace(event, resources=left))
+
+
+def tells_of(event: Event, step: Step) -> bool:
+    """Return whether an event is the notice of a step: the same machine may come to another one later."""
+    named = any(resource.machine == step.machine for resource in event.resources)
+    return named and WORKS[step.work].event is event.type
 
 
 def may_start_at(draft: Draft, event: Event) -> datetime:

@@ -4,7 +4,16 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import Order, Step
-from forewarn.core.orders import abandonment, departures, host_steps, host_work, lifecycle, service, stages
+from forewarn.core.orders import (
+    abandonment,
+    departures,
+    host_steps,
+    host_work,
+    lifecycle,
+    service,
+    stages,
+    steps,
+)
 from forewarn.core.policy import Policy
 from forewarn.core.words import EventStatus, Kind, OrderId, OrderState, StageState, StepState
 
@@ -46,8 +55,8 @@ def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
 def _tried_again(step: Step) -> Step:
     if step.state is not StepState.FAILED:
         return step
-    again = replace(step, state=StepState.WAITING, attempt=step.attempt + 1, ended_at=None)
-    return replace(again, refused=())  # a person may have made room
+    # A person may have made room.
+    return replace(steps.tried_again(step), refused=(), failures=0, failed_on=())
 
 
 def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:

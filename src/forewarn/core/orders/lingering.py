@@ -34,7 +34,7 @@ def is_over(order: Order, event: Event) -> bool:
         return False
     named = {resource.machine for resource in event.resources}
     mine = (step for step in order.stages[event.stage].steps if step.machine in named)
-    return stages.settled(mine)
+    return stages.settled(step for step in mine if events.tells_of(event, step))
 
 
 def linger_until(event: Event, policy: Policy) -> datetime:

@@ -7,18 +7,19 @@ from forewarn.core.admission import expected
 from forewarn.core.draft import Draft
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Step
-from forewarn.core.words import EventStatus, MachineId, StepState
+from forewarn.core.orders import events
+from forewarn.core.words import EventStatus, StepState
 
 
 class Slots:
     """The slots of a stage in which machines move, by what is known of its events and steps."""
 
-    def __init__(self, draft: Draft, order: Order, index: int, events: Iterable[Event]) -> None:
+    def __init__(self, draft: Draft, order: Order, index: int, listed: Iterable[Event]) -> None:
         host = draft.hosts.get(order.host) if order.host else None
         self._at_once = expected.moves_at_once(order, host.at_once if host else None)
         self._draft = draft
         self._steps = {step.machine: step for step in order.stages[index].steps}
-        self._events = sorted(events, key=lambda event: (event.started_at or event.not_before, event.number))
+        self._events = sorted(listed, key=lambda event: (event.started_at or event.not_before, event.number))
 
     @property
     def idle(self) -> int | None:
@@ -33,13 +34,14 @@ class Slots:
         """Whether an event may start: there are slots that those that have started do not need."""
         if self._at_once is None:
             return True
-        pending = (self._steps.get(machine) for machine in self._started())
-        busy = (StepState.WAITING, StepState.RUNNING)
-        return sum(step is not None and step.state in busy for step in pending) < self._at_once
-
-    def _started(self) -> Iterable[MachineId]:
         started = (event for event in self._events if event.status is EventStatus.STARTED)
-        return (resource.machine for event in started for resource in event.resources)
+        pending = (step for event in started for step in self._steps_of(event))
+        busy = (StepState.WAITING, StepState.RUNNING)
+        return sum(step.state in busy for step in pending) < self._at_once
+
+    def _steps_of(self, event: Event) -> Iterable[Step]:
+        steps = (self._steps.get(resource.machine) for resource in event.resources)
+        return (step for step in steps if step is not None and events.tells_of(event, step))
 
     def turn(self, *, but: Event | None = None) -> datetime:
         """Return when a slot is expected to become free for an event that comes after those known."""
@@ -51,14 +53,14 @@ class Slots:
             if but is not None and (event.id == but.id or _is_behind(event, but)):
                 continue
             first = now if event.status is EventStatus.STARTED else event.not_before
-            for machine in (resource.machine for resource in event.resources):
-                self._take(free, self._steps.get(machine), first)
+            for step in self._steps_of(event):
+                self._take(free, step, first)
         return min(free)
 
-    def _take(self, free: list[datetime], step: Step | None, first: datetime) -> None:
+    def _take(self, free: list[datetime], step: Step, first: datetime) -> None:
         """Count a machine into the slot that is free first."""
         now = self._draft.now
-        if step is None or step.state not in (StepState.WAITING, StepState.RUNNING):
+        if step.state not in (StepState.WAITING, StepState.RUNNING):
             return
         slot = free.index(min(free))
         takes = expected.move_time(self._draft.machines.get(step.machine))

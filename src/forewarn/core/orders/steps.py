@@ -82,7 +82,11 @@ def _choose(draft: Draft, order: Order, step: Step) -> HostName | None:
     # One whose host failed may come back there, if that has been restored since.
     own = None if step.work is Work.RECOVER else machine.host
     but = {own, *(refused.host for refused in step.refused)}
-    return placement.choose(draft, machine, but=but, beside=order.steps)
+    for avoided in (step.failed_on, ()) if step.failed_on else ((),):
+        target = placement.choose(draft, machine, but={*but, *avoided}, beside=order.steps)
+        if target is not None:
+            return target
+    return None
 
 
 def _nowhere(step: Step) -> str:
@@ -119,7 +123,19 @@ def fail(draft: Draft, order: Order, step: Step, *, why: str, by: str = "") -> S
     """Mark a step as failed; a person must retry or abandon its order."""
     machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
     draft.record(Kind.STEP_FAILED, machine, order=order.id, by=by or order.by, reason=f"{step.work}: {why}")
-    return _ended(draft, step, StepState.FAILED, why=why)
+    return replace(_ended(draft, step, StepState.FAILED, why=why), failures=step.failures + 1)
+
+
+def tried_again(step: Step) -> Step:
+    """Let a step that failed wait for another attempt."""
+    if step.state is not StepState.FAILED:
+        return step
+    return replace(step, state=StepState.WAITING, attempt=step.attempt + 1, ended_at=None)
+
+
+def left_running(draft: Draft, step: Step) -> None:
+    """Take a machine to run where it is, for a while: what was tried has failed, and something else comes."""
+    draft.put_machine(_without(draft, draft.machines[step.machine], step.work))
 
 
 def abandon(draft: Draft, step: Step, *, why: str) -> Step:

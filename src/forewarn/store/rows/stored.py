@@ -33,7 +33,10 @@ _SHAPES = {
     Machine: Shape(keys={"group": "group_name"}),
     Step: Shape(
         keys={"update_domain": "domain"},
-        optional=("taken_up_at", "unknown_at", "mark", "progress", "refused", "too_late", "impact"),
+        optional=(
+            *("taken_up_at", "unknown_at", "mark", "progress", "refused", "too_late", "impact"),
+            *("failures", "failed_on"),
+        ),
     ),
     HostStep: Shape(
         optional=("taken_up_at", "unknown_at", "mark", "progress", "too_late", "back_by", "host_was")

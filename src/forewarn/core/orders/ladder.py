@@ -1,0 +1,59 @@
+"""What becomes of a move that fails, before a person is asked: tried again, then moved in another way.
+
+It is tried again within its event, and goes to another host if there is one. A live move that fails so often
+becomes a redeploy: another type, so another event with full notice, after all that wait already. What cannot
+be redeployed either has failed, and its host cannot be emptied.
+"""
+
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.model.order import Order, Step
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.orders import stages, steps
+from forewarn.core.policy import Policy
+from forewarn.core.words import EXTERNAL, FOREWARN, Kind, MachineId, StepState, Work
+
+
+def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
+    """Let machines whose move has failed take what is next for them."""
+    # Who works outside tries as often as they like before they say that it has failed.
+    if order.driver == EXTERNAL:
+        return order
+    failed = (step for step in order.stages[index].steps if step.state is StepState.FAILED)
+    changed: dict[MachineId, Step] = {}
+    for step in failed:
+        following = _next(draft, order, step, policy)
+        if following is not None:
+            changed[step.machine] = following
+    return stages.put_steps(order, index, changed)
+
+
+def _next(draft: Draft, order: Order, step: Step, policy: Policy) -> Step | None:
+    if step.target is not None and step.failures <= policy.move_retries:
+        avoided = (*step.failed_on, step.target)
+        tries = f"attempt {step.failures + 1} of {policy.move_retries + 1}"
+        _record(draft, order, step, f"is moved once more, {tries}")
+        return replace(steps.tried_again(step), target=None, failed_on=avoided)
+    # Where no host at all would have it, it is not the way that it goes.
+    in_vain = step.target is not None or step.refused or step.failed_on
+    if step.work is Work.FREEZE and in_vain:
+        _record(draft, order, step, "cannot be moved live: it is redeployed, with notice of its own")
+        steps.left_running(draft, step)
+        return replace(steps.tried_again(step), target=None, work=Work.REDEPLOY, failures=0, refused=())
+    return None
+
+
+def waiting_for_notice(order: Order, index: int, told: set[MachineId]) -> tuple[Waiting, ...]:
+    """Return the machines that are to go in another way than the event says that still names them."""
+    lowered = (
+        step
+        for step in order.stages[index].steps
+        if step.state is StepState.WAITING and step.work is Work.REDEPLOY and step.failed_on
+    )
+    reason = "could not be moved live: it is announced anew when that event has left"
+    return tuple(Waiting(what=step.name, reason=reason) for step in lowered if step.machine in told)
+
+
+def _record(draft: Draft, order: Order, step: Step, reason: str) -> None:
+    machine = draft.machines[step.machine]
+    draft.record(Kind.ORDER_RETRIED, machine, order=order.id, by=FOREWARN, reason=reason)

@@ -1,0 +1,142 @@
+"""What becomes of a move that fails before a person is asked."""
+
+from forewarn.core.copies import replace
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order, Step
+from forewarn.core.orders import interventions, reports
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
+    EventStatus,
+    EventType,
+    HostName,
+    HostState,
+    Kind,
+    MachineState,
+    Mobility,
+    OrderState,
+    StepState,
+    Work,
+)
+from tests.unit.slices import MINUTE, Fleet, machine
+
+HOST = HostName("host-1")
+OTHERS = ("host-2", "host-3")
+
+
+def live(name: str) -> Machine:
+    return machine(name, mobility=Mobility.LIVE)
+
+
+def leaving(*machines: Machine, **more: object) -> tuple[Fleet, Order]:
+    """A host whose machines have begun to leave."""
+    fleet = Fleet(*machines, hosts=OTHERS, **more)  # type: ignore[arg-type]
+    order = fleet.service()
+    fleet.pass_(15 * MINUTE)
+    return fleet, order
+
+
+def step(fleet: Fleet, order: Order, name: str = "a-0") -> Step:
+    return next(each for each in fleet.draft.orders[order.id].steps if each.name == name)
+
+
+def test_a_move_that_fails_is_tried_again_within_its_event_and_goes_elsewhere() -> None:
+    fleet, order = leaving(live("a-0"))
+    (event,), first = fleet.events(), step(fleet, order)
+    fleet.fail(order.id)
+    again = step(fleet, order)
+    assert (again.state, again.work, again.attempt) == (StepState.RUNNING, Work.FREEZE, 2)
+    assert {first.target, again.target} == {"host-2", "host-3"}
+    assert fleet.events() == (event,)
+    assert fleet.history(Kind.ORDER_RETRIED) == ["is moved once more, attempt 2 of 2"]
+    assert fleet.draft.orders[order.id].state is OrderState.STARTED
+
+
+def test_where_there_is_only_one_other_host_it_is_tried_there_again() -> None:
+    fleet = Fleet(live("a-0"), hosts=("host-2",))
+    order = fleet.service()
+    fleet.pass_(15 * MINUTE)
+    fleet.fail(order.id)
+    assert step(fleet, order).target == "host-2"
+
+
+def test_what_cannot_be_moved_live_is_redeployed_with_notice_of_its_own() -> None:
+    fleet, order = leaving(live("a-0"))
+    fleet.fail(order.id)
+    fleet.fail(order.id)
+    lowered = step(fleet, order)
+    assert (lowered.state, lowered.work, lowered.moves) == (StepState.WAITING, Work.REDEPLOY, True)
+    assert fleet.machine("a-0").state is MachineState.RUNNING
+    assert [event.type for event in fleet.events()] == [EventType.FREEZE]
+    assert "a-0: could not be moved live: it is announced anew when that event has left" in fleet.waits(
+        order.id
+    )
+    fleet.pass_(2 * MINUTE)
+    (event,) = fleet.events()
+    assert (event.type, event.status) == (EventType.REDEPLOY, EventStatus.SCHEDULED)
+    assert event.not_before - event.announced_at >= 10 * MINUTE
+    assert step(fleet, order).attempt == 3
+    fleet.pass_(10 * MINUTE)
+    fleet.finish(order.id)
+    assert fleet.machine("a-0").host in OTHERS
+    said = fleet.history(Kind.ORDER_RETRIED)
+    assert said[-1] == "cannot be moved live: it is redeployed, with notice of its own"
+
+
+def test_other_machines_of_its_event_go_on() -> None:
+    fleet, order = leaving(machine("web-0", mobility=Mobility.LIVE), machine("web-1", mobility=Mobility.LIVE))
+    for _ in range(2):
+        failed = step(fleet, order, "web-0")
+        reports.step_failed(fleet.draft, AttemptId(order.id, failed.machine, failed.attempt), why="it burns")
+        fleet.advance(order.id)
+    fleet.pass_(5 * MINUTE)
+    assert [event.type for event in fleet.events()] == [EventType.FREEZE]
+    fleet.finish(order.id)
+    fleet.pass_(2 * MINUTE)
+    (event,) = fleet.events()
+    assert (event.type, [each.name for each in event.resources]) == (EventType.REDEPLOY, ["web-0"])
+
+
+def test_what_cannot_be_redeployed_either_has_failed_and_a_person_tries_it_again() -> None:
+    fleet, order = leaving(machine("a-0"))
+    fleet.fail(order.id)
+    assert fleet.draft.orders[order.id].state is OrderState.STARTED
+    fleet.fail(order.id)
+    assert fleet.draft.orders[order.id].state is OrderState.FAILED
+    assert fleet.waits(order.id) == ["a-0: failed: it burns"]
+    fleet.advance(order.id)
+    assert fleet.draft.orders[order.id].state is OrderState.FAILED
+    interventions.retry(fleet.draft, order.id, by="test", policy=fleet.policy)
+    again = step(fleet, order)
+    assert (again.state, again.failures, again.failed_on) == (StepState.RUNNING, 0, ())
+
+
+def test_how_often_a_move_is_tried_again_is_set() -> None:
+    fleet, order = leaving(machine("a-0"), policy=Policy(move_retries=0))
+    fleet.fail(order.id)
+    assert fleet.draft.orders[order.id].state is OrderState.FAILED
+
+
+def test_machines_that_no_host_would_have_fail_at_once() -> None:
+    fleet = Fleet(live("a-0"), machine("b-0"), hosts=("host-2",))
+    order = fleet.service()
+    other = fleet.draft.hosts[HostName("host-2")]
+    fleet.draft.put_host(replace(other, state=HostState.CORDONED))
+    fleet.pass_(15 * MINUTE)
+    assert fleet.draft.orders[order.id].state is OrderState.FAILED
+    assert fleet.history(Kind.ORDER_RETRIED) == []
+
+
+def test_a_live_move_that_every_host_refuses_becomes_a_redeploy() -> None:
+    fleet, order = leaving(live("a-0"))
+    while (refused := step(fleet, order)).state is StepState.RUNNING:
+        reports.step_refused(fleet.draft, AttemptId(order.id, refused.machine, refused.attempt), why="old")
+        fleet.advance(order.id)
+    assert step(fleet, order).work is Work.REDEPLOY
+
+
+def test_who_works_outside_has_tried_enough() -> None:
+    fleet = Fleet(live("a-0"), hosts=OTHERS)
+    order = fleet.service(driver="external")
+    fleet.pass_(15 * MINUTE)
+    reports.report_failed(fleet.draft, order.id, by="test", why="it burns", policy=fleet.policy)
+    assert fleet.draft.orders[order.id].state is OrderState.FAILED
