@@ -1,19 +1,27 @@
 """Histories with work on hosts themselves: machines leave, restart with their host, come back, come late."""
 
 from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import EXTERNAL, Action, HostState, Kind, ServiceMode, StageKind, StageState
 from tests.histories.histories import NAMES, Histories, act
-from tests.histories.situations import Look, Situation
+from tests.histories.situations import Look, Reached, Situation
+
+# How often a move fails, and when the driver is mended: by then all that may be was tried.
+OFTEN, MENDED = 0.3, 4
 
 
 class ServiceHistories(Histories):
     """One such history: shorter than others, for what it does takes long."""
 
     STEPS = 10
+
+    def __init__(self, seed: int, reached: Reached) -> None:
+        super().__init__(seed, reached)
+        self._failing = Random(seed)
 
     def serve(self, host: str, **terms: Any) -> None:
         request = OrderRequest(by="test", driver=self.DRIVER, terms=OrderTerms(**terms))
@@ -25,20 +33,29 @@ class ServiceHistories(Histories):
         if self.random.random() < 0.8:
             self.tidies_up()
             self.service.driver.failing.clear()
+        host = self.crowded_host()
+        self.service.driver.failing |= self.moves_that_fail(host)
         self.serve(
-            self.crowded_host(),
+            host,
             mode=self.pick([ServiceMode.EVACUATE, ServiceMode.EVACUATE, ServiceMode.IN_PLACE]),
             together=self.pick(["", "", "its board is swapped"]),
             returning=self.random.random() < 0.7,
             host_driver=self.pick([None, None, EXTERNAL]),
         )
         approved = self.random.random() < 0.5
-        for _ in range(self.pick([1, 6, 10])):
+        for turn in range(self.pick([1, 6, 10])):
+            if turn == MENDED:
+                self.service.driver.failing.clear()
             if approved:
                 self.approve_all()
             self.advance(self.pick([90, 300, 960]))
             self.look(self.service.everything())
             self.reports_what_is_done_outside()
+
+    def moves_that_fail(self, host: str) -> set[str]:
+        """One machine of the host, in some of the histories: other dice, for all else is to stay as it is."""
+        there = [name for name, on in self.on_hosts() if on == host]
+        return {self._failing.choice(there)} if there and self._failing.random() < OFTEN else set()
 
     def reports_what_is_done_outside(self) -> None:
         for order in self.begun_outside():
@@ -98,5 +115,7 @@ SERVICE_SITUATIONS: Mapping[str, Situation] = {
     "machines come back": _stage(StageKind.RETURN, StageState.STARTED),
     "somebody comes late to an evacuation": _comes_late,
     "a host is cordoned for an order": _is_cordoned_for_an_order,
+    "a move that fails is tried again": lambda look: look.recorded(Kind.ORDER_RETRIED, "is moved once more"),
+    "a live move becomes a redeploy": lambda look: look.recorded(Kind.ORDER_RETRIED, "cannot be moved live"),
     "a host fails while it is worked on": lambda look: look.recorded(Kind.ORDER_CANCELLED, " failed (order"),
 }

@@ -499,8 +499,10 @@ def attempts_are_begun_once(change: Change) -> Iterator[str]:
                 continue
             for past in (each for each in before if each.machine == step.machine):
                 still_runs = past.state is StepState.RUNNING and past.begun_at == step.begun_at
-                if step.attempt <= past.attempt and not (still_runs and step.attempt == past.attempt):
-                    yield f"attempt {step.attempt} of {step.name} in {id_} runs after attempt {past.attempt}"
+                # One that waits to be tried again has begun as the attempt before.
+                last = past.attempt - (past.state is StepState.WAITING)
+                if step.attempt <= last and not (still_runs and step.attempt == last):
+                    yield f"attempt {step.attempt} of {step.name} in {id_} runs after attempt {last}"
 
 
 def what_was_announced_stays_announced(change: Change) -> Iterator[str]:

@@ -12,11 +12,11 @@ from tests.counts import seeds
 from tests.histories.histories import HOSTS, WAITS, WORKS, Histories, act, play
 from tests.histories.situations import Reached, Situation
 
-
 TOGETHER = {"together": "boards are swapped"}
 ANY = {"max_failures": FailureLimit(amount=50, percent=True)}
 IN_MAINTENANCE: list[dict[str, Any]] = [{}, {}, ANY, {"whole": True}, TOGETHER]
-IN_SERVICE: list[dict[str, Any]] = [{}, ANY, ANY, {"returning": True}, {"mode": ServiceMode.IN_PLACE}, TOGETHER]
+BACK, IN_PLACE = {"returning": True}, {"mode": ServiceMode.IN_PLACE}
+IN_SERVICE: list[dict[str, Any]] = [{}, ANY, ANY, BACK, IN_PLACE, TOGETHER]
 
 
 def _settled(mine: Rollout) -> Rollout:
@@ -94,12 +94,6 @@ def _recorded(kind: str) -> Situation:
     return lambda look: any(record.kind == kind for record in look.records)
 
 
-def _retried(how: str) -> Situation:
-    return lambda look: any(
-        record.kind == "order-retried" and how in record.reason for record in look.records
-    )
-
-
 SITUATIONS = {
     "a rollout begins": _recorded("rollout-begun"),
     "a rollout is paused": _recorded("rollout-paused"),
@@ -109,7 +103,6 @@ SITUATIONS = {
     "a rollout works on hosts themselves": lambda look: any(
         record.kind == "rollout-begun" and ": service of" in record.reason for record in look.records
     ),
-    "a move that fails is tried again": _retried("is moved once more"),
 }
 
 
