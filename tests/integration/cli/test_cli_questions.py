@@ -112,17 +112,18 @@ def test_a_person_at_a_terminal_is_asked() -> None:
     assert state("host-1") == "ok"
 
 
-def test_an_emergency_says_that_it_is_one_what_it_waits_for_and_how_to_go_on(service: Service) -> None:
+def test_an_emergency_says_that_it_is_one_and_what_it_passes_over(service: Service) -> None:
     first = service.host_order("host-2", Action.MAINTENANCE, Work.REBOOT)
     said = run(*EMERGENCY).stdout
-    assert (
-        "host-1: maintenance (reboot) ordered as an emergency (smoke in rack 3), not announced yet." in said
-    )
-    assert "web: update domain 0 waits for domain 1" in said
-    assert f" event approve {first.events[0].id}" in said
-    assert f" order cancel {first.order.id}" in said
-    run("order", "cancel", first.order.id)
-    assert run("order", "list", "--state", "started").stdout.count("host-1") == 1
+    assert "host-1: maintenance (reboot) ordered as an emergency (smoke in rack 3), under way." in said
+    passed = f"web: update domain 0 waits for domain 1 (order {first.order.id})"
+    assert f"A promise is broken: smoke in rack 3: announced although {passed}. The history says so." in said
+
+
+def test_an_emergency_that_no_hold_stops_says_which_it_passes_over() -> None:
+    run("hold", "--reason", "a freeze", "--host", "host-1")
+    said = run(*EMERGENCY, "--despite-hold").stdout
+    assert "announced although host host-1: held by" in said
 
 
 def test_an_emergency_that_is_held_names_the_hold_to_lift() -> None:
