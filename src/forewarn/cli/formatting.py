@@ -55,9 +55,8 @@ def between(start: datetime, end: datetime | None) -> str:
 
 def is_simulated(order: "OrderAnswer") -> bool:
     """Return whether nothing is really done to the machines of an order."""
-    on_host = order.host_driver or order.driver
-    is_work = order.work is not None and order.work.touches_machines
-    return order.driver == SIMULATED and on_host == SIMULATED and is_work
+    drivers = {order.driver, *(step.driver for step in order.host_steps)}
+    return drivers == {SIMULATED} and order.work is not None and order.work.touches_machines
 
 
 def is_done_outside(order: "OrderAnswer") -> bool:

@@ -270,6 +270,20 @@ def test_conditions_are_asked_for_and_shown(service: Service) -> None:
     assert "got 'soon'" in run("plan", "host-2", "--health", "soon", code=2).stderr
 
 
+def test_a_rollout_draws_how_far_each_host_is(service: Service) -> None:
+    begun = answer("start", "--all", "--action", "service", "--canary", "1", "--soak", "1h", "--detach")
+    first, *_ = begun["rollout"]["waves"]
+    night = run("show").stdout.split("Hosts now: ")[1]
+    assert night.startswith("2 planned ·, 1 announced ▲\n     1  ▲\n     2  ·\n")
+    service.advance(minutes=11)
+    assert "1 being left →" in run("show").stdout
+    service.advance(hours=1)
+    night = run("show").stdout.split("Hosts now: ")[1]
+    assert night.startswith("2 planned ·, 1 done ✓\n     1  ✓\n")
+    assert "waits for the canaries to prove themselves" in night
+    assert first["hosts"] == ["host-1"]
+
+
 HOW_TO = Path(__file__).parents[3] / "docs/how-to/roll-an-update-over-a-fleet.md"
 
 

@@ -263,3 +263,27 @@ def test_a_rollout_that_is_none_is_said_to_be_none(server: Program, visit: Visit
     expect(page.get_by_role("heading", level=1)).to_have_text("There is no such rollout")
     page.get_by_role("link", name="Show all rollouts").click()
     expect(page.get_by_role("heading", name="No rollout yet")).to_be_visible()
+
+
+def test_the_night_is_drawn_host_by_host_and_says_who_is_lost(server: Program, visit: Visit) -> None:
+    terms = {"action": "service", "mode": "in-place", "host_work": "external", "together": "a new switch"}
+    rollout = _begin(server, canary=1, max_failures="1", **terms)
+    page = visit(server).open(f"/console/rollouts/{rollout}")
+    night = page.get_by_role("region", name="Its hosts, as it goes")
+    expect(night.get_by_role("link")).to_have_count(3)
+    expect(night.get_by_role("link", name="host-1: announced")).to_be_visible()
+    expect(night).to_contain_text("Wave 1, canaries")
+    expect(page.get_by_text("0 failures so far; up to 1 are borne")).to_be_visible()
+    server.advance(15 * 60)
+    expect(night.get_by_role("link", name="host-1: worked on")).to_be_visible()
+    server.advance(60 * 60)
+    expect(night.get_by_role("link", name="host-1: lost")).to_be_visible()
+    expect(page.get_by_text("1 host did not come back: a person chooses")).to_be_visible()
+    (order,) = server.get(f"/v1/rollouts/{rollout}")["rollout"]["waves"][0]["orders"]
+    server.post(f"/v1/orders/{order}/complete")
+    expect(night.get_by_role("link", name="host-1: done")).to_be_visible()
+    # Tab reaches one of the hosts, the arrows the others.
+    night.get_by_role("link", name="host-1: done").focus()
+    page.keyboard.press("ArrowDown")
+    expect(night.get_by_role("link", name=re.compile("^host-[23]: planned$")).first).to_be_focused()
+    accessibility.check(page)

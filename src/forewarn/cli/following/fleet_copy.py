@@ -137,7 +137,7 @@ class FleetCopy:
             self._load_hosts()
         if "hold" in families:
             self._load_holds()
-        if families & {"rollout", "order", "event", "step", "hold"}:
+        if families & {"rollout", "order", "event", "step", "hold", "host"}:
             self._load_what_waits()
         else:
             self._read_ended_reasons()

@@ -10,6 +10,7 @@ from forewarn.cli.following.change_stream import ChangeStream, LinkState, Outage
 from forewarn.cli.following.ended_reasons import EndedReasons
 from forewarn.cli.following.fleet_copy import ServiceTime
 from forewarn.cli.session import Session
+from forewarn.cli.views.rollout_night import Night, read_night
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused
 from forewarn.core.model.rollout import RolloutState, WaveState
@@ -23,6 +24,8 @@ REDRAWN_EVERY = 1.0
 # Waves beside the one that is under way; the others are counted.
 WAVES_SHOWN = 6
 MOST_REASONS = 4
+# Of the hosts of a wave; more are drawn as a mark each.
+MOST_NAMES = 4
 
 
 def follow(session: Session, id_: str) -> None:
@@ -56,6 +59,7 @@ class _FollowedRollout:
         self._client = client
         self._id = id_
         self._reasons = EndedReasons()
+        self._night: Night | None = None
         self.read()
 
     @property
@@ -76,6 +80,14 @@ class _FollowedRollout:
         orders = {order for wave in self._under_way() for order in wave.orders}
         every = self._client.all(ListedEventAnswer).value.items if orders else ()
         self.events = [event for event in every if event.order in orders]
+        self._night = None
+
+    @property
+    def night(self) -> Night:
+        """How far its hosts are, read when it is first asked for."""
+        if self._night is None:
+            self._night = read_night(self._client, self.rollout)
+        return self._night
 
     def rest(self) -> None:
         """Mind the time while nothing happens: what has ended by it is read again."""
@@ -163,7 +175,11 @@ def _drawn(followed: _FollowedRollout, current: Refresher, width: int) -> "list[
     lines = [rollout_line(rollout)]
     if current.link is LinkState.LOST:
         lines.append(Text(f"reconnecting: {current.trouble}", style="red"))
-    lines += _waves(rollout)
+    lines += _waves(followed.night)
+    lines.append(Text(f"  hosts  {followed.night.counts()}"))
+    lines += [
+        Text(f"  {host} is lost: fail it, or wait on", style="bold red") for host in followed.night.lost()
+    ]
     if followed.events:
         lines += [Text(), *event_lines(followed.events, followed.now, width=width)]
     waiting = reasons(rollout) if followed.moving else []
@@ -172,11 +188,11 @@ def _drawn(followed: _FollowedRollout, current: Refresher, width: int) -> "list[
     return lines
 
 
-def _waves(rollout: RolloutAnswer) -> "list[Text]":
+def _waves(night: Night) -> "list[Text]":
     """Draw the waves around the one that is under way, and count the others."""
     from rich.text import Text
 
-    waves = rollout.waves
+    waves = night.rollout.waves
     done = sum(wave.state is WaveState.DONE for wave in waves)
     first = max(0, min(done - 1, len(waves) - WAVES_SHOWN))
     width = max((len(wave.state) for wave in waves), default=0)
@@ -184,7 +200,7 @@ def _waves(rollout: RolloutAnswer) -> "list[Text]":
     for number, wave in enumerate(waves[first : first + WAVES_SHOWN], start=first + 1):
         state, style = wave.state, terminal.STYLES.get(wave.state, "")
         ended = f"   {formatting.utc(wave.ended_at)}" if wave.ended_at else ""
-        hosts = ", ".join(wave.hosts)
+        hosts = ", ".join(wave.hosts) if len(wave.hosts) <= MOST_NAMES else night.strip(wave)
         lines.append(Text.assemble(f"  {number:>4}  ", (f"{state:{width}}", style), f"  {hosts}{ended}"))
     after = len(waves) - first - WAVES_SHOWN
     if after > 0:

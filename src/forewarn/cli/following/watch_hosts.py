@@ -11,7 +11,16 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.following.fleet_copy import FleetCopy
 from forewarn.cli.following.watch_lines import natural, rows
 from forewarn.core.model.rollout import WaveState
-from forewarn.core.words import Action, EventStatus, HostState, MachineState, OrderState
+from forewarn.core.words import (
+    Action,
+    EventStatus,
+    HostState,
+    MachineState,
+    OrderState,
+    StageKind,
+    StageState,
+    StepState,
+)
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.guid import is_guid
@@ -45,8 +54,13 @@ def count_carried(copy: FleetCopy) -> Carried:
 
 def host_lines(copy: FleetCopy, carried: Carried, now: datetime) -> list[Text]:
     """Draw the hosts of what is watched, those with something going on first."""
-    hosts = sorted(_hosts(copy, carried, now), key=lambda host: (not host.busy, natural(host.name)))
+    hosts = sorted(_hosts(copy, carried, now), key=_urgency)
     return rows([_cells(host) for host in hosts])
+
+
+def _urgency(host: WatchedHost) -> tuple[object, ...]:
+    """Sort hosts that a person must decide about first, then those with something going on."""
+    return host.state is not HostState.LOST, not host.busy, natural(host.name)
 
 
 def _hosts(copy: FleetCopy, carried: Carried, now: datetime) -> Iterable[WatchedHost]:
@@ -105,7 +119,9 @@ def _turn(rollout: RolloutAnswer, host: str) -> list[str]:
 
 def _order(copy: FleetCopy, order: OrderAnswer, now: datetime) -> str:
     what = order.work if order.action is Action.MAINTENANCE else order.action
-    said = f"{what} {order.state}" + (", simulated" if formatting.is_simulated(order) else "")
+    said = f"{what} {_stage(order) or order.state}" + (
+        ", simulated" if formatting.is_simulated(order) else ""
+    )
     if order.state is OrderState.ANNOUNCED:
         pending = (
             each for each in copy.events if each.order == order.id and each.status is EventStatus.SCHEDULED
@@ -115,3 +131,19 @@ def _order(copy: FleetCopy, order: OrderAnswer, now: datetime) -> str:
     # That an event awaits its approval is said of the event.
     reasons = [f"{each.what}: {each.reason}" for each in order.waiting if not is_guid(each.what)]
     return ": ".join([said, *([terminal.shorten_ids("; ".join(dict.fromkeys(reasons)))] if reasons else [])])
+
+
+def _stage(order: OrderAnswer) -> str:
+    """Write what happens now in work on a host itself: who leaves it, or what is done to it."""
+    stage = next((each for each in order.stages if each.state is not StageState.DONE), None)
+    if stage is None or stage.state is not StageState.STARTED or stage.kind is StageKind.MACHINES:
+        return ""
+    if stage.kind is StageKind.HOST:
+        step = next((each for each in order.host_steps if each.state is StepState.RUNNING), None)
+        far = "" if step is None or step.progress is None else f" {step.progress:.0%}"
+        return f"of the host{f', {step.task}{far}' if step else ''}"
+    way = "leave" if stage.kind is StageKind.EVACUATE else "come back"
+    over = sum(step.ended_at is not None for step in stage.steps)
+    moving = [step.machine for step in stage.steps if step.state is StepState.RUNNING]
+    now = f", now {', '.join(moving)}" if moving else ""
+    return f"started: {over} of {formatting.counted(len(stage.steps), 'machine')} {way}{now}"

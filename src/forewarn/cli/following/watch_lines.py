@@ -7,6 +7,7 @@ from datetime import datetime
 from rich.text import Text
 
 from forewarn.cli import formatting, terminal
+from forewarn.cli.views.rollout_night import Night
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.words import EventStatus
 from forewarn.wire.answers.event_answers import ListedEventAnswer
@@ -15,6 +16,8 @@ from forewarn.wire.answers.service_answers import HoldAnswer
 
 GAP = "  "
 BAR = 10
+# Of the waves under way; more are counted by how far they are.
+MOST_HOSTS = 6
 # Of an event's machines; `event show` has them all.
 MOST_NAMES = 5
 _PARTS = re.compile(r"\d+|\D+")
@@ -41,18 +44,20 @@ def rollout_line(rollout: RolloutAnswer) -> Text:
     )
 
 
-def rollout_lines(rollout: RolloutAnswer, width: int) -> list[Text]:
+def rollout_lines(night: Night, width: int) -> list[Text]:
     """Draw how far a rollout is and what it does now or waits for, beside that or below it."""
-    line = rollout_line(rollout)
-    if not (doing := _doing(rollout)):
+    line = rollout_line(night.rollout)
+    if not (doing := _doing(night)):
         return [line]
     beside = Text.assemble(line, GAP, doing)
     return [beside] if beside.cell_len <= width else [line, Text(f"{GAP}{doing}")]
 
 
-def _doing(rollout: RolloutAnswer) -> str:
+def _doing(night: Night) -> str:
+    rollout = night.rollout
     current = [wave for wave in rollout.waves if wave.state not in (WaveState.PLANNED, WaveState.DONE)]
-    doing = [f"{few(wave.hosts)} {wave.state}" for wave in current]
+    large = sum(len(wave.hosts) for wave in current) > MOST_HOSTS
+    doing = [night.counts()] if large else [f"{few(wave.hosts)} {wave.state}" for wave in current]
     if formatting.rollout_state(rollout) in ("paused", "aborting") and rollout.why:
         doing.append(rollout.why)
     elif rollout.waiting and not current:

@@ -18,6 +18,8 @@ from forewarn.cli.following.watch_hosts import Carried, count_carried, host_line
 from forewarn.cli.following.watch_lines import GAP, event_lines, hold_line, rollout_lines
 from forewarn.cli.following.watch_machines import LEGEND, DrawnGroup, groups_of
 from forewarn.cli.table_drawing import clip
+from forewarn.cli.views.rollout_night import night_of
+from forewarn.core.words import HostState
 
 # Holds and rollouts are few; where they are not, the view must leave room for the rest.
 MOST_HOLDS, MOST_ROLLOUTS = 3, 4
@@ -132,7 +134,10 @@ def _more(hidden: int, what: str) -> Text:
 
 def _rollouts(copy: FleetCopy, width: int) -> list[Text]:
     every = copy.rollouts or []
-    lines = [line for each in every[:MOST_ROLLOUTS] for line in rollout_lines(each, width)]
+    orders = {order.id: order for order in copy.orders}
+    lost = {name for name, state in (copy.hosts or {}).items() if state is HostState.LOST}
+    nights = (night_of(each, orders, lost) for each in every[:MOST_ROLLOUTS])
+    lines = [line for night in nights for line in rollout_lines(night, width)]
     hidden = len(every) - MOST_ROLLOUTS
     return [*lines, _more(hidden, "rollout")] if hidden > 0 else lines
 

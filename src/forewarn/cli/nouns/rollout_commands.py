@@ -68,7 +68,7 @@ def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
         follow(session, meant)
         return
     reply = session.client.get(f"/v1/rollouts/{meant}", RolloutAnswer, expected=True)
-    session.print_reply(reply, rollout_view.show)
+    session.print_reply(reply, lambda rollout: rollout_view.show(session, rollout))
 
 
 @app.command()

@@ -1,15 +1,19 @@
 """Rollouts as people see them: a row of a list, the waves of one, a plan drawn as a timeline."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
+from forewarn.cli.views.rollout_night import show_night
 from forewarn.cli.views.waiting_view import show_waiting
 from forewarn.client.replies import AnswerNotUnderstood
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import EXTERNAL, SIMULATED, RolloutAction, ServiceMode
+from forewarn.wire.answers.order_answers import WaitingAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer, WaveAnswer
+from forewarn.wire.guid import is_guid
 
 NumberedWave = tuple[int, WaveAnswer]
 
@@ -32,7 +36,7 @@ WAVES = terminal.ItemTable[NumberedWave](
     columns={
         "WAVE": lambda each: each[0],
         "STATE": lambda each: each[1].state,
-        "HOSTS": lambda each: each[1].hosts,
+        "HOSTS": lambda each: _hosts(each[1]),
         "ANNOUNCED": lambda each: _known_or_about(each[1].announced_at, each[1].announce_at),
         "STARTED": lambda each: _known_or_about(each[1].started_at, each[1].start_at),
         "ENDED": lambda each: _known_or_about(each[1].ended_at, each[1].end_at),
@@ -43,10 +47,19 @@ WAVES = terminal.ItemTable[NumberedWave](
 WIDTH = 40
 NOTICE, WORK = "·", "█"
 IDLE = "nothing to do there"
+# Of a wave, on a terminal; those that are next to one another there are mostly so by name too.
+MOST_NAMES = 6
 # A thousand hosts would fill the screen with their turns; JSON has them all.
 MOST_REASONS = 20
 # Likewise of hosts that cannot be emptied, and of their machines that are in the way.
 MOST_HOSTS, MOST_MACHINES = 10, 3
+
+
+def _hosts(wave: WaveAnswer) -> str:
+    """Name the hosts of a wave; of many, on a terminal, the first and the last."""
+    if len(wave.hosts) <= MOST_NAMES or not terminal.is_terminal():
+        return ", ".join(wave.hosts)
+    return f"{wave.hosts[0]}, {wave.hosts[1]} … {wave.hosts[-1]} ({len(wave.hosts)})"
 
 
 def _state(rollout: RolloutAnswer) -> str:
@@ -71,8 +84,8 @@ def _waves_done(rollout: RolloutAnswer) -> str:
     return f"{done} done" if stopped else f"{done} of {len(rollout.waves)} done"
 
 
-def show(rollout: RolloutAnswer) -> None:
-    """Show one: what it is, its waves, and what it waits for."""
+def show(session: Session, rollout: RolloutAnswer) -> None:
+    """Show one: what it is, its waves, how far its hosts are, and what it waits for."""
     terminal.details(
         [
             ("rollout", rollout.id),
@@ -97,6 +110,7 @@ def show(rollout: RolloutAnswer) -> None:
     )
     terminal.echo()
     WAVES.print(enumerate(rollout.waves, start=1))
+    show_night(session, rollout)
     _show_reasons(rollout)
     _show_warnings(rollout)
 
@@ -139,7 +153,7 @@ def _failures(rollout: RolloutAnswer) -> str | None:
 
 def show_started(session: Session, rollout: RolloutAnswer) -> None:
     """Show what has been begun, and how to follow it."""
-    show(rollout)
+    show(session, rollout)
     terminal.echo(
         f"\n  Follow it:  {session.command('rollout show ' + terminal.short(rollout.id) + ' --follow')}"
     )
@@ -153,7 +167,7 @@ def show_plan(rollout: RolloutAnswer) -> None:
     table = terminal.ItemTable[NumberedWave](
         columns={
             "WAVE": lambda each: each[0],
-            "HOSTS": lambda each: each[1].hosts,
+            "HOSTS": lambda each: _hosts(each[1]),
             "ANNOUNCED": lambda each: each[1].announce_at,
             "STARTS BY": lambda each: each[1].start_at,
             "ENDS ABOUT": lambda each: each[1].end_at,
@@ -218,9 +232,22 @@ def _show_reasons(rollout: RolloutAnswer) -> None:
     if not rollout.waiting:
         return
     terminal.echo("\nWaiting:")
-    show_waiting(rollout.waiting[:MOST_REASONS])
-    if len(rollout.waiting) > MOST_REASONS:
-        terminal.echo(f"  … and {len(rollout.waiting) - MOST_REASONS} more (--json has all)")
+    reasons = _each_once(rollout.waiting)
+    show_waiting(reasons[:MOST_REASONS])
+    if len(reasons) > MOST_REASONS:
+        terminal.echo(f"  … and {len(reasons) - MOST_REASONS} more (--json has all)")
+
+
+def _each_once(waiting: Iterable[WaitingAnswer]) -> list[WaitingAnswer]:
+    """Return each reason once, with all that wait for it; events are named one by one."""
+    whose: dict[str, list[str]] = {}
+    for each in waiting:
+        whose.setdefault(each.reason, []).append(each.what)
+    return [
+        WaitingAnswer(what=what, reason=reason)
+        for reason, named in whose.items()
+        for what in (named if any(map(is_guid, named)) else [formatting.some(named, MOST_NAMES)])
+    ]
 
 
 def _show_warnings(rollout: RolloutAnswer) -> None:

@@ -9,6 +9,9 @@ import { machineAppearance, shownEvent } from "./appearance.js";
 /** @typedef {import("../types").Machine} Machine */
 /** @typedef {import("../page/tree.js").Described} Described */
 
+// What the arrow keys move between.
+const TILES = ".tile, .night-cell";
+
 /** What was last described of a machine, for as long as it is as it was. @type {WeakMap<Machine, { words: string, tile: Described }>} */
 const described = new WeakMap();
 
@@ -50,10 +53,10 @@ export function machineTile(machine) {
  * @param {KeyboardEvent} press
  */
 export function moveBetweenTiles(press) {
-  const from = /** @type {HTMLElement} */ (press.target).closest?.(".tile");
+  const from = /** @type {HTMLElement} */ (press.target).closest?.(TILES);
   if (!from || press.ctrlKey || press.metaKey || press.altKey) return;
   const parent = /** @type {HTMLElement} */ (press.currentTarget);
-  const tiles = /** @type {HTMLElement[]} */ ([...parent.querySelectorAll(".tile")]);
+  const tiles = /** @type {HTMLElement[]} */ ([...parent.querySelectorAll(TILES)]);
   const to = target(press.key, tiles, /** @type {HTMLElement} */ (from));
   if (!to) return;
   press.preventDefault();
@@ -67,8 +70,8 @@ export function moveBetweenTiles(press) {
  * @param {Element | null} [focused]
  */
 export function keepOneReachable(parent, focused = null) {
-  const before = parent.querySelector('.tile[tabindex="0"]');
-  const now = focused ?? before ?? parent.querySelector(".tile");
+  const before = parent.querySelector(`:is(${TILES})[tabindex="0"]`);
+  const now = focused ?? before ?? parent.querySelector(TILES);
   if (before === now) return;
   before?.setAttribute("tabindex", "-1");
   now?.setAttribute("tabindex", "0");

@@ -5,7 +5,7 @@ import { span } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { hostLink, machineLink, orderLink, rolloutLink } from "./links.js";
 import { hostStepNow } from "./host_steps.js";
-import { orderWords, stateBadges } from "./order_facts.js";
+import { isSimulated, orderWords, stateBadges } from "./order_facts.js";
 import { stageWords } from "./work_progress.js";
 import { reasons } from "./reasons.js";
 import { countdown } from "./times.js";
@@ -40,7 +40,7 @@ export function orderCard(order) {
         begun > 0 &&
         `; stage ${begun} of ${order.stages.length}${now(order, begun)}`,
       order.expected_seconds !== null && `; takes about ${span(order.expected_seconds)}`,
-      order.driver === "simulated" && "; simulated: nothing is really done",
+      isSimulated(order) && "; simulated: nothing is really done",
     ),
     reasons(order.waiting, order.waiting_until, order),
     actionButtons("order", order),

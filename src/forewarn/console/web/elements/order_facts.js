@@ -29,7 +29,8 @@ export function orderSubject(order) {
 }
 
 /** @param {Order} order */
-export const isSimulated = (order) => order.driver === "simulated";
+export const isSimulated = (order) =>
+  order.driver === "simulated" && order.host_steps.every((step) => step.driver === "simulated");
 
 /** Whether somebody outside works on its machines, or on its host. @param {Order} order */
 export const isExternal = (order) => order.driver === "external" || order.host_driver === "external";

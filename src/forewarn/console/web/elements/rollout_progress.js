@@ -2,7 +2,8 @@
 
 import { count } from "../page/formatting.js";
 import { h } from "../page/tree.js";
-import { hostsDone, isOver } from "./rollout_words.js";
+import { progressOf } from "./host_progress.js";
+import { isOver } from "./rollout_words.js";
 
 /** @typedef {import("../types").Rollout} Rollout */
 /** @typedef {{ done: number, underWay: number, givenUp: number, left: number }} Shares */
@@ -14,13 +15,11 @@ import { hostsDone, isOver } from "./rollout_words.js";
  * @returns {Shares}
  */
 function sharesOf(rollout) {
-  const open = rollout.waves.filter((wave) => wave.state !== "done" && wave.state !== "planned");
-  const done = new Set(rollout.hosts_done);
+  const progress = [...progressOf(rollout).values()];
+  const done = progress.filter((each) => each === "done").length;
   const givenUp = rollout.given_up.length;
-  const underWay = open
-    .flatMap((wave) => wave.hosts)
-    .filter((host) => !done.has(host) && !rollout.given_up.includes(host)).length;
-  return { done: done.size, underWay, givenUp, left: rollout.hosts.length - done.size - underWay - givenUp };
+  const underWay = progress.filter((each) => !["planned", "done", "leftOut"].includes(each)).length;
+  return { done, underWay, givenUp, left: rollout.hosts.length - done - underWay - givenUp };
 }
 
 /** @param {Rollout} rollout */
@@ -41,7 +40,7 @@ export function rolloutProgress(rollout) {
       "aria-valuemin": "0",
       "aria-valuemax": rollout.hosts.length,
       "aria-valuenow": shares.done,
-      "aria-valuetext": hostsDone(rollout),
+      "aria-valuetext": hostsDone(rollout, shares),
     },
     parts
       .filter(([, number]) => number)
@@ -57,9 +56,10 @@ export function rolloutProgress(rollout) {
 
 /** Write the shares in words. @param {Rollout} rollout */
 export function progressWords(rollout) {
-  const { underWay, givenUp, left } = sharesOf(rollout);
+  const shares = sharesOf(rollout);
+  const { underWay, givenUp, left } = shares;
   return [
-    hostsDone(rollout),
+    hostsDone(rollout, shares),
     underWay && `${underWay} under way`,
     givenUp && `${givenUp} given up`,
     left && (isOver(rollout) ? `${count(left, "host")} not done` : `${left} still to do`),
@@ -67,3 +67,9 @@ export function progressWords(rollout) {
     .filter(Boolean)
     .join(", ");
 }
+
+/**
+ * @param {Rollout} rollout
+ * @param {Shares} shares
+ */
+const hostsDone = (rollout, { done }) => `${done} of ${count(rollout.hosts.length, "host")} done`;

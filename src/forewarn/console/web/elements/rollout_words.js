@@ -29,10 +29,6 @@ export function wavesDone(rollout) {
   return knowsAll ? `${done} of ${count(rollout.waves.length, "wave")} done` : `${count(done, "wave")} done`;
 }
 
-/** @param {Rollout} rollout */
-export const hostsDone = (rollout) =>
-  `${rollout.hosts_done.length} of ${count(rollout.hosts.length, "host")} done`;
-
 /**
  * Write on how many hosts nothing is really done; nothing if all is real.
  *

@@ -3,6 +3,7 @@
 import { actionButtons } from "../../actions/action_buttons.js";
 import { asCommand } from "../../elements/as_command.js";
 import { warningList } from "../../elements/grouped_reasons.js";
+import { keepOneReachable } from "../../elements/machine_tile.js";
 import { pageHead } from "../../elements/page_head.js";
 import { progressWords, rolloutProgress } from "../../elements/rollout_progress.js";
 import {
@@ -24,6 +25,7 @@ import { View } from "../../page/view.js";
 import { Refusal } from "../../service/operator_api.js";
 import { api, clock, copy } from "../../service/connected.js";
 import { FollowedRollout } from "../../service/followed_rollout.js";
+import { failuresSoFar, lostHosts, Night } from "./night.js";
 import { notDone, orderOf } from "./not_done.js";
 import { hiddenWaves, hostsOfWave, notBefore } from "./wave_details.js";
 import { whatWaits } from "./what_waits.js";
@@ -38,6 +40,7 @@ class RolloutView extends View {
   /** @type {FollowedRollout | null} */
   #followed = null;
   #showsAllWaves = false;
+  #night = new Night();
   /** Why orders ended as they did, by their ids. @type {Map<string, string>} */
   #whys = new Map();
 
@@ -45,9 +48,12 @@ class RolloutView extends View {
     super.opened();
     const followed = new FollowedRollout(this.names.id ?? "", this.ended);
     this.#followed = followed;
-    this.watch(copy, "orders", "events");
+    this.watch(copy, "orders", "events", "hosts");
     this.watch(clock, "tick");
     this.watch(preferences, "changed");
+    this.addEventListener("focusin", ({ target }) =>
+      keepOneReachable(this, /** @type {HTMLElement} */ (target).closest(".night-cell")),
+    );
     followed.addEventListener("changed", () => this.#changed(followed), { signal: this.ended });
   }
 
@@ -55,12 +61,15 @@ class RolloutView extends View {
     const { rollout, trouble } = this.#followed ?? { rollout: null, trouble: null };
     if (!rollout)
       return trouble ? this.#missing(trouble) : h("p", { role: "status" }, "Reading the rollout …");
+    queueMicrotask(() => keepOneReachable(this));
     return [
       this.#head(rollout),
       trouble &&
         h("p", { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" }, trouble.message),
       rollout.why && this.#why(rollout),
+      lostHosts(rollout),
       this.#progress(rollout),
+      this.#night.drawn(rollout),
       this.#waves(rollout),
       !isOver(rollout) && whatWaits(rollout),
       notDone(rollout, this.#whys),
@@ -130,6 +139,7 @@ class RolloutView extends View {
           : endsAt &&
               h("span", { class: "muted" }, "ends about ", time(endsAt), " (", countdown(endsAt), ")"),
       ),
+      failuresSoFar(rollout) && h("p", { class: "small muted name" }, failuresSoFar(rollout)),
     );
   }
 

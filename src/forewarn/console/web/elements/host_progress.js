@@ -1,0 +1,81 @@
+/** How far each host of a rollout is: what the night is drawn from. */
+
+import { copy } from "../service/connected.js";
+import { isOver } from "./rollout_words.js";
+
+/** @typedef {import("../types").Rollout} Rollout */
+/** @typedef {import("../types").Order} Order */
+/** @typedef {import("./appearance.js").Appearance} Appearance */
+/** @typedef {keyof typeof LOOKS} Progress */
+
+/** In the order in which a host goes through them; what goes wrong comes last. */
+export const LOOKS = /** @satisfies {{ [progress: string]: Appearance }} */ ({
+  planned: { tone: "idle", glyph: "·", label: "planned" },
+  waits: { tone: "idle", glyph: "…", label: "waits" },
+  announced: { tone: "warn", glyph: "▲", label: "announced" },
+  leaving: { tone: "move", glyph: "➜", label: "machines leave" },
+  empty: { tone: "move", glyph: "○", label: "empty, waits for its work" },
+  working: { tone: "info", glyph: "◆", label: "worked on" },
+  returning: { tone: "move", glyph: "↩", label: "machines come back" },
+  done: { tone: "calm", glyph: "✓", label: "done" },
+  failed: { tone: "danger", glyph: "✕", label: "failed" },
+  lost: { tone: "danger", glyph: "?", label: "lost" },
+  leftOut: { tone: "danger", glyph: "⊘", label: "left out" },
+});
+
+/**
+ * Say how far each host of a rollout is.
+ *
+ * @param {Rollout} rollout
+ * @returns {Map<string, Progress>}
+ */
+export function progressOf(rollout) {
+  const done = new Set(rollout.hosts_done);
+  const leftOut = new Set(rollout.given_up);
+  const inTrouble = new Set(rollout.waiting.map((each) => each.what));
+  /** What an order has come to that is over: the copy has it no more. @param {string} host @returns {Progress} */
+  const whenOver = (host) => (isOver(rollout) ? "leftOut" : inTrouble.has(host) ? "failed" : "done");
+  /** @type {Map<string, Progress>} */
+  const found = new Map();
+  for (const wave of rollout.waves) {
+    wave.hosts.forEach((host, place) => {
+      if (leftOut.has(host)) found.set(host, "leftOut");
+      else if (copy.hosts?.get(host)?.state === "lost") found.set(host, "lost");
+      else if (done.has(host)) found.set(host, "done");
+      else found.set(host, ofOrder(wave.orders[place], whenOver(host)));
+    });
+  }
+  return found;
+}
+
+/**
+ * @param {string | undefined} id
+ * @param {Progress} whenOver
+ * @returns {Progress}
+ */
+function ofOrder(id, whenOver) {
+  if (!id) return "planned";
+  const order = copy.orders.get(id);
+  if (!order) return whenOver;
+  if (order.state === "failed") return "failed";
+  if (order.state === "queued") return "waits";
+  return order.mode ? ofService(order) : order.state === "announced" ? "announced" : "working";
+}
+
+/**
+ * Say how far the work on a host itself is.
+ *
+ * @param {Order} order
+ * @returns {Progress}
+ */
+function ofService(order) {
+  const stage = order.stages.find((each) => each.state !== "done");
+  if (!stage) return "working";
+  if (stage.kind === "host") {
+    if (stage.state === "started") return "working";
+    const wasEmptied = order.stages.some((each) => each.kind === "evacuate" && each.steps.length > 0);
+    return wasEmptied ? "empty" : stage.state === "announced" ? "announced" : "waits";
+  }
+  if (stage.kind === "return") return "returning";
+  return stage.state === "started" ? "leaving" : stage.state === "announced" ? "announced" : "waits";
+}

@@ -1,0 +1,128 @@
+/** The night as it goes: a small cell for each host, wave by wave, and how many are how far. */
+
+import { badge } from "../../elements/appearance.js";
+import { hostLink } from "../../elements/links.js";
+import { moveBetweenTiles } from "../../elements/machine_tile.js";
+import { count, listed } from "../../page/formatting.js";
+import { address } from "../../page/router.js";
+import { h } from "../../page/tree.js";
+import { LOOKS, progressOf } from "../../elements/host_progress.js";
+
+/** @typedef {import("../../types").Rollout} Rollout */
+/** @typedef {import("../../types").Child} Child */
+/** @typedef {import("../../page/tree.js").Described} Described */
+/** @typedef {import("../../elements/host_progress.js").Progress} Progress */
+
+/** Draws the hosts of one rollout, and again only when one of them has come further. */
+export class Night {
+  #seen = "";
+  /** @type {Described | null} */
+  #drawn = null;
+
+  /**
+   * @param {Rollout} rollout
+   * @returns {Child}
+   */
+  drawn(rollout) {
+    const progress = progressOf(rollout);
+    const seen = JSON.stringify([rollout.waves.map((wave) => wave.hosts), [...progress.values()]]);
+    if (seen !== this.#seen || !this.#drawn) {
+      this.#seen = seen;
+      this.#drawn = grid(rollout, progress);
+    }
+    return this.#drawn;
+  }
+}
+
+/**
+ * @param {Rollout} rollout
+ * @param {ReadonlyMap<string, Progress>} progress
+ */
+function grid(rollout, progress) {
+  const counts = Map.groupBy(progress.values(), (each) => each);
+  const canaries = new Set(rollout.hosts.slice(0, rollout.canary));
+  return h(
+    "section",
+    { class: "card", "aria-labelledby": "night-head", key: "night" },
+    h("h2", { id: "night-head" }, "Its hosts, as it goes"),
+    h(
+      "ul",
+      { class: "night-counts" },
+      /** @type {Progress[]} */ (Object.keys(LOOKS))
+        .filter((each) => counts.has(each))
+        .map((each) =>
+          h("li", { key: each }, badge(LOOKS[each], `${counts.get(each)?.length ?? 0} ${LOOKS[each].label}`)),
+        ),
+    ),
+    h(
+      "ol",
+      { class: "night", onkeydown: moveBetweenTiles },
+      rollout.waves.map((wave, place) =>
+        h(
+          "li",
+          { key: wave.hosts[0] ?? place, class: "night-wave" },
+          h(
+            "span",
+            { class: "small muted number night-name" },
+            `Wave ${place + 1}`,
+            wave.hosts.every((host) => canaries.has(host)) && ", canaries",
+          ),
+          h(
+            "span",
+            { class: "night-cells" },
+            wave.hosts.map((host) => cell(host, progress.get(host) ?? "planned")),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/**
+ * @param {string} host
+ * @param {Progress} progress
+ */
+function cell(host, progress) {
+  const look = LOOKS[progress];
+  const words = `${host}: ${look.label}`;
+  return h(
+    "a",
+    {
+      key: host,
+      class: "night-cell",
+      href: address("/hosts/{name}", { name: host }),
+      tabindex: "-1",
+      title: words,
+      "aria-label": words,
+      "data-tone": look.tone,
+      "data-progress": progress,
+    },
+    look.glyph,
+  );
+}
+
+/** Say which hosts are lost: a person chooses what becomes of each. @param {Rollout} rollout */
+export function lostHosts(rollout) {
+  const lost = [...progressOf(rollout)].filter(([, progress]) => progress === "lost").map(([host]) => host);
+  if (!lost.length) return null;
+  return h(
+    "div",
+    { class: "notice", "data-tone": "danger", role: "status", key: "lost" },
+    h("strong", null, `${count(lost.length, "host")} did not come back: a person chooses`),
+    h(
+      "p",
+      null,
+      "Fail it, or wait on, on the page of ",
+      lost.map((host, place) => [place > 0 && ", ", hostLink(host)]),
+      ".",
+    ),
+  );
+}
+
+/** Say how many hosts have failed so far, of how many it bears. @param {Rollout} rollout */
+export function failuresSoFar(rollout) {
+  if (rollout.max_failures === "0" && !rollout.given_up.length) return null;
+  const most = rollout.max_failures === "0" ? "none is borne" : `up to ${rollout.max_failures} are borne`;
+  const names = rollout.given_up.length ? `: ${listed(rollout.given_up, 3)}` : "";
+  return `${count(rollout.given_up.length, "failure")} so far${names}; ${most}`;
+}
