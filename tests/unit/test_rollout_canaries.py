@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.model.order import HostStep
 from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, WaveState
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import forecast, planning, progress
-from forewarn.core.words import OrderState, StepState
+from forewarn.core.words import HostTask, OrderState, StepState
 from tests.unit.rollouts import begun, by_id, done, failed, order, started, step
 from tests.unit.test_rollout import NOW, carries, host, over, survey
 
@@ -138,3 +139,13 @@ def test_what_does_not_go_on_leaves_no_host_out_by_itself(stopped: dict[str, Any
     rollout = bearing(1, mine, **stopped)
     assert progress.left_out(rollout, by_id(mine)) == ()
     assert len(progress.trouble(rollout, by_id(mine))) == 1
+
+
+def test_a_host_that_is_not_well_afterwards_pauses_however_many_failures_are_borne() -> None:
+    health = HostStep(task=HostTask.HEALTH, driver="hook", state=StepState.FAILED, why="fans")
+    rollout = begun(failed(1, host_steps=(health,)), planned=3)
+    rollout = replace(rollout, terms=replace(rollout.terms, max_failures=FailureLimit(amount=3)))
+    orders = by_id(failed(1, host_steps=(health,)))
+    assert progress.left_out(rollout, orders) == ()
+    assert progress.trouble(rollout, orders)
+    assert not progress.trouble(rollout, by_id(failed(1)))

@@ -618,6 +618,24 @@ def test_a_hook_that_fails_after_the_work_keeps_the_order_open() -> None:
     assert fleet.waits(order.id) == ["health of host host-1: failed: fans"]
 
 
+def test_hosts_of_rollouts_are_asked_after_their_health_whatever_was_done() -> None:
+    fleet = Fleet(machine("a-0"), hosts=OTHERS, policy=Policy(hooks=frozenset(HostTask)))
+    assert fleet.maintain("host-2").state is OrderState.DONE
+    order = fleet.maintain(rollout="R")
+    assert [(step.task, step.driver) for step in order.host_steps] == [(HostTask.HEALTH, "hook")]
+    fleet.pass_(15 * MINUTE)
+    fleet.finish(order.id)
+    assert now(fleet, order).running_host_steps == ()
+    fleet.pass_(2 * MINUTE)
+    (step,) = now(fleet, order).running_host_steps
+    reports.step_failed(fleet.draft, AttemptId(order.id, step.subject, 1), why="fans")
+    fleet.advance(order.id)
+    assert fleet.waits(order.id) == ["health of host host-1: failed: fans"]
+    interventions.retry(fleet.draft, order.id, by="test", policy=fleet.policy)
+    fleet.finish_host(order.id, HostTask.HEALTH)
+    assert now(fleet, order).state is OrderState.DONE
+
+
 def test_what_is_called_off_while_its_host_is_worked_on_leaves_its_machines_running() -> None:
     fleet = Fleet(staying("a-0"), hosts=OTHERS)
     order = fleet.service()
@@ -699,3 +717,13 @@ def test_between_evacuation_and_work_a_host_stays_empty_until_its_window_opens()
     assert "outside the window" in fleet.waits(order.id)[0]
     assert fleet.draft.hosts[HOST].state is HostState.CORDONED
     assert now(fleet, order).due_at is not None
+
+
+def test_a_machine_does_not_come_back_from_a_host_that_fails_meanwhile() -> None:
+    fleet, order = evacuated(live("a-0"), returning=True)
+    fleet.finish_host(order.id)
+    fleet.pass_(15 * MINUTE)
+    assert moving(fleet, order) == ["a-0"]
+    failed = fleet.maintain(f"{fleet.machine('a-0').host}", Action.FAIL)
+    assert moving(fleet, order) == []
+    assert [step.name for step in failed.steps] == ["a-0"]

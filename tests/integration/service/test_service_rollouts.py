@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.control.driver import Done, Failed
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec
@@ -17,6 +18,7 @@ from forewarn.core.words import (
     Action,
     HostName,
     HostState,
+    HostTask,
     Mobility,
     OrderState,
     ServiceMode,
@@ -24,6 +26,8 @@ from forewarn.core.words import (
     Work,
 )
 from tests.harness import Service, fleet, group, machine
+from tests.integration.service.test_host_steps import make_calls
+from tests.scripted_driver import ScriptedDriver
 from tests.stores import sqlite_url
 
 
@@ -179,3 +183,23 @@ def test_a_host_that_cannot_be_emptied_is_left_out_after_every_way_was_tried(ser
         "is moved once more, attempt 2 of 2",
     ]
     assert [task[2] for task in service.driver.begun if task[1] == "web-0"] == [1, 2, 3, 4]
+
+
+def test_the_next_wave_waits_for_the_health_of_the_hosts_and_pauses_if_one_is_ill(
+    service: Service,
+) -> None:
+    hook = ScriptedDriver()
+    hook.begins = [Done(), Failed("3 of 4 fans turn")]
+    service.policy = replace(service.policy, hooks=frozenset({HostTask.HEALTH}))
+    service.more_drivers["hook"] = hook
+    service.restart()
+    terms = RolloutTerms(max_failures=FailureLimit(amount=2))
+    rollout = service.roll("host-1", "host-3", "host-5", terms=terms)
+    for _ in range(2):
+        service.advance(minutes=20)
+        assert len(service.rollout(rollout).begun) == len(hook.asked) + 1
+        make_calls(service, hook)
+    now = service.rollout(rollout)
+    assert [each[1] for each in hook.asked] == ["health of host-1", "health of host-3"]
+    assert now.state is RolloutState.PAUSED
+    assert "health of host host-3 failed: its driver says: 3 of 4 fans turn" in now.why

@@ -35,6 +35,13 @@ def leave_host(draft: Draft, machine: Machine, *, why: str, keep: OrderId | None
             _leave(draft, order, machine.id, why=why)
 
 
+def leave_other_hosts(draft: Draft, machine: Machine, *, why: str) -> None:
+    """Take a machine whose host has failed out of what is done for another: it does not come back there."""
+    for order in touching(draft, machine.id):
+        if order.host not in (None, machine.host):
+            _leave(draft, order, machine.id, why=why)
+
+
 def leave_fleet(
     draft: Draft, machine: Machine, *, why: str, by: str = "", keep: OrderId | None = None
 ) -> None:

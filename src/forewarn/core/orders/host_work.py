@@ -32,9 +32,15 @@ AT_WORK = frozenset({HostTask.BEFORE, HostTask.WORK, HostTask.AFTER})
 
 
 def plan(order: Order, policy: Policy) -> tuple[HostStep, ...]:
-    """Return what is done to a host: its work, and all that there is a hook for."""
+    """Return what is done to a host: its work, and all that there is a hook for.
+
+    Where machines alone are treated, the host is asked after its health before a rollout goes on.
+    """
     hooks = frozenset[HostTask]() if order.terms.rehearsal else policy.hooks  # there nothing is really done
-    tasks = (task for task in TURNS if task is HostTask.WORK or task in hooks)
+    if order.action is not Action.SERVICE:
+        hooks = hooks & {HostTask.HEALTH} if order.terms.rollout is not None else frozenset()
+    is_service = order.action is Action.SERVICE
+    tasks = (task for task in TURNS if (is_service and task is HostTask.WORK) or task in hooks)
     return tuple(HostStep(task=task, driver=_driver(order, task, policy)) for task in tasks)
 
 
@@ -58,6 +64,14 @@ def go_on(draft: Draft, order: Order) -> Order:
     if is_over(order):
         release(draft, order)
     return order
+
+
+def ask_after(draft: Draft, order: Order) -> Order:
+    """Ask after the health of a host whose machines have all been treated."""
+    step = host_steps.find(order, HostTask.HEALTH)
+    if order.action is Action.SERVICE or step is None or step.state is not StepState.WAITING:
+        return order
+    return host_steps.put(order, host_steps.begin(draft, order, step))
 
 
 def _may_begin(order: Order, task: HostTask) -> bool:

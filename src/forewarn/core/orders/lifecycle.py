@@ -128,6 +128,7 @@ def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
 def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
     queued = [index for index, stage in enumerate(order.stages) if stage.state is StageState.QUEUED]
     if not queued and not host_work.is_settled(order):
+        order = host_work.ask_after(draft, order)
         return replace(order, waiting=reasons.failures(order))
     if not queued:
         draft.record(Kind.ORDER_DONE, order, by=order.by, reason="simulated" if order.simulated else "")

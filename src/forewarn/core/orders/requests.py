@@ -108,10 +108,10 @@ def on_host(
     if action is Action.SERVICE:
         request = replace(request, terms=service.with_mode(request.terms, target))
     order = _place(draft, request, action, work=work or ACTIONS[action].work, host=host)
+    order = draft.put_order(replace(order, host_steps=host_work.plan(order, policy)))
     if action is Action.MAINTENANCE:
         _check_possible(draft, order, host, policy)
     if action is Action.SERVICE:
-        order = draft.put_order(replace(order, host_steps=host_work.plan(order, policy)))
         service.check_possible(draft, order, policy)
     _clear_the_way(draft, order, host)
     _change_host(draft, target, action, by=request.by)
@@ -268,6 +268,8 @@ def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
                 mine = other.host == host or other.machine in carried
                 if other.open and other.id != order.id and mine and not _is_leaving(other):
                     departures.close(draft, other, why=f"host {host} failed (order {order.id})")
+            for machine in draft.machines_on(host):
+                departures.leave_other_hosts(draft, machine, why=f"host {host} failed (order {order.id})")
         case Action.RESTORE:
             for other in departures.orders_on(draft, host):
                 if other.action is Action.DEGRADE:

@@ -8,7 +8,7 @@ from forewarn.core.copies import replace
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.words import HostName, OrderId, OrderState, StageState
+from forewarn.core.words import HostName, HostTask, OrderId, OrderState, StageState, StepState
 
 Orders: TypeAlias = Mapping[OrderId, Order]
 Quiet: TypeAlias = Sequence[Step]
@@ -89,8 +89,7 @@ def unfinished(rollout: Rollout) -> tuple[Wave, ...]:
 
 def trouble(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
     """Return what went wrong with its hosts that no person has settled yet, and that it cannot bear."""
-    failed = failed_orders(rollout, orders)
-    borne = {order.id for order in failed} if len(failed) <= rollout.failures_left else set()
+    borne = {order.id for order in _bearable(rollout, orders)}
     found = []
     for wave in rollout.begun:
         for host, id_ in wave.ordered:
@@ -115,11 +114,23 @@ def failed_orders(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
 
 def left_out(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
     """Return the failed orders that a rollout gives up by itself: as many as it may, once nothing runs."""
-    failed = failed_orders(rollout, orders)
-    if len(failed) > rollout.failures_left:
-        return ()
+    failed = _bearable(rollout, orders)
     # Machines whose host was worked on in vain are not well again by waiting.
     return tuple(order for order in failed if not order.driven)
+
+
+def _bearable(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
+    """Return the failed orders that it can go on without: not too many, and none where what it did is ill.
+
+    A host that is asked after its health and is not well says something about all that come after it.
+    """
+    failed = failed_orders(rollout, orders)
+    ill = any(
+        step.task is HostTask.HEALTH and step.state is StepState.FAILED
+        for order in failed
+        for step in order.host_steps
+    )
+    return () if ill or len(failed) > rollout.failures_left else failed
 
 
 def without(rollout: Rollout, hosts: Iterable[HostName]) -> Rollout:
