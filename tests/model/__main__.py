@@ -48,8 +48,8 @@ def exhaustive() -> int:
 
 
 def bounded() -> int:
-    """Search many states at the real constants."""
-    print("Many states, at the real times:")
+    """Search many states, most at the real constants."""
+    print("Many states:")
     return sum(_show(found, whole=False) for found in _each(searches.BOUNDED))
 
 
@@ -60,7 +60,7 @@ def mutants() -> int:
     bad = 0
     for found, (name, _, what) in zip(_each(tried), searches.MUTANTS, strict=True):
         actions = "; ".join(str(trace.read(line)) for line in found.actions)
-        print(f"  {name:<16} {what:<58} {actions if found.good else 'SURVIVED'}")
+        print(f"  {name:<16} {what:<58} {actions if found.good else 'SURVIVED'}", flush=True)
         bad += not found.good
     print("Situations that are come to:")
     for found in _each(map(searches.situation, searches.SITUATIONS)):

@@ -16,26 +16,31 @@
 #define DEGRADE_NOTICE 2016	/* 7 days */
 #define STALE 6			/* 30 minutes */
 #define DEFERRAL 3		/* what a group may put off: 15 minutes */
-#else
+#define LONGEST_MOVE 6		/* what cannot be armed moves by so much at most, each time: half an hour */
+#define LEAVING 4		/* how long a machine is expected to take to another host: 20 minutes */
+#elif defined(REPLAYED)
 #define REBOOT_NOTICE 2
 #define REDEPLOY_NOTICE 1
 #define DEGRADE_NOTICE 3
 #define STALE 2
 #define DEFERRAL 1
-#endif
-#define WORK 1			/* what work is expected to take: an event that is not armed moves so far at least */
-#if defined(REAL) || defined(REPLAYED)
-#define LONGEST_MOVE 6		/* and so far at most, each time; as core has it */
-#define LEAVING 4		/* how long a machine is expected to take to another host */
+#define LONGEST_MOVE 6		/* core has no other */
+#define LEAVING 4
 #else
-#define LONGEST_MOVE 2
+#define REBOOT_NOTICE 1
+#define REDEPLOY_NOTICE 1
+#define DEGRADE_NOTICE 2
+#define STALE 1
+#define DEFERRAL 1
+#define LONGEST_MOVE 1
 #define LEAVING 1
 #endif
+#define WORK 1			/* what work is expected to take: what cannot be armed moves by so much at least */
 #define AT_ONCE 1		/* how many leave a host together */
 
 /* What may happen: one bit for each, so that a run can leave some out. */
 #ifndef ALLOWED
-#define ALLOWED 255
+#define ALLOWED 511
 #endif
 #define MAINTAINING (ALLOWED & 1)
 #define DEGRADING (ALLOWED & 2)
@@ -45,6 +50,7 @@
 #define HOLDING (ALLOWED & 32)
 #define CRASHING (ALLOWED & 64)
 #define MOVING (ALLOWED & 128)	/* else machines that move come back to their host at once */
+#define TIMELY (ALLOWED & 256)	/* time passes */
 
 /* Orders, by their action. */
 #define NONE 0

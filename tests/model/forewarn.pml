@@ -94,7 +94,7 @@ hidden short x, span;
    done often, and the other way round. */
 inline choose() {
 	if
-	:: true -> act = TICK; x = 0; y = 0
+	:: TIMELY -> act = TICK; x = 0; y = 0
 	:: HOLDING && !down && !held -> act = HOLD; x = 0; y = 0
 	EACH_MACHINE(MAY_MOVE_TO_0, DONE, 0)
 	:: !down && held -> act = RELEASE; x = 0; y = 0
@@ -104,7 +104,7 @@ inline choose() {
 	EACH_HOST(MAY_MAINTAIN, ORDER, MAINTENANCE)
 	EACH_HOST(MAY_CANCEL, CANCEL, 0)
 	/* The engine looks at all orders then, whichever comes first. */
-	:: !down -> act = TICK; x = 0; y = 1
+	:: TIMELY && !down -> act = TICK; x = 0; y = 1
 	:: CRASHING && !down -> act = CRASH; x = 0; y = 0
 #ifdef REPLAYED
 	:: down -> act = TICK; x = 0; y = 0	/* outages last, then */
@@ -114,13 +114,13 @@ inline choose() {
 	EACH_MACHINE(MAY_DEFER, DEFER, 0)
 	EACH_HOST(MAY_DEGRADE, ORDER, DEGRADE)
 	EACH_HOST(MAY_SERVICE, ORDER, SERVICE)
-	:: !down -> act = TICK; x = 0; y = 2
+	:: TIMELY && !down -> act = TICK; x = 0; y = 2
 	EACH_HOST(MAY_FAIL, ORDER, FAIL)
 	EACH_MACHINE(MAY_END, DONE, host[x])
 	:: down -> act = RECOVER; x = 0; y = 0
 	EACH_HOST(MAY_LOOK, LOOK, 0)
 #ifdef REAL
-	:: true -> act = WAIT; x = 0; y = 0
+	:: TIMELY -> act = WAIT; x = 0; y = 0
 #endif
 	fi
 }

@@ -3,9 +3,8 @@
 from tests.model.spin import Search
 
 # What may happen, as fleet.pml has it.
-MAINTENANCE, DEGRADE, FAIL, SERVICE, DEFER, HOLD, CRASH, MOVE = (1 << bit for bit in range(8))
-DISTURBANCES = DEFER | HOLD | CRASH
-EVERYTHING = 255
+MAINTENANCE, DEGRADE, FAIL, SERVICE, DEFER, HOLD, CRASH, MOVE, TIME = (1 << bit for bit in range(9))
+EVERYTHING = 511
 
 # Which rules are asserted, as rules.pml has it.
 RULES = {1: 1, 4: 2, 5: 4, 11: 8}
@@ -18,30 +17,41 @@ def _allowed(what: int) -> str:
 EXHAUSTIVE = (
     Search(
         name="maintenance and degrade, any number of orders",
-        defines=(_allowed(MAINTENANCE | DEGRADE | DISTURBANCES),),
-        arguments=("-m4000000",),
+        defines=(_allowed(MAINTENANCE | DEGRADE | DEFER | HOLD | CRASH | TIME),),
+        arguments=("-m1000000",),
     ),
     Search(
-        name="maintenance and evacuation, any number of orders",
-        defines=(_allowed(MAINTENANCE | SERVICE | DISTURBANCES | MOVE),),
-        arguments=("-m4000000",),
+        name="evacuations, any number of orders, no deferrals",
+        defines=(_allowed(SERVICE | MOVE | CRASH | TIME),),
+        arguments=("-m1000000",),
     ),
-    Search(name="everything, two orders", defines=("-DORDERS=2",), arguments=("-m200000",)),
+    Search(
+        name="everything but deferrals, two orders",
+        defines=(_allowed(EVERYTHING & ~DEFER), "-DORDERS=2"),
+        arguments=("-m1000000",),
+    ),
 )
 
 # Of Spin, in an action at most: what happens, to whom, and what comes of it.
 STEPS = 3
 
+# By bits: 2^22 are enough for some millions of states.
+_BITS = ("-O2", "-DBITSTATE", "-DT_RAND")
+
 # Depth and seed: one goes wide near the beginning, the others follow long histories.
 BOUNDED = tuple(
     Search(
-        name=f"everything at the real times, {depth} actions deep, seed {seed}",
-        defines=("-DREAL",),
-        compiled=("-O2", "-DBITSTATE", "-DT_RAND"),
-        # 2^22 bits: enough for some millions of states.
+        name=f"{times}, {depth:,} actions deep, seed {seed}",
+        defines=defines,
+        compiled=_BITS,
         arguments=(f"-m{depth * STEPS}", f"-RS{seed}", "-w22"),
     )
-    for depth, seed in ((30, 1), (200, 2), (2000, 3))
+    for times, defines, depth, seed in (
+        ("everything, real times", ("-DREAL",), 30, 1),
+        ("everything, real times", ("-DREAL",), 200, 2),
+        ("everything, real times", ("-DREAL",), 2000, 3),
+        ("everything, small times", (), 2000, 4),
+    )
 )
 
 # The name of each mutant in engine.pml, what may happen there, and what it gets wrong.
@@ -49,14 +59,18 @@ MUTANTS = (
     ("1_EARLY", EVERYTHING, "an event starts a tick before its NotBefore"),
     ("1_SHORT", EVERYTHING, "notice is a tick shorter than the minimum"),
     ("4_TIMES_ALONE", MAINTENANCE | DEGRADE, "only events of the same time keep each other away"),
-    ("4_ARMED_BESIDE", MAINTENANCE | DEGRADE, "arming is not refused"),
-    ("4_UNARMED", MAINTENANCE | DEGRADE, "what is approved starts though it is not armed"),
-    ("4_FORGOTTEN", MAINTENANCE | CRASH, "arming is not saved: a crash forgets it"),
-    ("5_ANY", MAINTENANCE | DEGRADE, "one approval starts the whole stage"),
-    ("5_HALF", MAINTENANCE | DEGRADE, "what is approved starts without the others of its stage"),
-    ("5_HOST_EARLY", MAINTENANCE | SERVICE | MOVE, "the host is worked on while a machine waits to be told"),
-    ("11_LATE", MAINTENANCE | HOLD, "nothing is withdrawn"),
-    ("11_LAST", MAINTENANCE | DEGRADE | DEFER, "the last NotBefore of a stage decides, not the first"),
+    ("4_ARMED_BESIDE", MAINTENANCE | DEGRADE | TIME, "arming is not refused"),
+    ("4_UNARMED", MAINTENANCE | DEGRADE | TIME, "what is approved starts though it is not armed"),
+    ("4_FORGOTTEN", MAINTENANCE | CRASH | TIME, "arming is not saved: a crash forgets it"),
+    ("5_ANY", MAINTENANCE | DEGRADE | TIME, "one approval starts the whole stage"),
+    ("5_HALF", MAINTENANCE | DEGRADE | TIME, "what is approved starts without the others of its stage"),
+    (
+        "5_HOST_EARLY",
+        MAINTENANCE | SERVICE | MOVE | TIME,
+        "the host is worked on while a machine waits to be told",
+    ),
+    ("11_LATE", MAINTENANCE | HOLD | TIME, "nothing is withdrawn"),
+    ("11_LAST", MAINTENANCE | DEGRADE | DEFER | TIME, "the last NotBefore of a stage decides, not the first"),
 )
 
 # The shortest way is looked for, so that it can be read.
