@@ -8,6 +8,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import OrderTerms
+from forewarn.core.model.pace import Pace
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
@@ -176,3 +177,12 @@ def test_whether_hosts_can_be_emptied_is_known_by_their_machines_and_the_room_on
     assert around.rooms[free.name].free == {"memory": 15}
     assert around.rooms[free.name].labels == {"zone": "b"}
     assert other.ordered.startswith(f"has order {order_id(1)} (")
+
+
+def test_how_long_moves_take_is_added_up(store: SqlStore) -> None:
+    put(store, hosts=(host("host-1"),), moves=Pace(expected=60, taken=90))
+    put(store, moves=Pace(expected=40, taken=10))
+    with store.read() as snapshot:
+        known = snapshot.rollouts.survey([ONE]).pace
+        assert snapshot.rules.everything().pace == snapshot.rules.around(hosts=[ONE]).pace == known
+    assert known == Pace(expected=100, taken=100)

@@ -7,7 +7,7 @@ all that is saved, and at the end gives as one value what is to be saved.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
 
 from forewarn.core.copies import replace
@@ -20,6 +20,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.numbers import UNSAVED, given
 from forewarn.core.model.order import Order
+from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.model.project import Project
 from forewarn.core.model.promise import MonthlyPromises, PromiseCounts, month_of
 from forewarn.core.model.record import Record
@@ -55,6 +56,8 @@ class Draft:
         self.now = now
         self.new_id = new_id
         self.grace = base.grace
+        self.pace = base.pace
+        self._moves = NO_MOVES
         self.holds = dict(base.holds)
         self.defaults = base.defaults
         self.projects = dict(base.projects)
@@ -105,6 +108,11 @@ class Draft:
             self.count(kind, len(about.resources))
             self.count_promises(about, PromiseCounts(broken=1))
         return self.number
+
+    def count_move(self, *, expected: timedelta, taken: timedelta) -> None:
+        """Add a move that is over to how long moves take in this fleet."""
+        move = Pace(expected=expected.total_seconds(), taken=taken.total_seconds())
+        self._moves = self._moves.plus(move)
 
     def count(self, kind: Kind, machines: int) -> None:
         """Add the machines that a record names to the sum of its kind."""
@@ -281,6 +289,7 @@ class Draft:
             },
             wake_all=self._wake_all,
             tallies=self._tallies,
+            moves=self._moves,
             promises=tuple(
                 MonthlyPromises(project=project, month=month, simulated=simulated, **asdict(counts))
                 for (project, month, simulated), counts in self._promises.items()

@@ -81,6 +81,9 @@ meta = Table(
     Column("blocked_rollouts", Integer, nullable=False, server_default="0"),
     # Up to which number it may no longer be known what was removed: who has read no further reads all again.
     Column("forgotten", BigInteger, nullable=False, server_default="0"),
+    Column(
+        "pace", JSON, nullable=False, server_default="{}"
+    ),  # how long moves were expected to take, and took
 )
 
 projects = Table(

@@ -6,6 +6,7 @@ from datetime import timedelta
 from forewarn.core.model.footprint import Share
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
+from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.policy import Policy
 from forewarn.core.words import EXTERNAL, Action, Mobility, Work
 
@@ -24,20 +25,20 @@ PER_GIB = timedelta(seconds=3.5)
 MOVES_AT_ONCE = 2
 
 
-def move_time(machine: Machine | None) -> timedelta:
-    """Return how long it takes to move a machine: by its memory, if that is declared."""
+def move_time(machine: Machine | None, pace: Pace = NO_MOVES) -> timedelta:
+    """Return how long it takes to move a machine: by its memory, if that is declared, and by past moves."""
     memory = None if machine is None else machine.resources.get(MEMORY)
-    return MOVE if memory is None else LEAST_MOVE + memory * PER_GIB
+    return (MOVE if memory is None else LEAST_MOVE + memory * PER_GIB) * pace.factor
 
 
-def moves_time(machines: Iterable[Machine | None], at_once: int | None) -> timedelta:
+def moves_time(machines: Iterable[Machine | None], at_once: int | None, pace: Pace) -> timedelta:
     """Return how long it takes to move machines, so many at once; None: all of them."""
-    times = [move_time(machine) for machine in machines]
+    times = [move_time(machine, pace) for machine in machines]
     longest = max(times, default=timedelta())
     return longest if at_once is None else max(longest, sum(times, timedelta()) / at_once)
 
 
-def shares_time(shares: Iterable[Share], at_once: int | None) -> timedelta:
+def shares_time(shares: Iterable[Share], at_once: int | None, pace: Pace = NO_MOVES) -> timedelta:
     """Return how long it takes to move machines of which only sums are known, so many at once."""
     longest, every = timedelta(), timedelta()
     for share in shares:
@@ -45,7 +46,7 @@ def shares_time(shares: Iterable[Share], at_once: int | None) -> timedelta:
         longest = max(longest, MOVE if share.unsized else longest)
         longest = max(longest, LEAST_MOVE + share.largest * PER_GIB if sized else longest)
         every += share.unsized * MOVE + sized * LEAST_MOVE + share.memory * PER_GIB
-    return longest if at_once is None else max(longest, every / at_once)
+    return (longest if at_once is None else max(longest, every / at_once)) * pace.factor
 
 
 def moves_at_once(order: Order, declared: int | None) -> int | None:

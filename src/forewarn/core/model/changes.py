@@ -15,6 +15,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.numbers import UNSAVED, given
 from forewarn.core.model.order import Order
+from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.model.project import Project
 from forewarn.core.model.promise import MonthlyPromises
 from forewarn.core.model.record import Record
@@ -62,6 +63,8 @@ class Changes:
     budgets_tightened: bool = False
     # How many more machines the records of a kind name, for the metrics.
     tallies: Mapping[Kind, int] = field(default_factory=dict)
+    # How long moves that are over now were expected to take and took, to be added to those before.
+    moves: Pace = NO_MOVES
     # What has become of promises, to be added to what is counted.
     promises: tuple[MonthlyPromises, ...] = ()
 

@@ -14,6 +14,7 @@ from forewarn.core.model.hold import Grace, Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
+from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.model.project import Project
 from forewarn.core.model.room import Room
 from forewarn.core.words import EventId, GroupName, HostName, MachineId, OrderId, ProjectName
@@ -48,6 +49,7 @@ class Slice:
     # How many healthy machines groups need that ask for some.
     budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
     grace: Grace | None = None
+    pace: Pace = NO_MOVES  # how long moves take in this fleet
     holds: Mapping[str, Hold] = field(default_factory=dict)  # all that are in force, wherever they reach
     # When machines of the loaded events were first sent them.
     sent: Sent = field(default_factory=dict)

@@ -12,6 +12,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import Order
+from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.model.project import Project
 from forewarn.core.words import GroupName, HostName, ProjectName, Work
 
@@ -34,6 +35,7 @@ class HostSurvey:
     # How many of a group may be disturbed together whatever their update domains, where that is limited.
     at_most: Mapping[GroupName, int] = field(default_factory=dict)
     holds: tuple[Hold, ...] = ()
+    pace: Pace = NO_MOVES  # how long moves take in this fleet
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)
 
     def with_domains_at_once(self) -> "HostSurvey":

@@ -214,7 +214,8 @@ def _work_time(draft: Draft, order: Order, affected: tuple[Step, ...], policy: P
         return expected.host_time(order, policy)
     host = draft.hosts.get(order.host) if order.host else None
     at_once = expected.moves_at_once(order, host.at_once if host else None)
-    return expected.moves_time([draft.machines.get(step.machine) for step in affected], at_once)
+    machines = [draft.machines.get(step.machine) for step in affected]
+    return expected.moves_time(machines, at_once, draft.pace)
 
 
 def longest_notice(draft: Draft, order: Order, affected: Iterable[Step], policy: Policy) -> timedelta:

@@ -63,7 +63,7 @@ class Slots:
         if step.state not in (StepState.WAITING, StepState.RUNNING):
             return
         slot = free.index(min(free))
-        takes = expected.move_time(self._draft.machines.get(step.machine))
+        takes = expected.move_time(self._draft.machines.get(step.machine), self._draft.pace)
         if step.state is StepState.RUNNING:
             over = (step.begun_at or now) + takes
             # One that takes longer than expected will take a while longer.

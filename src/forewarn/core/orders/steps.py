@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+from forewarn.core.admission import expected
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -13,6 +14,7 @@ from forewarn.core.orders import bare_metal, placement
 from forewarn.core.words import (
     ANSWERING_AT_ONCE,
     EXTERNAL,
+    SIMULATED,
     HostName,
     Kind,
     MachineId,
@@ -116,7 +118,16 @@ def done(draft: Draft, order: Order, step: Step, *, host: HostName | None = None
     if step.impact is not None:
         said += f", away for {format_span(round(step.impact, 1))}"
     draft.record(Kind.STEP_DONE, after, order=order.id, by=by or order.by, reason=said)
+    _count_move(draft, order, step)
     return _ended(draft, step, StepState.DONE)
+
+
+def _count_move(draft: Draft, order: Order, step: Step) -> None:
+    """Keep how long a real move took; who works outside may have done much else in the same time."""
+    is_move = step.moves and step.work in expected.MOVES.values()
+    if is_move and step.begun_at is not None and order.driver not in (SIMULATED, EXTERNAL):
+        by_machine = expected.move_time(draft.machines[step.machine])
+        draft.count_move(expected=by_machine, taken=draft.now - step.begun_at)
 
 
 def fail(draft: Draft, order: Order, step: Step, *, why: str, by: str = "") -> Step:

@@ -91,8 +91,8 @@ class _Service:
             works,
             self._survey,
             self._policy,
-            work=max(expected.shares_time((share,), at_once) for share in shares),
-            lasting=expected.shares_time(shares, at_once) / leaving.stages,
+            work=max(expected.shares_time((share,), at_once, self._survey.pace) for share in shares),
+            lasting=expected.shares_time(shares, at_once, self._survey.pace) / leaving.stages,
         )
         return (stage,) * leaving.stages
 

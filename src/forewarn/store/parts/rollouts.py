@@ -121,6 +121,7 @@ class RolloutReads(Reader):
             sizes={group.name: sizes.get(group.name, 0) for group in groups},
             holds=tuple(self._settings.holds().values()),
             projects=self._settings.projects(),
+            pace=self._meta.pace,
         )
 
     def _footprints(self, hosts: Sequence[HostName]) -> dict[HostName, Footprint]:

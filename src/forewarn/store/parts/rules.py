@@ -51,6 +51,7 @@ class RuleReads(SliceReads):
             room=self._rooms.for_machines(machines, groups, budgets, sources=hosts),
             budgets=budgets,
             grace=self._meta.grace,
+            pace=self._meta.pace,
             holds=self._settings.holds(),
         )
 

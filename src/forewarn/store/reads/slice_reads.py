@@ -121,6 +121,7 @@ class SliceReads(Reader):
             sent=self._notices.first_sent([event.id for event in events]),
             budgets=budgets,
             grace=self._meta.grace,
+            pace=self._meta.pace,
             holds=self._settings.holds(),
         )
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.hold import Grace
+from forewarn.core.model.pace import Pace
 from forewarn.core.model.service_time import TimeKind
 from forewarn.core.retention import Pruning
 from forewarn.store import tables
@@ -36,6 +37,7 @@ class Meta:
     settings_version: str
     blocked_rollouts: int
     forgotten: int
+    pace: Pace
 
     @property
     def grace(self) -> Grace | None:

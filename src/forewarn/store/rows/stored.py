@@ -14,6 +14,7 @@ from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
+from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms
@@ -65,6 +66,7 @@ _SHAPES = {
         )
     ),
     FailureLimit: Shape(optional=("amount", "percent"), empty=NO_FAILURE),
+    Pace: Shape(optional=("expected", "taken"), empty=NO_MOVES),
     Waiting: Shape(optional=("stuck", "room", "outside", "until")),
     Deferral: Shape(optional=("since", "asked")),
 }

@@ -10,6 +10,7 @@ from forewarn.control.ports.saved import SavedChanges
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import Changes
+from forewarn.core.model.pace import NO_MOVES
 from forewarn.core.model.slice import Sent
 from forewarn.store import tables
 from forewarn.store.reads.open_transaction import OpenTransaction
@@ -74,6 +75,8 @@ class Saving(Reader):
 
     def _meta_after(self, changes: Changes, number: int) -> Meta:
         meta = replace(self._meta, number=number, reached=self._transaction.reached_by(changes.now))
+        if changes.moves != NO_MOVES:
+            meta = replace(meta, pace=meta.pace.plus(changes.moves))
         if changes.defaults is not None:
             meta = replace(meta, defaults=changes.defaults)
         if changes.projects or changes.holds or changes.removed_projects or changes.removed_holds:

@@ -17,6 +17,7 @@ def upgrade() -> None:
     _let_machines_say_what_they_take()
     _forget_notices_with_records()
     _let_holds_stop_what_is_under_way()
+    _keep_how_long_moves_take()
 
 
 def _keep_when_events_are_armed() -> None:
@@ -71,3 +72,8 @@ def _forget_notices_with_records() -> None:
 def _let_holds_stop_what_is_under_way() -> None:
     """Begin with none that does: it could not be asked for."""
     op.add_column("holds", sa.Column("abort", sa.Boolean, nullable=False, server_default=sa.false()))
+
+
+def _keep_how_long_moves_take() -> None:
+    """Begin with nothing: what was expected of moves was not kept."""
+    op.add_column("meta", sa.Column("pace", sa.JSON, nullable=False, server_default="{}"))
