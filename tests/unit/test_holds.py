@@ -71,3 +71,13 @@ def test_a_hold_is_lifted_once() -> None:
     assert holds.release(made.draft, "c", by="ops") == ON_HOST
     with pytest.raises(NotFound, match="hold c does not exist"):
         holds.release(made.draft, "c", by="ops")
+
+
+def test_a_hold_that_cannot_be_kept_is_recorded_where_it_should_have_held() -> None:
+    made = fleet()
+    holds.refuse(made.draft, ON_HOST, "host host-1 does not exist")
+    (record,) = made.draft.changes().records
+    assert (record.kind, record.host, record.by) == (Kind.HOLD_REFUSED, "host-1", "ops")
+    assert record.reason == (
+        "host host-1: audit; it is not kept, and holds nothing: host host-1 does not exist"
+    )

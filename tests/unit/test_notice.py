@@ -209,3 +209,8 @@ def test_a_step_that_never_began_disturbed_nobody() -> None:
     worked = order(step("a", 0, 4), step("b", None, 5, StepState.MOOT))
     assert impact(worked, event("a", "b")) == 4 * SECOND
     assert impact(worked, event("b")) is None
+
+
+def test_of_an_event_that_is_forgotten_nobody_counts_as_not_told() -> None:
+    assert len(by_machine(event("web-0"), {})) == 1
+    assert by_machine(replace(event("web-0"), forgotten=True), {}) == ()

@@ -7,8 +7,16 @@ import pytest
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.windows import Calendar, Window
-from forewarn.core.orders import reasons
-from forewarn.core.words import DEFAULT_PROJECT, Action, ApprovalRule, HostName, OrderState, ProjectName
+from forewarn.core.orders import departures, reasons
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    Action,
+    ApprovalRule,
+    GroupName,
+    HostName,
+    OrderState,
+    ProjectName,
+)
 from tests.unit.slices import HOUR, MINUTE, NOON, Fleet, machine
 
 EVENING = Calendar(windows=(Window(days=frozenset(range(7)), start=time(20), length=timedelta(hours=2)),))
@@ -83,6 +91,16 @@ def test_a_degraded_or_failed_host_waits_for_no_window(action: Action) -> None:
 def test_a_users_own_order_waits_for_no_window() -> None:
     fleet = Fleet(machine("web-0"), calendar=EVENING)
     assert fleet.order("web-0").state is OrderState.ANNOUNCED
+
+
+def test_a_machine_that_was_removed_does_not_count_when_a_stage_meets_its_window() -> None:
+    fleet = Fleet(machine("web-0"), machine("db-0", group="db"), calendar=EVENING)
+    order = fleet.maintain()
+    fleet.pass_(8 * HOUR)
+    departures.leave_fleet(fleet.draft, fleet.machine("db-0"), why="removed", by="ops")
+    del fleet.draft.groups[GroupName("db")]
+    fleet.turn(HOUR / 4)
+    assert fleet.advance(order.id).state is OrderState.STARTED
 
 
 def test_an_emergency_waits_for_no_window_and_no_budget() -> None:

@@ -7,8 +7,8 @@ import pytest
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.retention import Needed, removable
-from forewarn.core.words import HostName, Kind, OrderId, ProjectName, Work
+from forewarn.core.retention import Needed, events_of, removable
+from forewarn.core.words import EventId, HostName, Kind, OrderId, ProjectName, Work
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORDER, OTHER = (
@@ -81,3 +81,8 @@ def test_what_a_webhook_still_has_to_send_stays(wants: Webhook, gone: tuple[int,
 
 def test_what_is_never_pushed_is_owed_to_nobody() -> None:
     assert removable([record(5, Kind.WEBHOOK_FAILING)], Needed(webhooks=(webhook(delivered=1),))) == (5,)
+
+
+def test_events_lose_what_is_kept_of_them_with_records_that_were_removed() -> None:
+    records = [record(1), *(record(number, event=EventId(f"E{number}")) for number in (2, 3, 4))]
+    assert events_of(records, removed=(1, 2, 4)) == {"E2", "E4"}

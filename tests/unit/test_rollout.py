@@ -25,6 +25,7 @@ from forewarn.core.rollouts.forecast import forecast
 from forewarn.core.rollouts.plan_warnings import on_one_host
 from forewarn.core.words import (
     DEFAULT_PROJECT,
+    Action,
     GroupName,
     HostName,
     HostState,
@@ -32,6 +33,7 @@ from forewarn.core.words import (
     MachineName,
     OrderId,
     ProjectName,
+    RolloutAction,
     Work,
 )
 from tests.unit.slices import Fleet, machine
@@ -406,3 +408,18 @@ def test_every_host_that_is_not_chosen_has_a_reason(ground: HostSurvey, at_once:
     else:
         candidates = Candidates(once, ground, Policy())
         assert all(candidates.why_not(name, now=NOW) for name in once.left)
+
+
+@pytest.mark.parametrize("action", RolloutAction)
+def test_a_rollout_orders_what_its_caller_named(action: RolloutAction) -> None:
+    plan = replace(over(survey(carries(web={0: 1}))), work=action.work)
+    assert plan.action is action
+    assert plan.ordered is (Action.SERVICE if action is RolloutAction.SERVICE else Action.MAINTENANCE)
+
+
+def test_a_host_whose_guests_hear_of_it_early_is_announced_while_another_domain_is_armed() -> None:
+    armed = {WEB: {0: ONE}}
+    ground = survey(carries(web={1: 1}), armed=armed)
+    assert Candidates(over(ground), ground, Policy()).why_not(host(1), now=NOW)
+    early = replace(ground, notices={WEB: timedelta(hours=1)})
+    assert Candidates(over(early), early, Policy()).why_not(host(1), now=NOW) == ()

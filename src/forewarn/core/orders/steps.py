@@ -139,8 +139,6 @@ def fail(draft: Draft, order: Order, step: Step, *, why: str, by: str = "") -> S
 
 def tried_again(step: Step) -> Step:
     """Let a step that failed wait for another attempt."""
-    if step.state is not StepState.FAILED:
-        return step
     return replace(step, state=StepState.WAITING, attempt=step.attempt + 1, ended_at=None)
 
 

@@ -141,12 +141,22 @@ class Reads:
     def _serve(self) -> None:
         while (read := self._take()) is not None:
             try:
-                if read.answer.set_running_or_notify_cancel():
-                    if read.caller is not None:
-                        self._settle()
-                    _do(read)
+                tell = self._read(read) if read.answer.set_running_or_notify_cancel() else None
             finally:
                 self._finish(read)
+            # Last: whoever is told and asks for more finds this thread free.
+            if tell is not None:
+                tell()
+
+    def _read(self, read: _Read) -> Callable[[], None]:
+        """Read something; returns what tells the caller."""
+        if read.caller is not None:
+            self._settle()
+        try:
+            found = read.work()
+        except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
+            return partial(read.answer.set_exception, error)
+        return partial(read.answer.set_result, found)
 
     def _take(self) -> _Read | None:
         """Return the next read, once there is one that has its turn; None if there will be none."""
@@ -179,12 +189,3 @@ class Reads:
             if not self._running[read.caller]:
                 del self._running[read.caller]
             self._news.notify_all()
-
-
-def _do(read: _Read) -> None:
-    try:
-        found = read.work()
-    except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
-        read.answer.set_exception(error)
-    else:
-        read.answer.set_result(found)
