@@ -8,6 +8,7 @@ import pytest
 
 from forewarn.core.admission import expected
 from forewarn.core.errors import Conflict
+from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.footprint import Footprint, Share
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout, RolloutTerms
@@ -16,7 +17,17 @@ from forewarn.core.policy import Policy
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import ends_about
 from forewarn.core.rollouts.foreseen import foreseen
-from forewarn.core.words import EXTERNAL, GroupName, HostState, Mobility, ProjectName, ServiceMode, Work
+from forewarn.core.words import (
+    EXTERNAL,
+    Action,
+    GroupName,
+    HostState,
+    Mobility,
+    ProjectName,
+    RolloutAction,
+    ServiceMode,
+    Work,
+)
 from tests.unit.test_rollout import NOW, WEB, carries, host, over, survey
 
 MINUTE = timedelta(minutes=1)
@@ -133,3 +144,18 @@ def test_hosts_that_carry_alike_have_the_same_stages_and_others_their_own() -> N
     assert [sum((stage.notice for stage in stages), timedelta()) for stages in found.values()] == [
         notice * MINUTE for notice in (15, 15, 60, 1, 30, 0)
     ]
+
+
+def test_an_action_is_named_as_it_was_asked_for() -> None:
+    ground = survey(Footprint())
+    assert (servicing(ground).action, servicing(ground).ordered) == ("service", Action.SERVICE)
+    assert (over(ground).action, over(ground).ordered) == ("freeze", Action.MAINTENANCE)
+    assert [action.work for action in RolloutAction] == [Work.FREEZE, Work.REBOOT, Work.REDEPLOY, Work.HOST]
+
+
+def test_what_is_armed_later_waits_for_no_other_domain_yet() -> None:
+    armed = {WEB: {1: ArmedDomain(events=1)}}
+    ground = survey(Footprint.of([share(Mobility.COLD)]), armed=armed)
+    assert Candidates(servicing(ground), ground, POLICY).why_not(host(1), now=NOW)
+    early = replace(ground, notices={WEB: timedelta(hours=1)})
+    assert not Candidates(servicing(early), early, POLICY).why_not(host(1), now=NOW)
