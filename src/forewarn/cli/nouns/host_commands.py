@@ -21,7 +21,7 @@ from forewarn.cli.options.shared_options import (
     seconds_or_none,
 )
 from forewarn.cli.session import Noun, Session
-from forewarn.cli.views.host_view import show_host, show_hosts
+from forewarn.cli.views.host_view import show_host, show_hosts, show_waited_for
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.cli.views.questions import Yes, ask_before_emergency, ask_before_failing
 from forewarn.core.words import EXTERNAL, MaintenanceWord
@@ -181,6 +181,13 @@ def fail(
     _order(session, name, "fail", reason, fenced=fenced)
 
 
+@app.command()
+def wait(session: Session, name: HostArgument, reason: Reason = None) -> None:
+    """Give a lost host more time to come back."""
+    reply = session.client.post(f"{path_of('host', name)}/wait", OrderWithEventsAnswer, {"reason": reason})
+    session.print_reply(reply, lambda answer: show_waited_for(session, answer.order))
+
+
 def _add_order(verb: str, about: str) -> None:
     @app.command(verb, help=about)
     def order(session: Session, name: HostArgument, reason: Reason = None) -> None:
@@ -188,7 +195,6 @@ def _add_order(verb: str, about: str) -> None:
 
 
 for _verb, _about in {
-    "wait": "Give a lost host more time to come back.",
     "restore": "Say that a host is sound again.",
     "cordon": "Let a host take no more machines.",
     "uncordon": "Let a host take machines again.",

@@ -95,6 +95,16 @@ def _ways(machines: Iterable[MachineAnswer]) -> list[tuple[str, object]]:
     return [(label, by_way[way]) for way, label in WAYS.items() if by_way[way]]
 
 
+def show_waited_for(session: Session, order: OrderAnswer) -> None:
+    """Print until when a host is waited for that was lost, and how its rollout goes on."""
+    back_by = next((step.back_by for step in order.host_steps if step.back_by is not None), None)
+    until = f", until {formatting.utc(back_by)}" if back_by else ""
+    terminal.echo(f"{order.host}: waited for{until}. If it comes back, its work goes on by itself.")
+    if order.rollout:
+        resume = session.command(f"rollout resume {terminal.short(order.rollout)}")
+        terminal.echo(f"  Its rollout stays paused:  {resume}")
+
+
 def _show_choices(session: Session, host: HostAnswer) -> None:
     """Print what there is to choose for a host that did not come back."""
     wait, fail = (session.command(f"host {verb} {host.name}") for verb in ("wait", "fail"))

@@ -26,7 +26,7 @@ class Progress(Enum):
     WAITS = ("…", "waiting")
     ANNOUNCED = ("▲", "announced")
     LEAVING = ("→", "being left")
-    EMPTY = ("○", "empty")
+    EMPTIED = ("○", "emptied")
     WORKING = ("◆", "worked on")
     RETURNING = ("←", "being returned to")
     DONE = ("✓", "done")
@@ -85,22 +85,25 @@ def night_of(rollout: RolloutAnswer, orders: Mapping[str, OrderAnswer], lost: Co
     ordered = {
         host: id_ for wave in rollout.waves for host, id_ in zip(wave.hosts, wave.orders, strict=False)
     }
-    over = _when_over(rollout)
+    undone = _undone(rollout)
 
     def of(host: str) -> Progress:
-        if host in known or host not in ordered:
+        if host not in ordered:
             return known.get(host, Progress.PLANNED)
         order = orders.get(ordered[host])
-        return over.get(host, Progress.DONE) if order is None else _of_order(order)
+        if order is None:
+            return undone.get(host) or known.get(host, Progress.DONE)
+        return known.get(host) or _of_order(order)
 
     return Night(rollout=rollout, progress={host: of(host) for wave in rollout.waves for host in wave.hosts})
 
 
-def _when_over(rollout: RolloutAnswer) -> dict[str, Progress]:
-    """Return what has become of hosts whose orders ended and that are not done for that."""
+def _undone(rollout: RolloutAnswer) -> dict[str, Progress]:
+    """Return hosts whose orders are over and that are not done: a person settles that, or nobody any more."""
     if rollout.ended_at is not None:
         return dict.fromkeys(rollout.hosts_not_done, Progress.LEFT_OUT)
-    return dict.fromkeys((each.what for each in rollout.waiting), Progress.FAILED)
+    troubled = (each.what for each in rollout.waiting if each.what not in rollout.given_up)
+    return dict.fromkeys(troubled, Progress.FAILED)
 
 
 def _of_order(order: OrderAnswer) -> Progress:
@@ -112,7 +115,7 @@ def _of_order(order: OrderAnswer) -> Progress:
         case StageKind.EVACUATE if started:
             return Progress.LEAVING
         case StageKind.HOST if not started and _was_emptied(order):
-            return Progress.EMPTY
+            return Progress.EMPTIED
         case StageKind.RETURN:
             return Progress.RETURNING
         case _:

@@ -14,7 +14,7 @@ export const LOOKS = /** @satisfies {{ [progress: string]: Appearance }} */ ({
   waits: { tone: "idle", glyph: "…", label: "waits" },
   announced: { tone: "warn", glyph: "▲", label: "announced" },
   leaving: { tone: "move", glyph: "➜", label: "machines leave" },
-  empty: { tone: "move", glyph: "○", label: "empty, waits for its work" },
+  empty: { tone: "move", glyph: "○", label: "emptied, waits for its work" },
   working: { tone: "info", glyph: "◆", label: "worked on" },
   returning: { tone: "move", glyph: "↩", label: "machines come back" },
   done: { tone: "calm", glyph: "✓", label: "done" },
@@ -33,30 +33,29 @@ export function progressOf(rollout) {
   const done = new Set(rollout.hosts_done);
   const leftOut = new Set(rollout.given_up);
   const inTrouble = new Set(rollout.waiting.map((each) => each.what));
-  /** What an order has come to that is over: the copy has it no more. @param {string} host @returns {Progress} */
-  const whenOver = (host) => (isOver(rollout) ? "leftOut" : inTrouble.has(host) ? "failed" : "done");
   /** @type {Map<string, Progress>} */
   const found = new Map();
   for (const wave of rollout.waves) {
     wave.hosts.forEach((host, place) => {
+      const id = wave.orders[place];
+      // The copy has the orders that are not over.
+      const order = id ? copy.orders.get(id) : undefined;
       if (leftOut.has(host)) found.set(host, "leftOut");
       else if (copy.hosts?.get(host)?.state === "lost") found.set(host, "lost");
-      else if (done.has(host)) found.set(host, "done");
-      else found.set(host, ofOrder(wave.orders[place], whenOver(host)));
+      else if (order) found.set(host, ofOrder(order));
+      else if (id && !isOver(rollout) && inTrouble.has(host)) found.set(host, "failed");
+      else if (done.has(host) || (id && !isOver(rollout))) found.set(host, "done");
+      else found.set(host, id ? "leftOut" : "planned");
     });
   }
   return found;
 }
 
 /**
- * @param {string | undefined} id
- * @param {Progress} whenOver
+ * @param {Order} order
  * @returns {Progress}
  */
-function ofOrder(id, whenOver) {
-  if (!id) return "planned";
-  const order = copy.orders.get(id);
-  if (!order) return whenOver;
+function ofOrder(order) {
   if (order.state === "failed") return "failed";
   if (order.state === "queued") return "waits";
   return order.mode ? ofService(order) : order.state === "announced" ? "announced" : "working";
