@@ -231,7 +231,7 @@ def share_of(stage: Stage, event: Event) -> Stage:
 
 
 def _steps_of(stage: Stage, event: Event) -> tuple[Step, ...]:
-    return tuple(step for step in stage.steps if events.tells_of(event, step))
+    return events.told_by(event, stage.steps)
 
 
 # The state of the stage

@@ -211,10 +211,10 @@ def take_out(draft: Draft, event: Event, machine: MachineId, *, why: str) -> Non
     draft.put_event(replace(event, resources=left))
 
 
-def tells_of(event: Event, step: Step) -> bool:
-    """Return whether an event is the notice of a step: the same machine may come to another one later."""
-    named = any(resource.machine == step.machine for resource in event.resources)
-    return named and WORKS[step.work].event is event.type
+def told_by(event: Event, steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Return the steps that an event is the notice of: a machine of it may have another one, later."""
+    named = {resource.machine for resource in event.resources}
+    return tuple(step for step in steps if step.machine in named and WORKS[step.work].event is event.type)
 
 
 def may_start_at(draft: Draft, event: Event) -> datetime:

@@ -32,9 +32,7 @@ def is_over(order: Order, event: Event) -> bool:
     """Return whether all that a started event announced is done."""
     if event.status is not EventStatus.STARTED:
         return False
-    named = {resource.machine for resource in event.resources}
-    mine = (step for step in order.stages[event.stage].steps if step.machine in named)
-    return stages.settled(step for step in mine if events.tells_of(event, step))
+    return stages.settled(events.told_by(event, order.stages[event.stage].steps))
 
 
 def linger_until(event: Event, policy: Policy) -> datetime:

@@ -124,24 +124,41 @@ def _best(
     if not sound:
         return None
     spare, source = _spare(draft, machine), _Source.of(draft, machine, beside)
-    return min(sound, key=lambda name: _badness(draft.room[name], machine, spare, source, name))
+    drawbacks = {name: _drawbacks(draft.room[name], machine, spare, source) for name in sound}
+    fewest = min(drawbacks.values())
+    rooms = {name: draft.room[name] for name in sound if drawbacks[name] == fewest}
+    return _emptiest(rooms, machine, source)
 
 
-def _badness(
-    room: Room, machine: Machine, spare: int | None, source: "_Source", name: HostName
-) -> tuple[bool, bool, bool, int, int, int, HostName]:
-    """Return what speaks against a host, the weightiest first.
+def _drawbacks(room: Room, machine: Machine, spare: int | None, source: "_Source") -> tuple[bool, bool, bool]:
+    """Return what speaks against a host before all else, the weightiest first.
 
     That its group could no longer spare what the host carries of one update domain: the host
     could not be maintained then. That it is being worked on: the machine would get an event again, and
-    move again. That it carries far more than the host that the machine leaves. That it belongs to other
-    waves than that. Then how full it is, and how many of the group would be lost with it. A rollout needs
-    no more than that: hosts that it is done with are the emptiest.
+    move again. That it carries far more than the host that the machine leaves.
     """
     crowded = spare is not None and room.of_domain(machine) >= spare
-    strange = source.strangeness(room, machine)
-    full = room.carried >= source.enough
-    return crowded, room.busy, full, strange, room.carried, room.of_group(machine.group), name
+    return crowded, room.busy, room.carried >= source.enough
+
+
+def _emptiest(rooms: Mapping[HostName, Room], machine: Machine, source: "_Source") -> HostName:
+    """Choose among hosts by their waves, by how full they are, and by how many of the group they would lose.
+
+    A rollout needs no more than that: hosts that it is done with are the emptiest. What is fuller than one
+    that could not be better is not looked at.
+    """
+    emptiest = sorted(rooms, key=lambda each: rooms[each].carried)
+
+    def judged(name: HostName) -> tuple[int, int, int, HostName]:
+        room = rooms[name]
+        return source.strangeness(room, machine), room.carried, room.of_group(machine.group), name
+
+    best = judged(emptiest[0])
+    for name in emptiest[1:]:
+        if best[:2] < (_LIKE, rooms[name].carried):
+            break
+        best = min(best, judged(name))
+    return best[-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Slots:
 
     def _steps_of(self, event: Event) -> Iterable[Step]:
         steps = (self._steps.get(resource.machine) for resource in event.resources)
-        return (step for step in steps if step is not None and events.tells_of(event, step))
+        return events.told_by(event, (step for step in steps if step is not None))
 
     def turn(self, *, but: Event | None = None) -> datetime:
         """Return when a slot is expected to become free for an event that comes after those known."""

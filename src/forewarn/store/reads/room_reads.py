@@ -104,11 +104,12 @@ class RoomReads(Reader):
             places = [row[0] for row in self._all(_PLACES, {"most": most, "domains": some})]
             unknown = [name for name in places if name not in found]
             found |= self._rooms(_NAMED, {"keys": unknown}, listed) if unknown else {}
-        together = Counter((machine.group, machine.update_domain) for machine in machines)
+        limited = {group: budget.at_best for group, budget in budgets.items() if budget.at_best > 0}
+        together = Counter((each.group, each.update_domain) for each in machines if each.group in limited)
         for (group, domain), movers in together.items():
-            spare = budgets[group].at_best if group in budgets else 0
+            spare = limited[group]
             uncrowded = sum(room.members.get((group, domain), 0) < spare for room in found.values())
-            if spare > 0 and uncrowded < movers + hosts:
+            if uncrowded < movers + hosts:
                 wanted = {"most": most, "group": group, "domain": domain, "spare": spare}
                 found |= self._rooms(_UNCROWDED, wanted, listed)
         return self._with_resources(found, machines)
