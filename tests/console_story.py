@@ -26,8 +26,11 @@ GROUPS = (
     ("streaming", "media", "cloud-service", 2, 8, "regular"),
 )
 ALONE = ("build", "backup")
+# A host of its own, that is worked on: how each of its machines can leave it.
+SERVICED = "kvm11"
+MOBILE = {"render-0": "live", "render-1": "cold", "render-2": "cold", "license": "none"}
 # The machines, by the last number of their addresses.
-EVERYBODY = frozenset(range(1, sum(group[4] for group in GROUPS) + len(ALONE) + 1))
+EVERYBODY = frozenset(range(1, sum(group[4] for group in GROUPS) + len(ALONE) + len(MOBILE) + 1))
 
 VIEWS = (
     *("fleet", "machine", "hosts", "host", "timeline", "event", "orders", "order"),
@@ -42,6 +45,7 @@ def fleet_file() -> str:
     """Write the fleet."""
     projects = "".join(f"[projects.{name}]\n" for name in ("shop", "media"))
     hosts = "".join(f"[hosts.kvm{number:02}]\n" for number in range(1, HOSTS + 1))
+    hosts += f'[hosts.{SERVICED}]\nat-once = 1\nlabels = {{rack = "b"}}\nresources = {{memory = 64}}\n'
     groups = "".join(
         f'[groups.{name}]\nkind = "{kind}"\nupdate-domains = {domains}\nproject = "{project}"\n'
         for name, project, kind, domains, _, _ in GROUPS
@@ -64,6 +68,12 @@ def _machines() -> Iterator[str]:
         number += 1
         yield (
             f'[[machines]]\nname = "{name}"\nproject = "shop"\nhost = "kvm10"\naddress = "127.0.1.{number}"\n'
+        )
+    for name, mobility in MOBILE.items():
+        number += 1
+        yield (
+            f'[[machines]]\nname = "{name}"\nproject = "media"\nhost = "{SERVICED}"\n'
+            f'mobility = "{mobility}"\nresources = {{memory = 8}}\naddress = "127.0.1.{number}"\n'
         )
 
 
@@ -137,6 +147,7 @@ class _Morning:
         self._order("hosts/kvm10/cordon")
         self._order("holds", "waiting for a power supply", host="kvm08")
         rollout = self._order("rollouts", kernel, hosts="all", action="reboot", hosts_at_once=2)["rollout"]
+        service = self._order(f"hosts/{SERVICED}/service", "new firmware")
         self._poll(EVERYBODY - {1, 2})
         self.program.advance(16 * MINUTE)
         restart = self._order("machines/checkout-2/restart", "a leak")
@@ -144,7 +155,7 @@ class _Morning:
         self.program.advance(MINUTE)
         self._order("machines/encoders-8/freeze")
         event = restart["event"] or self.program.all("events")[0]
-        found = _views(event=event, order=restart["order"], rollout=rollout)
+        found = _views(event=event, order=service["order"], rollout=rollout)
         return {view: _with_names(address, self.renamed) for view, address in found.items()}
 
     def _order(self, path: str, reason: str = "", **body: Any) -> Any:

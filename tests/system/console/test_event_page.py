@@ -42,6 +42,20 @@ def test_an_event_is_followed_from_its_notice_to_its_end(server: Program, visit:
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
+def test_an_event_that_is_far_away_is_not_armed_and_one_that_is_postponed_says_for_whom(
+    server: Program, visit: Visit
+) -> None:
+    first = server.post("/v1/hosts/host-1/degrade")["order"]["id"]
+    events = server.post("/v1/hosts/host-2/degrade")["events"]
+    (event,) = (each["id"] for each in events if each["group"] == "web")
+    page = visit(server).open(f"/console/events/{event}")
+    expect(page.get_by_text("Not armed yet: it keeps nobody away")).to_be_visible()
+    server.advance(7 * 24 * 3600 - 600)
+    postponed = page.locator("p", has_text="it was to start not before 2027-03-08 09:00:00")
+    expect(postponed).to_contain_text("domain 0")
+    expect(postponed.get_by_role("link", name=first[:8])).to_be_visible()
+
+
 def test_an_event_that_never_was_is_said_to_be_none(calm: Program, visit: Visit) -> None:
     visitor = visit(calm)
     visitor.expects("404 GET /v1/events/")

@@ -5,7 +5,7 @@ import { badge } from "../../elements/appearance.js";
 import { asCommand } from "../../elements/as_command.js";
 import { eventSentence, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
 import { fact } from "../../elements/fact.js";
-import { groupLink, hostLink, machineLink, orderLink } from "../../elements/links.js";
+import { groupLink, hostLink, linkedIds, machineLink, orderLink } from "../../elements/links.js";
 import { notThere } from "../../elements/missing.js";
 import { orderWords, stateBadges } from "../../elements/order_facts.js";
 import { pageHead } from "../../elements/page_head.js";
@@ -155,6 +155,13 @@ class EventView extends View {
         h("strong", null, countdown(event.not_before)),
         ").",
       ),
+      postponement(event),
+      !event.armed_at &&
+        h(
+          "p",
+          null,
+          "Not armed yet: it keeps nobody away until shortly before, and waits then for other update domains of its group.",
+        ),
       event.awaits &&
         h("p", null, "Sooner with the approval of ", h("span", { class: "name" }, event.awaits), "."),
     );
@@ -214,6 +221,22 @@ class EventView extends View {
       workProgress(order),
     );
   }
+}
+
+/** Say that an event was moved, from when and for whom. @param {NotedEvent} event */
+function postponement({ postponed }) {
+  if (!postponed) return null;
+  return h(
+    "p",
+    null,
+    "Postponed ",
+    time(postponed.at),
+    ": it was to start not before ",
+    time(postponed.since),
+    "; ",
+    h("span", { class: "name" }, linkedIds(postponed.reason)),
+    ".",
+  );
 }
 
 /** @type {{ [rule: string]: string }} */
