@@ -15,6 +15,7 @@ def _allowed(what: int) -> str:
 
 
 EXHAUSTIVE = (
+    Search(name="everything, two orders", defines=("-DORDERS=2",), arguments=("-m100000",)),
     Search(
         name="maintenance and degrade, any number of orders",
         defines=(_allowed(MAINTENANCE | DEGRADE | DEFER | HOLD | CRASH | TIME),),
@@ -23,11 +24,6 @@ EXHAUSTIVE = (
     Search(
         name="evacuations, any number of orders, no deferrals",
         defines=(_allowed(SERVICE | MOVE | CRASH | TIME),),
-        arguments=("-m1000000",),
-    ),
-    Search(
-        name="everything but deferrals, two orders",
-        defines=(_allowed(EVERYTHING & ~DEFER), "-DORDERS=2"),
         arguments=("-m1000000",),
     ),
 )
