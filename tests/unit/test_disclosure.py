@@ -16,7 +16,7 @@ from forewarn.core.disclosure import (
     words,
     words_in,
 )
-from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.event import Approval, Event, Postponement
 from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
@@ -238,6 +238,8 @@ def filled(kind: Any) -> Any:
             given[each] = (filled(inner),)
         elif hint is OrderTerms:
             given[each] = filled(OrderTerms)
+        elif hint == Postponement | None:
+            given[each] = filled(Postponement)
         else:
             given[each] = None
     return kind(**{each.name: given[each.name] for each in fields(kind)})

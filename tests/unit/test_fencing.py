@@ -169,9 +169,17 @@ def test_a_host_that_is_restored_meanwhile_is_fenced_all_the_same() -> None:
     assert recovery(there, order) is StepState.WAITING
 
 
+def test_a_failure_is_not_given_up_while_its_machines_may_still_run_there() -> None:
+    there = fleet()
+    order = failed(there)
+    with pytest.raises(Conflict, match=r"vouch for it .+, or restore it, first"):
+        interventions.abandon(there.draft, order.id, by="olga")
+
+
 def test_a_failure_that_is_given_up_leaves_its_machines_down_on_no_host() -> None:
     there = fleet()
     order = failed(there)
+    there.maintain(action=Action.RESTORE)
     interventions.abandon(there.draft, order.id, by="olga")
     reports.step_cancelled(there.draft, attempt(there, order))
     there.advance(order.id)

@@ -81,6 +81,8 @@ def test_how_long_moves_take_follows_from_memory_and_how_many_go_at_once() -> No
     assert expected.shares_time(shares, 2) == 2 * one
     assert expected.shares_time(shares, None) == one
     assert expected.shares_time([], None) == timedelta()
+    in_bytes = share(Mobility.COLD, unsized=0, memory=10.0**15, largest=10.0**15)
+    assert expected.shares_time([in_bytes], 2) < timedelta(days=2)
     ground = survey(Footprint.of(shares))
     quick = replace(ground, hosts={host(1): Host(name=host(1), at_once=4)})
     assert spans(quick)[0][1] == one

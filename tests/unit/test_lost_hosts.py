@@ -185,3 +185,38 @@ def test_a_host_that_has_left_the_fleet_is_not_lost() -> None:
     assert lost_hosts.look(there.draft, order, there.policy) == order
     assert lost_hosts.due_at(there.draft, order) is None
     assert lost_hosts.lost(there.draft, order) == ()
+
+
+def test_work_that_is_tried_again_has_as_much_time_as_before() -> None:
+    there, order = worked_on()
+    reports.step_failed(there.draft, AttemptId(order.id, "host/work", 1), why="its board is broken")
+    there.advance(order.id)
+    there.pass_(3 * HOUR)
+    interventions.retry(there.draft, order.id, by="olga", policy=there.policy)
+    work = host_steps.find(there.draft.orders[order.id], HostTask.WORK)
+    assert work is not None
+    assert work.back_by == there.now + HOUR
+
+
+def silent() -> tuple[Fleet, Order]:
+    there, order = worked_on(host_driver=EXTERNAL)
+    reports.heartbeat(there.draft, order.id, heard_at=there.now, policy=there.policy)
+    there.pass_(HOUR)
+    reports.gone_silent(there.draft, order.id, by="forewarn", why="silent", policy=there.policy)
+    return there, order
+
+
+def test_silence_is_no_word_of_a_lost_host() -> None:
+    there, order = silent()
+    assert there.draft.orders[order.id].state is OrderState.FAILED
+    assert state(there) is HostState.LOST
+    with pytest.raises(Conflict, match="no work on it is under way: retry its order, fail it"):
+        wait(there)
+
+
+def test_a_lost_host_whose_work_is_tried_again_stays_lost_until_there_is_word() -> None:
+    there, order = silent()
+    retried = interventions.retry(there.draft, order.id, by="olga", policy=there.policy)
+    assert [each.reason[:20] for each in retried.waiting if each.stuck] == ["lost: `forewarn host"]
+    there.finish_host(order.id)
+    assert state(there) is HostState.OK

@@ -1,6 +1,6 @@
 """Work on a host itself: who leaves first, who restarts with it, and what is done when."""
 
-from datetime import time
+from datetime import time, timedelta
 
 import pytest
 
@@ -208,6 +208,12 @@ def test_memory_says_how_long_a_machine_takes_to_move() -> None:
     fleet.service()
     ahead = sorted((event.not_before - event.announced_at) // MINUTE for event in fleet.events())
     assert ahead == [10, 10, 14, 18]  # b, c and d go one after the other beside it
+
+
+def test_memory_in_other_units_keeps_no_host_for_years() -> None:
+    fleet = Fleet(*(machine(f"{name}-0", resources={"memory": 10**15}) for name in "abcdef"), hosts=OTHERS)
+    fleet.service()
+    assert max(event.not_before - event.announced_at for event in fleet.events()) < timedelta(days=4)
 
 
 def test_forty_machines_of_four_minutes_two_at_once_do_not_withdraw_themselves() -> None:

@@ -213,6 +213,7 @@ class Disclosure:
             description=self.text(event.description),
             why=self.text(event.why),
             approvals=tuple(map(self._approval, event.approvals)),
+            postponed=event.postponed and replace(event.postponed, reason=self.text(event.postponed.reason)),
         )
 
     def _approval(self, approval: Approval) -> Approval:
@@ -276,7 +277,8 @@ def _words_of(value: object) -> Iterator[str]:
             for step in value.steps:
                 yield from (step.group, *words_in(step.why))
         case Event():
-            yield from chain.from_iterable(map(words_in, (value.description, value.why)))
+            postponed = value.postponed.reason if value.postponed is not None else ""
+            yield from chain.from_iterable(map(words_in, (value.description, value.why, postponed)))
             yield from (approval.by for approval in value.approvals)
         case Record():
             yield from (value.by, *words_in(value.reason))

@@ -73,6 +73,16 @@ def test_those_who_left_come_back_if_that_is_asked_for(service: Service) -> None
     assert {each.host for each in service.everything().machines.values()} == {HOST}
 
 
+def test_those_who_wait_to_come_back_do_so_when_their_host_is_opened(service: Service) -> None:
+    placed = serviced(service, returning=True)
+    service.fleet.hosts.order_host(HOST, Action.CORDON, TEST)
+    service.advance(hours=4)
+    assert "nobody comes back to it" in service.reload(placed).waiting[0].reason
+    service.fleet.hosts.order_host(HOST, Action.UNCORDON, TEST)
+    service.advance(hours=2)
+    assert service.reload(placed).state is OrderState.DONE
+
+
 def test_work_on_a_host_survives_restarts_at_any_time(service: Service) -> None:
     placed = serviced(service, returning=True)
     for _ in range(12):

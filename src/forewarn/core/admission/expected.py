@@ -21,6 +21,8 @@ MOVE = timedelta(minutes=4)
 LEAST_MOVE = timedelta(seconds=30)
 # Over a link of 10 Gbit/s, of which half is left, and with pages that must be copied twice.
 PER_GIB = timedelta(seconds=3.5)
+# More than any machine has: memory that is declared in other units must not keep a host for years.
+MOST_MEMORY = 24 * 1024.0
 # How many machines leave a host at the same time, unless the host says otherwise.
 MOVES_AT_ONCE = 2
 
@@ -28,7 +30,7 @@ MOVES_AT_ONCE = 2
 def move_time(machine: Machine | None, pace: Pace = NO_MOVES) -> timedelta:
     """Return how long it takes to move a machine: by its memory, if that is declared, and by past moves."""
     memory = None if machine is None else machine.resources.get(MEMORY)
-    return (MOVE if memory is None else LEAST_MOVE + memory * PER_GIB) * pace.factor
+    return (MOVE if memory is None else LEAST_MOVE + min(memory, MOST_MEMORY) * PER_GIB) * pace.factor
 
 
 def moves_time(machines: Iterable[Machine | None], at_once: int | None, pace: Pace) -> timedelta:
@@ -44,8 +46,9 @@ def shares_time(shares: Iterable[Share], at_once: int | None, pace: Pace = NO_MO
     for share in shares:
         sized = share.machines - share.unsized
         longest = max(longest, MOVE if share.unsized else longest)
-        longest = max(longest, LEAST_MOVE + share.largest * PER_GIB if sized else longest)
-        every += share.unsized * MOVE + sized * LEAST_MOVE + share.memory * PER_GIB
+        longest = max(longest, LEAST_MOVE + min(share.largest, MOST_MEMORY) * PER_GIB if sized else longest)
+        memory = min(share.memory, sized * MOST_MEMORY)
+        every += share.unsized * MOVE + sized * LEAST_MOVE + memory * PER_GIB
     return (longest if at_once is None else max(longest, every / at_once)) * pace.factor
 
 

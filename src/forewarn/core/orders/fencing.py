@@ -8,7 +8,7 @@ from forewarn.core.model.order import HostStep, Order
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders import departures, host_steps, steps
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, HOOK, SIMULATED, Action, HostTask, Kind, StepState
+from forewarn.core.words import EXTERNAL, HOOK, SIMULATED, Action, HostState, HostTask, Kind, StepState
 
 
 def go_on(draft: Draft, order: Order, policy: Policy) -> Order:
@@ -48,6 +48,15 @@ def not_fenced(order: Order) -> tuple[Waiting, ...]:
     vouch = f"`forewarn host fail {order.host} --fenced REASON` (POST /v1/hosts/{{name}}/fail) vouches for it"
     reason = f"its machines are recovered once it is fenced, so that none runs twice; {vouch}"
     return (Waiting(what=f"host {order.host}", reason=reason),)
+
+
+def check_abandoned(draft: Draft, order: Order) -> None:
+    """Refuse to give machines up that may still run on a failed host: they could be started elsewhere."""
+    host = draft.hosts.get(order.host) if order.host else None
+    away = host is not None and host.state is HostState.FAILED
+    if away and not_fenced(order):
+        vouch = f"vouch for it (`forewarn host fail {order.host} --fenced REASON`)"
+        raise Conflict(f'host "{order.host}" is failed, and not fenced: {vouch}, or restore it, first')
 
 
 def vouched_from_the_start(draft: Draft, order: Order) -> Order:

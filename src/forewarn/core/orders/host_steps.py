@@ -42,6 +42,7 @@ def begin(draft: Draft, order: Order, step: HostStep) -> HostStep:
         progress=None,
         ended_at=None,
         why="",
+        back_by=None,  # each attempt has its own time
     )
 
 

@@ -7,6 +7,7 @@ from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import (
     abandonment,
     departures,
+    fencing,
     host_steps,
     host_work,
     lifecycle,
@@ -68,6 +69,7 @@ def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
     if not mine.open:
         raise Conflict(f"order {order} is {mine.state}, and over: there is nothing to abandon")
     _check_kept(mine)
+    fencing.check_abandoned(draft, mine)
     if mine.state is not OrderState.FAILED and not mine.driven:
         # Between two stages, or while its events linger.
         why = "nothing of it runs: cancel it, or let it end"

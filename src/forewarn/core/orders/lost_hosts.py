@@ -54,10 +54,10 @@ def lost(draft: Draft, order: Order) -> tuple[Waiting, ...]:
     work, host = _work(order), _host(draft, order)
     if work is None or host is None or host.state is not HostState.LOST:
         return ()
-    by = format_time(work.back_by or draft.now)
+    late = "" if work.back_by is None else f"it was to be back by {format_time(work.back_by)}; "
     fail = f"`forewarn host fail {host.name}` fences it and recovers its machines"
     wait = f"`forewarn host wait {host.name}` gives it more time"
-    reason = f"lost: it was to be back by {by}; {fail}, {wait}; if it comes back, it goes on by itself"
+    reason = f"lost: {late}{fail}, {wait}; if it comes back, it goes on by itself"
     return (Waiting(what=f"host {host.name}", reason=reason, stuck=True),)
 
 
@@ -93,6 +93,9 @@ def wait(draft: Draft, host: Host, *, by: str, why: str = "", policy: Policy) ->
     orders = departures.orders_on(draft, host.name)
     order = next((each for each in orders if _work(each) is not None), None)
     work = None if order is None else _work(order)
+    if host.state is HostState.LOST and work is None:
+        ways = "retry its order, fail it, or abandon its order and restore it"
+        raise Conflict(f'host "{host.name}" is lost, and no work on it is under way: {ways}')
     if order is None or work is None or host.state is not HostState.LOST:
         raise Conflict(f'host "{host.name}" is {host.state}: only one that is lost is waited for')
     back_by = draft.now + policy.return_by

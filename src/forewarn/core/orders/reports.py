@@ -24,6 +24,7 @@ def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Ord
 def report_failed(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
     """Mark the running steps of an order failed, as an external driver reports."""
     for step in _under_way_outside(draft, order):
+        _hear_of_host(draft, order, step)
         _fail(draft, order, step, why=why, by=by)
     return lifecycle.advance(draft, order, policy=policy)
 
@@ -115,6 +116,7 @@ def step_failed(draft: Draft, attempt: AttemptId, *, why: str, again: bool = Fal
     Its driver may want another attempt at a step on the host itself; one that was given up gets none.
     """
     if (step := _running_step(draft, attempt)) is not None:
+        _hear_of_host(draft, attempt.order, step)
         again = again and not draft.orders[attempt.order].terms.abandoned_by
         _fail(draft, attempt.order, step, why=why, again=again)
 
@@ -149,8 +151,8 @@ def step_too_late(draft: Draft, attempt: AttemptId) -> None:
 def _done(
     draft: Draft, order: OrderId, step: Step | HostStep, *, host: HostName | None = None, by: str = ""
 ) -> None:
+    _hear_of_host(draft, order, step)
     if isinstance(step, HostStep):
-        lost_hosts.come_back(draft, draft.orders[order], step)
         _put(draft, order, host_steps.done(draft, draft.orders[order], step, by=by))
         return
     arrived, before = host or step.target, draft.machines[step.machine]
@@ -170,12 +172,17 @@ def _fail(
     draft: Draft, order: OrderId, step: Step | HostStep, *, why: str, by: str = "", again: bool = False
 ) -> None:
     if isinstance(step, HostStep):
-        lost_hosts.come_back(draft, draft.orders[order], step)
         failed = host_steps.fail(draft, draft.orders[order], step, why=why, by=by, again=again)
         _put(draft, order, failed)
         return
     _put(draft, order, steps.fail(draft, draft.orders[order], step, why=why, by=by))
     draft.wake(departures.touching(draft, step.machine))
+
+
+def _hear_of_host(draft: Draft, order: OrderId, step: Step | HostStep) -> None:
+    """Take a host to be back that somebody reports of; silence is no report."""
+    if isinstance(step, HostStep):
+        lost_hosts.come_back(draft, draft.orders[order], step)
 
 
 def _can_arrive(draft: Draft, target: HostName) -> bool:

@@ -299,3 +299,5 @@ def _change_host(draft: Draft, host: Host, action: Action, *, by: str) -> None:
     if state is not host.state:
         draft.record(Kind.HOST_CHANGED, host, by=by, reason=f"{host.state} to {state}")
     draft.put_host(replace(host, state=state, cordoned_for=None))
+    if state is HostState.OK:  # machines may wait to come back to it
+        draft.wake(departures.orders_on(draft, host.name))
