@@ -1,6 +1,7 @@
 /** What can be done with an order. */
 
 import { count, shortId } from "../page/formatting.js";
+import { orderWords } from "../elements/order_facts.js";
 import { isOurs } from "./event_verbs.js";
 import { eventsOfOrder } from "./touched.js";
 import { option, post, REASON } from "./verb.js";
@@ -10,7 +11,7 @@ import { option, post, REASON } from "./verb.js";
 
 /** @param {Order} order */
 const named = (order) =>
-  `${order.work ?? order.action} of ${order.machine ?? order.host ?? shortId(order.id)}`;
+  `${order.mode ? orderWords(order) : (order.work ?? order.action)} of ${order.machine ?? order.host ?? shortId(order.id)}`;
 
 /** @param {Order} order */
 const isOpen = (order) => !order.ended_at;
@@ -18,9 +19,11 @@ const isOpen = (order) => !order.ended_at;
 /** Whether an order is open and nobody has given it up. @param {Order} order */
 const isKept = (order) => isOpen(order) && !order.abandoned_by;
 
-/** @param {Order} order */
+/** Whether somebody outside is at work on its machines, or on its host itself. @param {Order} order */
 const isUnderWayOutside = (order) =>
-  isOpen(order) && order.driver === "external" && order.steps.some((step) => step.state === "running");
+  isOpen(order) &&
+  ((order.driver === "external" && order.steps.some((step) => step.state === "running")) ||
+    order.host_steps.some((step) => step.driver === "external" && step.state === "running"));
 
 /**
  * @param {Order} order
