@@ -33,7 +33,7 @@ export const FIELDS = [
       freeze: "Freeze: paused for a moment",
       reboot: "Reboot: restarted where they are",
       redeploy: "Redeploy: moved to other hosts",
-      service: "Service: they leave, and the hosts themselves are worked on",
+      service: "Service: the hosts, once emptied",
     },
   },
   {

@@ -16,7 +16,7 @@ export function rolloutFacts(rollout) {
     ["By", h("span", { class: "name" }, rollout.by)],
     ["Reason", rollout.reason],
     ["Ended", time(rollout.ended_at)],
-    ["Action", rollout.action],
+    ["Action", rollout.action === "service" ? `service (${rollout.mode ?? "evacuate"})` : rollout.action],
     ["Hosts at once", rollout.hosts_at_once],
     ["Gap", rollout.gap_seconds ? span(rollout.gap_seconds) : "none"],
     ["Deadline", time(rollout.deadline)],
