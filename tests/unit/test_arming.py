@@ -7,11 +7,12 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import Order
-from forewarn.core.orders import lifecycle
+from forewarn.core.orders import arming, lifecycle
 from forewarn.core.orders.interventions import cancel
 from forewarn.core.words import (
     Action,
     EventStatus,
+    GroupName,
     Kind,
     MachineName,
     OrderState,
@@ -163,6 +164,16 @@ def test_what_cannot_be_armed_gets_a_later_not_before_and_says_for_whom() -> Non
     assert fleet.waits(second.id)[0] == because
     assert (event.postponed.since, event.postponed.reason) == (NOON + WEEK, because)  # type: ignore[union-attr]
     assert fleet.history(Kind.EVENT_POSTPONED) == [f"until 2026-01-12T12:05:00Z: 5 m later, {because}"]
+
+
+def test_a_group_whose_host_waits_for_others_reads_nothing_of_them() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), machine("db-0", "host-2"))
+    degrade(fleet)
+    second = degrade(fleet, "host-2")
+    fleet.pass_(WEEK - TEN)
+    reasons = {event.group: event.postponed.reason for event in fleet.events(second.id) if event.postponed}
+    assert "web: update domain 1 waits" in reasons[GroupName("web")]
+    assert reasons[GroupName("db")] == arming.WITH_OTHERS
 
 
 def test_guests_see_the_later_not_before() -> None:

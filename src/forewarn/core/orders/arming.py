@@ -15,6 +15,9 @@ from forewarn.core.orders import events, reasons
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind
 
+# Of a group that keeps nobody waiting itself. The others may be another project's: its guests do not read them.
+WITH_OTHERS = "starts together with others of its host, which cannot start yet"
+
 
 def arm(draft: Draft, order: Order, announced: Sequence[Event], policy: Policy) -> tuple[Waiting, ...]:
     """Arm those of some events whose time has come; return whom they wait for if that cannot be.
@@ -85,6 +88,6 @@ def _steps_of(order: Order, ready: Sequence[Event]) -> tuple[Step, ...]:
 
 
 def _postpone(draft: Draft, event: Event, refused: Sequence[Waiting], policy: Policy) -> None:
-    mine = [wait for wait in refused if wait.group == event.group] or refused
+    mine = [str(wait) for wait in refused if wait.group == event.group]
     until = postponed_until(event, now=draft.now, policy=policy)
-    events.postpone(draft, event, until=until, reason="; ".join(map(str, mine)))
+    events.postpone(draft, event, until=until, reason="; ".join(mine) or WITH_OTHERS)

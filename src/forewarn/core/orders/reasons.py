@@ -176,6 +176,8 @@ def _done_outside(order: Order, driven: Sequence[Step | HostStep]) -> tuple[Wait
         return ()
     what = f"host {order.host}" if order.host else running[0].name
     report = f"`forewarn order complete {order.id}` (POST /v1/orders/{{id}}/complete)"
+    if order.action is Action.FAIL and isinstance(running[0], HostStep):
+        return (Waiting(what=what, reason=f"to be fenced outside: {report} says that it is", outside=True),)
     since = [step.taken_up_at for step in running if step.taken_up_at is not None]
     if since:
         reason = f"done outside since {format_time(min(since))}: waits for {report}"
