@@ -17,7 +17,7 @@ NODE := $(BIN)/node
 PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
-.PHONY: run setup test test-long coverage check bench bench-scale reference test-mutants test-model test-system test-page test-console screenshots format clean
+.PHONY: run setup test test-long coverage check bench bench-scale bench-night reference test-mutants test-model test-system test-page test-console screenshots format clean
 
 run: $(VENV)/.server
 	$(strip $(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) $(SERVED))
@@ -72,6 +72,10 @@ bench: $(VENV)/.dev
 # From a thousand machines to a million: some minutes, a few gigabytes. Draws the chart of docs/explanation/scale.md.
 bench-scale: $(VENV)/.dev
 	$(BIN)/python -m bench.scale --docs docs/explanation
+
+# A night of maintenance over five hundred hosts, on the manual clock; some minutes.
+bench-night: $(VENV)/.dev
+	$(BIN)/python -m bench.night --docs docs/explanation
 
 # What docs/reference has from the code; a test compares it.
 reference: $(VENV)/.dev

@@ -8,13 +8,15 @@ import random
 from collections.abc import Iterator
 
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
-from forewarn.core.words import SIMULATED, GroupKind, GroupName, HostName, MachineName
+from forewarn.core.words import SIMULATED, GroupKind, GroupName, HostName, MachineName, Mobility
 
 HOSTS, RACKS = 500, 5
 SCALE_SETS, IN_SCALE_SET, SCALE_SET_DOMAINS = 40, 60, 5
 SETS, IN_SET = 800, 3
 ALONE = 5_200
 SEED = 13
+# How machines can leave their hosts, and how many of a hundred: a few stay, and restart with them.
+MOBILITY = {Mobility.LIVE: 70, Mobility.COLD: 27, Mobility.NONE: 3}
 
 
 def night_fleet(*, aligned: bool, seed: int = SEED, racks: bool = True) -> FleetSpec:
@@ -42,7 +44,7 @@ def night_fleet(*, aligned: bool, seed: int = SEED, racks: bool = True) -> Fleet
         defaults=FleetDefaults(driver=SIMULATED),
         groups=tuple(groups),
         hosts=tuple(
-            HostSpec(name=name, labels={"rack": f"rack-{number % RACKS}"} if racks else {})
+            HostSpec(name=name, labels={"rack": f"rack-{number % RACKS}"} if racks else {}, at_once=4)
             for number, name in enumerate(hosts)
         ),
         machines=tuple(_machines(groups, by_rack, chance, aligned=aligned)),
@@ -64,6 +66,15 @@ def _machines(
                 group=group.name,
                 host=chance.choice(places),
                 update_domain=domain,
+                mobility=_mobility(chance),
             )
     for number in range(ALONE):
-        yield MachineSpec(name=MachineName(f"alone-{number:04}"), host=chance.choice(everywhere))
+        yield MachineSpec(
+            name=MachineName(f"alone-{number:04}"),
+            host=chance.choice(everywhere),
+            mobility=_mobility(chance),
+        )
+
+
+def _mobility(chance: random.Random) -> Mobility:
+    return chance.choices(tuple(MOBILITY), tuple(MOBILITY.values()))[0]

@@ -7,7 +7,7 @@ from typing import Any
 from forewarn.core.model.rollout import Rollout, RolloutTerms
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
-from forewarn.core.words import MachineId, StepState
+from forewarn.core.words import MachineId, StageKind, StepState
 from tests.unit.rollouts import begun, done, started, step
 from tests.unit.test_rollout import NOW
 
@@ -69,3 +69,11 @@ def test_it_is_looked_at_again_when_the_next_machine_should_be_well() -> None:
         return None if at is None else at - NOW
 
     assert [look_at(after * MINUTE) for after in (0, 10, 15)] == [10 * MINUTE, 15 * MINUTE, None]
+
+
+def test_a_machine_that_is_away_with_its_host_is_not_said_to_be_unwell() -> None:
+    order = started(1)
+    away = replace(order, stages=(replace(order.stages[0], kind=StageKind.HOST),))
+    now = NOW + timedelta(days=1)
+    assert machine_health.unwell(rollout(), [away], (), now=now, policy=POLICY) == {}
+    assert machine_health.look_at(rollout(), [away], (), now=NOW, policy=POLICY) is None

@@ -12,7 +12,7 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_span
 from forewarn.core.policy import Policy
-from forewarn.core.words import MachineId, StepState
+from forewarn.core.words import MachineId, StageKind, StepState
 
 
 def silent(rollout: Rollout, orders: Iterable[Order], seen: Mapping[MachineId, datetime]) -> tuple[Step, ...]:
@@ -65,5 +65,14 @@ def expected_work(rollout: Rollout, policy: Policy) -> timedelta:
 
 def _steps(rollout: Rollout, orders: Iterable[Order], state: StepState) -> Iterator[Step]:
     excused = frozenset(rollout.excused)
-    for order in orders:
-        yield from (step for step in order.steps if step.state is state and step.machine not in excused)
+    for step in (step for order in orders for step in _watched(order, state)):
+        if step.state is state and step.machine not in excused:
+            yield step
+
+
+def _watched(order: Order, state: StepState) -> Iterator[Step]:
+    """Return the steps that are watched here: how long a host is away is watched by its own order."""
+    with_host = state is StepState.RUNNING
+    for stage in order.stages:
+        if not (with_host and stage.kind is StageKind.HOST):
+            yield from stage.steps

@@ -1,0 +1,356 @@
+"""A night of maintenance: five hundred hosts and ten thousand machines on the manual clock.
+
+1 % of the moves fail, three hosts degrade, one never comes back, and for two hours there is no database.
+Prints a table, and draws the night: `make bench-night`.
+"""
+
+import argparse
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rich.console import Console
+from tests.harness import Service
+
+from bench.computer import this_computer
+from bench.night_audit import Night, broken
+from bench.night_drawing import Span, draw
+from bench.night_driver import NightDriver
+from bench.night_fleet import HOSTS, SEED, night_fleet
+from bench.report import Findings, Report, Row, show
+from forewarn.control.parts.work import EventFilter, OrderFilter
+from forewarn.control.rollouts.rollout_views import RolloutRequest
+from forewarn.core.errors import Conflict, Unavailable
+from forewarn.core.model.event import Event
+from forewarn.core.model.order import Order
+from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import Action, HostName, HostState, HostTask, ServiceMode, StageKind, StepState, Work
+
+EVENING = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
+# Half a rack: the other half takes its machines, and update domains stay where they were.
+AT_ONCE = 50
+MINUTES, LONGEST = 5, timedelta(days=9)
+FAILING = 0.01
+DEGRADED = {timedelta(minutes=50): "host-203", timedelta(hours=3): "host-318", timedelta(hours=5): "host-477"}
+LOST = HostName("host-142")
+NO_DATABASE = (timedelta(hours=2, minutes=30), timedelta(hours=4, minutes=30))
+OPERATOR = OrderRequest(by="operator", reason="new firmware")
+# What is wanted of it.
+SCATTERED_WAVES, ALIGNED_WAVES, PLANNED_WITHIN, RUN_WITHIN = 8, 6, 2.0, 180.0
+
+
+def main() -> int:
+    """Measure, print, draw."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--docs", type=Path, help="where night.svg is drawn")
+    options.add_argument("--seed", type=int, default=SEED)
+    asked = options.parse_args(sys.argv[1:])
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="forewarn-night-") as folder:
+        placement = _placement(Path(folder), asked.seed)
+        night = play(Path(folder), asked.seed)
+    rows = [*placement, *_rows(night)]
+    report = Report(
+        computer=this_computer(),
+        seconds=time.perf_counter() - began,
+        parts={"night": Findings(rows=rows)},
+    )
+    show(report, Console())
+    for what in night.broken[:20]:
+        print(f"broken: {what}")
+    if asked.docs is not None:
+        (asked.docs / "night.svg").write_text(_drawing(night), encoding="utf-8")
+    return 1 if report.missed else 0
+
+
+# Where machines stand, and how many waves that takes
+
+
+def _placement(folder: Path, seed: int) -> list[Row]:
+    with _service(folder / "scattered.db") as service:
+        service.apply(night_fleet(aligned=False, seed=seed))
+        before, _ = _waves(service)
+        _fit(service)
+        after, planned = _waves(service)
+    with _service(folder / "aligned.db") as service:
+        service.apply(night_fleet(aligned=True, seed=seed))
+        aligned, _ = _waves(service)
+        _run(service, service.roll(work=Work.REDEPLOY, hosts_at_once=AT_ONCE))
+        moved, _ = _waves(service)
+    return [
+        Row(
+            what="waves, placed at random, after `fleet domains --fit`",
+            measured=f"{after}",
+            value=after,
+            target=f"≤ {SCATTERED_WAVES}",
+            met=after <= SCATTERED_WAVES,
+            note=f"{before} before",
+        ),
+        Row(
+            what="waves, update domains as the racks",
+            measured=f"{aligned}",
+            value=aligned,
+            target=f"≤ {ALIGNED_WAVES}",
+            met=aligned <= ALIGNED_WAVES,
+        ),
+        Row(
+            what="the same after a redeploy of all hosts",
+            measured=f"{moved}",
+            value=moved,
+            target=f"≤ {ALIGNED_WAVES}",
+            met=moved <= ALIGNED_WAVES,
+        ),
+        Row(
+            what="planned",
+            measured=f"{planned:.2f} s",
+            value=round(planned, 3),
+            target=f"< {PLANNED_WITHIN:.0f} s",
+            met=planned < PLANNED_WITHIN,
+            note="the plan with its reasons and times, of the fleet that was placed at random",
+        ),
+    ]
+
+
+def _waves(service: Service) -> tuple[int, float]:
+    began = time.perf_counter()
+    plan = service.rollouts.plan(_wanted(at_once=HOSTS))
+    return len(plan.rollout.waves), time.perf_counter() - began
+
+
+def _fit(service: Service) -> None:
+    declarations = service.fleet.declarations
+    application = declarations.application(declarations.domains(None, by="operator").fleet, by="operator")
+    while not application.over:
+        application.apply_next()
+
+
+def _wanted(at_once: int = AT_ONCE) -> RolloutRequest:
+    terms = RolloutTerms(mode=ServiceMode.EVACUATE, max_failures=FailureLimit(amount=2, percent=True))
+    return RolloutRequest(
+        hosts=None, work=Work.HOST, hosts_at_once=at_once, terms=terms, by="operator", reason="new firmware"
+    )
+
+
+# The night
+
+
+@dataclass(slots=True, kw_only=True)
+class Played:
+    """What became of a night."""
+
+    rollout: Rollout
+    seconds: float = 0.0
+    done_at: datetime | None = None  # when all hosts were done that had no order of their own
+    people: list[str] = field(default_factory=list)  # what somebody had to do
+    refused_ticks: int = 0
+    events: list[Event] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    moves: int = 0
+    failed: int = 0
+
+
+def play(folder: Path, seed: int) -> Played:
+    """Play a whole night, and what comes of it in the days after."""
+    with _service(folder / "night.db") as service:
+        driver = NightDriver(failing=FAILING, seed=seed)
+        driver.never_back = frozenset({LOST})
+        service.driver = driver  # type: ignore[assignment]
+        service.wire(service.store)
+        service.apply(night_fleet(aligned=True, seed=seed))
+        began = time.perf_counter()
+        begun = service.rollouts.begin(_wanted())
+        played = Played(rollout=begun.rollout)
+        trouble = dict(DEGRADED)
+        while service.clock.now() < EVENING + LONGEST:
+            passed = service.clock.now() - EVENING
+            for at in [each for each in trouble if each <= passed]:
+                with suppress(Conflict):  # it is being worked on: then it degrades afterwards
+                    service.fleet.hosts.order_host(trouble[at], Action.DEGRADE, OPERATOR)
+                    del trouble[at]
+            if NO_DATABASE[0] <= passed < NO_DATABASE[1]:
+                played.refused_ticks += _without_database(service, folder / "night.db")
+            service.advance(minutes=MINUTES if passed < timedelta(days=1) else 60)
+            played.rollout = service.rollout(played.rollout)
+            if played.done_at is None and _is_done_but_for(service, played.rollout):
+                played.done_at = service.clock.now()
+            if not played.rollout.open:
+                break
+            if played.rollout.state is RolloutState.PAUSED:
+                played.people += _decide(service, played.rollout)
+        played.seconds = time.perf_counter() - began
+        played.moves, played.failed = driver.moves, driver.failed
+        played.events, played.orders = list(_all_events(service)), list(_all_orders(service))
+        played.broken = broken(
+            Night(
+                events=played.events,
+                orders={order.id: order for order in played.orders},
+                policy=service.policy,
+            )
+        )
+        return played
+
+
+def _is_done_but_for(service: Service, rollout: Rollout) -> bool:
+    """Return whether only hosts are left that wait for orders of their own."""
+    return len(rollout.hosts_not_done) <= len(DEGRADED) + 1 + len(rollout.abandoned)
+
+
+def _without_database(service: Service, database: Path) -> int:
+    """Let the two hours pass while another program keeps the database to itself; return what was refused."""
+    refused = 0
+    with sqlite3.connect(database, isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        until = EVENING + NO_DATABASE[1]
+        while service.clock.now() < until:
+            service.clock.set(min(service.clock.now() + timedelta(minutes=30), until))
+            try:
+                service.tick()
+            except Unavailable:
+                refused += 1
+        other.execute("ROLLBACK")
+    return refused
+
+
+def _decide(service: Service, rollout: Rollout) -> Iterator[str]:
+    """Do what an operator would: a host that does not come back is given up, and the rollout goes on."""
+    lost = [
+        host.name
+        for host in service.everything().hosts.values()
+        if host.state is HostState.LOST and host.name in rollout.hosts
+    ]
+    for host in lost:
+        service.fleet.hosts.order_host(host, Action.FAIL, OPERATOR)
+        yield f"{host} was lost: fenced, and its machines recovered"
+    if not lost:
+        yield f"paused: {rollout.why}"
+    service.tick()
+    service.rollouts.resume(rollout.id, by="operator")
+
+
+def _run(service: Service, rollout: Rollout) -> None:
+    for _ in range(400):
+        service.advance(hours=1)
+        if not service.rollout(rollout).open:
+            return
+    raise AssertionError(f"not over: {service.rollout(rollout).waiting[:3]}")
+
+
+@contextmanager
+def _service(database: Path) -> Iterator[Service]:
+    service = Service(f"sqlite:///{database}", start=EVENING)
+    try:
+        yield service
+    finally:
+        service.close()
+
+
+def _all_events(service: Service) -> Iterator[Event]:
+    after: str | None = None
+    while True:
+        with service.store.read() as snapshot:
+            found, after = snapshot.work.events(EventFilter(past=True), after=after, limit=1000)
+        yield from found
+        if after is None:
+            return
+
+
+def _all_orders(service: Service) -> Iterator[Order]:
+    after: str | None = None
+    while True:
+        with service.store.read() as snapshot:
+            found, after = snapshot.work.orders(OrderFilter(), after=after, limit=200)
+        yield from found
+        if after is None:
+            return
+
+
+# What it came to
+
+
+def _rows(night: Played) -> list[Row]:
+    done, lost = len(night.rollout.hosts_done), len(night.rollout.abandoned)
+    others = [what for what in night.people if "was lost" not in what]
+    started = [event for event in night.events if event.started_at is not None]
+    machines = sum(len(event.resources) for event in started)
+    until = "not yet" if night.done_at is None else f"{night.done_at:%d %H:%M}"
+    return [
+        Row(what="hosts done", measured=f"{done} of {len(night.rollout.hosts)}", note=f"{lost} left out"),
+        Row(
+            what="all hosts that no order of their own kept", measured=until, note=f"begun {EVENING:%d %H:%M}"
+        ),
+        Row(
+            what="what needed a person",
+            measured=f"{len(night.people)}",
+            value=len(night.people),
+            target="only the lost host",
+            met=not others and len(night.people) == 1,
+            note="; ".join(night.people),
+        ),
+        Row(
+            what="rules broken",
+            measured=f"{len(night.broken)}",
+            value=len(night.broken),
+            target="0",
+            met=not night.broken,
+            note=f"by {len(night.events):,} events that told {machines:,} machines",
+        ),
+        Row(
+            what="moves",
+            measured=f"{night.moves:,}",
+            note=f"{night.failed} failed; {night.refused_ticks} ticks found no database",
+        ),
+        Row(
+            what="run to its end",
+            measured=f"{night.seconds:.0f} s",
+            value=round(night.seconds, 1),
+            target=f"< {RUN_WITHIN:.0f} s",
+            met=night.seconds < RUN_WITHIN,
+        ),
+    ]
+
+
+def _drawing(night: Played) -> str:
+    end = (night.done_at or EVENING + timedelta(hours=12)) + timedelta(hours=1)
+    hosts = [host for wave in night.rollout.waves for host in wave.hosts]
+    hosts += [host for host in night.rollout.hosts if host not in hosts]
+    away = (EVENING + NO_DATABASE[0], EVENING + NO_DATABASE[1])
+    return draw(
+        list(_spans(night.orders, set(hosts), end)),
+        hosts=hosts,
+        begin=EVENING,
+        end=end,
+        away=[away],
+        title="A night of maintenance: 500 hosts, by when their turn came",
+    )
+
+
+def _spans(orders: Iterable[Order], hosts: set[HostName], end: datetime) -> Iterator[Span]:
+    for order in orders:
+        if order.host not in hosts or order.announced_at is None:
+            continue
+        until = order.ended_at or end
+        if order.action is not Action.SERVICE:
+            yield Span(host=order.host, what="wrong", since=order.announced_at, until=until)
+            continue
+        leaving = next((stage.started_at for stage in order.stages if stage.kind is StageKind.EVACUATE), None)
+        work = next((step for step in order.host_steps if step.task is HostTask.WORK), None)
+        begun = work.begun_at if work is not None else None
+        yield Span(host=order.host, what="told", since=order.announced_at, until=leaving or begun or until)
+        if leaving is not None:
+            yield Span(host=order.host, what="moving", since=leaving, until=begun or until)
+        if begun is not None:
+            back = work is not None and work.state is StepState.DONE
+            over = (work.ended_at if work is not None else None) or until
+            yield Span(host=order.host, what="work" if back else "wrong", since=begun, until=over)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

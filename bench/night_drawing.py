@@ -1,0 +1,76 @@
+"""A night as a picture: each host a line, and over time what was done to it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+WIDTH, LEFT, TOP, LINE = 960, 64, 44, 1.4
+STYLE = (
+    "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weight:600;fill:#222}.g{stroke:#ddd}"
+    ".told{stroke:#9ca3af}.moving{stroke:#2563eb}.work{stroke:#16a34a}.wrong{stroke:#dc2626}.away{fill:#fde68a}"
+    "@media(prefers-color-scheme:dark){text{fill:#bbb}.t{fill:#eee}.g{stroke:#444}.away{fill:#713f12}"
+    ".told{stroke:#6b7280}.moving{stroke:#60a5fa}.work{stroke:#4ade80}.wrong{stroke:#f87171}}"
+)
+LEGEND = (
+    ("told", "announced"),
+    ("moving", "machines leave"),
+    ("work", "worked on"),
+    ("wrong", "lost, or failed"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """What was done to a host, from when to when."""
+
+    host: str
+    what: str  # one of the legend
+    since: datetime
+    until: datetime
+
+
+def draw(
+    spans: Sequence[Span],
+    *,
+    hosts: Sequence[str],
+    begin: datetime,
+    end: datetime,
+    away: Iterable[tuple[datetime, datetime]],
+    title: str,
+) -> str:
+    """Draw the hosts, in this order, from top to bottom."""
+    height = TOP + len(hosts) * LINE + 30
+    lines = {host: TOP + number * LINE for number, host in enumerate(hosts)}
+
+    def x(moment: datetime) -> float:
+        at = min(max(moment, begin), end)
+        return LEFT + (at - begin) / (end - begin) * (WIDTH - LEFT - 12)
+
+    parts = [f'<text class="t" x="{LEFT}" y="16">{title}</text>']
+    for number, (kind, said) in enumerate(LEGEND):
+        at = LEFT + number * 150
+        parts.append(
+            f'<path class="{kind}" stroke-width="4" d="M{at} 30h16"/><text x="{at + 22}" y="34">{said}</text>'
+        )
+    bottom = height - 26
+    for since, until in away:
+        parts.append(
+            f'<rect class="away" x="{x(since):.1f}" y="{TOP}" width="{x(until) - x(since):.1f}" '
+            f'height="{bottom - TOP:.1f}"><title>no database</title></rect>'
+        )
+    hour = begin.replace(minute=0, second=0, microsecond=0)
+    while (hour := hour + timedelta(hours=1)) < end:
+        parts.append(f'<path class="g" d="M{x(hour):.1f} {TOP}V{bottom:.1f}"/>')
+        parts.append(
+            f'<text x="{x(hour):.1f}" y="{height - 10:.0f}" text-anchor="middle">{hour:%H:%M}</text>'
+        )
+    parts.append(f'<text x="{LEFT - 6}" y="{TOP + 10}" text-anchor="end">{len(hosts)} hosts</text>')
+    for span in spans:
+        y, since, until = lines[span.host], x(span.since), x(span.until)
+        if until - since >= 0.1:
+            parts.append(
+                f'<path class="{span.what}" stroke-width="{LINE}" d="M{since:.1f} {y:.1f}H{until:.1f}"/>'
+            )
+    size = f'viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}"'
+    drawn = "".join(parts)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img"><style>{STYLE}</style>{drawn}</svg>\n'

@@ -1,0 +1,49 @@
+"""Who does the work of a night: the simulated driver, and what goes wrong with it."""
+
+from datetime import timedelta
+from zlib import crc32
+
+from forewarn.config import SimulatedTimes
+from forewarn.control.driver import Begun, CancelAnswer, Checked, DriverTask, Failed, Running
+from forewarn.core.words import HostName, HostTask
+from forewarn.drivers.simulated import SimulatedDriver
+
+LOOK_AGAIN = timedelta(minutes=5)
+MANY = 1_000_000
+
+
+class NightDriver:
+    """Moves machines, of which a share fails, and works on hosts, of which some never come back."""
+
+    in_own_words = True
+    limits = None  # it answers at once
+    fences = True
+
+    def __init__(self, *, failing: float, seed: int) -> None:
+        """Take the share of moves that fail; which they are follows from the seed."""
+        self._simulated = SimulatedDriver(SimulatedTimes())
+        self._failing = failing
+        self._seed = seed
+        self.never_back: frozenset[HostName] = frozenset()
+        self.moves = 0
+        self.failed = 0
+
+    def begin(self, task: DriverTask) -> Begun:
+        """Begin, unless it is one that fails."""
+        if task.target is not None and task.machine is not None:
+            self.moves += 1
+            if crc32(f"{self._seed} {task.name} {task.attempt}".encode()) % MANY < self._failing * MANY:
+                self.failed += 1
+                return Failed("the migration was aborted by its monitor")
+        return Running(task.now + LOOK_AGAIN) if self._is_gone(task) else self._simulated.begin(task)
+
+    def check(self, task: DriverTask) -> Checked:
+        """Return how far it is."""
+        return Running(task.now + LOOK_AGAIN) if self._is_gone(task) else self._simulated.check(task)
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        """Stop pretending."""
+        return self._simulated.cancel(task)
+
+    def _is_gone(self, task: DriverTask) -> bool:
+        return task.task is HostTask.WORK and task.source is not None and task.source.name in self.never_back
