@@ -15,7 +15,7 @@ from forewarn.core.orders import events, reasons
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind
 
-# Of a group that keeps nobody waiting itself. The others may be another project's: its guests do not read them.
+# Said to a group that need not wait itself: what its host waits for may be another project's.
 WITH_OTHERS = "starts together with others of its host, which cannot start yet"
 
 
