@@ -3,15 +3,21 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 from typer.testing import CliRunner, Result
 
+from forewarn.cli.gate import gate_view
 from forewarn.cli.main import app as main
+from forewarn.core.model.declaration import NO_DEFAULTS
 from forewarn.core.words import Action, OrderId, StepState
+from forewarn.wire.answers.coding import read_body
+from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
 from tests.harness import Service
 from tests.process import FOREWARN, Program, run, sample_fleet, started, until
 from tests.served import app_of, sample, serving
@@ -182,6 +188,18 @@ def test_a_gate_says_that_guests_still_see_the_event(service: Service) -> None:
         service.poll(name)
     said = gate_here(app_of(service), "--", "true")
     assert "still listed; guests see it as over 90 s after it started" in said
+
+
+def test_a_failed_host_that_is_fenced_outside_says_how_that_is_reported(service: Service) -> None:
+    service.apply(replace(sample(), defaults=NO_DEFAULTS))
+    with serving(app_of(service)) as url:
+        said = invoke(url, "host", "fail", "host-1", "--yes").stdout
+        (order,) = service.everything().orders
+        seen = read_body(NotedOrderWithEventsAnswer, httpx.get(f"{url}/v1/orders/{order}").json())
+    assert "host fail host-1 --fenced REASON" in said
+    assert f"`forewarn order complete {order}`" in " ".join(said.split())
+    assert "gate order" not in said
+    assert [line for line in gate_view.progress(seen, known=set()) if "done;" in line] == []
 
 
 def test_an_operator_can_hold_and_release_by_command(program: Program, tmp_path: Path) -> None:

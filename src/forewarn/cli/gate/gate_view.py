@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from forewarn.cli import formatting, terminal
+from forewarn.cli.views.order_view import is_unfenced
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.words import EventStatus
+from forewarn.core.words import EventStatus, StepState
 from forewarn.wire.answers.event_answers import MachineNoticeAnswer, NotedEventAnswer
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
+from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer
 
 # So long an event stays listed after its start, unless a server is set otherwise.
 LINGER = 90
@@ -20,16 +21,23 @@ def progress(seen: NotedOrderWithEventsAnswer, *, known: set[str]) -> list[str]:
             continue
         what = f"{event.type} of {formatting.listing(event.resources)}"
         if event.status is EventStatus.STARTED:
-            lines.append(f"{what}: {_lingers('done')}")
+            lines.append(f"{what}: {_lingers('done') if _is_over(event, seen.order) else 'under way'}")
         elif event.approved:
             by = formatting.listing([each.by for each in event.approvals])
             lines.append(f"{what}: approved by {by}")
         else:
             awaited = _awaited(event, known=event.id in known)
             lines.append(f"{what}: awaits {awaited}, until {formatting.utc(event.not_before)}")
-    if not lines:
-        lines = [f"{each.what}: {each.reason}" for each in seen.order.waiting]
+    if not lines or is_unfenced(seen.order):
+        lines += [f"{each.what}: {each.reason}" for each in seen.order.waiting]
     return lines
+
+
+def _is_over(event: NotedEventAnswer, order: OrderAnswer) -> bool:
+    """Return whether the machines of a started event are done with; those of an evacuation go by turns."""
+    steps = order.steps if event.stage is None else order.stages[event.stage].steps
+    mine = (step for step in steps if step.machine in event.resources)
+    return all(step.state in (StepState.DONE, StepState.MOOT) for step in mine)
 
 
 def show_notice(seen: NotedOrderWithEventsAnswer) -> None:

@@ -8,7 +8,19 @@ from forewarn.cli.views.waiting_view import show_waiting
 from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.core.access import Right
 from forewarn.core.disclosure import A_HOST
-from forewarn.core.words import HINTS, Action, EventStatus, HostState, Kind, OrderState, StageKind, StageState
+from forewarn.core.words import (
+    EXTERNAL,
+    HINTS,
+    Action,
+    EventStatus,
+    HostState,
+    HostTask,
+    Kind,
+    OrderState,
+    StageKind,
+    StageState,
+    StepState,
+)
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import (
@@ -42,6 +54,8 @@ def _show_driver(session: Session, order: OrderAnswer) -> None:
     """Print who does the work, unless the server sees to it; how to do it is said to operators."""
     if formatting.is_simulated(order):
         terminal.echo(f"  {formatting.SIMULATED_MARK.capitalize()}.")
+    elif is_unfenced(order):  # nobody can do the work before
+        show_waiting(order.waiting)
     elif formatting.is_done_outside(order) and order.ended_at is None:
         caller = session.caller()
         in_parts = len(order.stages) > 1 and not (order.whole or order.together)
@@ -49,6 +63,12 @@ def _show_driver(session: Session, order: OrderAnswer) -> None:
         gate = session.command(f"gate order {terminal.short(order.id)}{parts} -- COMMAND")
         how = f": {gate}" if caller is None or Right.RUN in caller.rights else ""
         terminal.echo(f"  Done outside, by those who run the hosts{how}")
+
+
+def is_unfenced(order: OrderAnswer) -> bool:
+    """Return whether the machines of a failed host wait for somebody outside to fence it."""
+    fences = (step for step in order.host_steps if step.task is HostTask.FENCE and step.driver == EXTERNAL)
+    return any(step.state is StepState.RUNNING for step in fences)
 
 
 def name_order(order: OrderAnswer) -> str:
