@@ -34,7 +34,7 @@ PRESENT = "present"  # what this version would leave
 OF_DRIVERS = {Kind.STEP_UNKNOWN, Kind.ORDER_ABANDONING}
 OF_NIGHTS = {Kind.EVENT_POSTPONED}
 # What the story does not come to.
-UNTOLD = {Kind.HOLD_REFUSED, HostState.LOST}
+UNTOLD = {Kind.HOLD_REFUSED, Kind.HOST_LOST, Kind.HOST_FENCED, HostState.LOST}
 CAME_AFTER = {
     "0.1": {Kind.SERVICE_AWAY, *OF_DRIVERS, *OF_NIGHTS},
     "schema-0021": OF_DRIVERS | OF_NIGHTS,
