@@ -4,6 +4,7 @@ import pytest
 
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
+from forewarn.core.fleet import machines
 from forewarn.core.model.order import AttemptId, HostStep, Order
 from forewarn.core.orders import host_steps, interventions, reports, requests
 from forewarn.core.orders.requests import OrderRequest
@@ -96,6 +97,19 @@ def test_those_outside_say_that_they_have_fenced_a_host() -> None:
     order = failed(there, driver=EXTERNAL)
     reports.report_done(there.draft, order.id, by="olga", policy=there.policy)
     assert (fence(there, order).state, recovery(there, order)) == (StepState.DONE, StepState.RUNNING)
+
+
+def test_those_outside_say_where_a_machine_is_before_it_counts_as_recovered() -> None:
+    there = fleet()
+    order = failed(there, driver=EXTERNAL, **FENCED)
+    with pytest.raises(Conflict, match='"web-0" is on host host-1, which failed: declare the host'):
+        reports.report_done(there.draft, order.id, by="olga", policy=there.policy)
+    known = there.machine("web-0")
+    declared = replace(machines.spec_of(known, there.draft.groups[known.group]), host=HostName("host-2"))
+    machines.put(there.draft, declared, known, by="olga")
+    assert there.machine("web-0").state is MachineState.RESTARTING
+    reports.report_done(there.draft, order.id, by="olga", policy=there.policy)
+    assert (there.machine("web-0").host, there.machine("web-0").state) == ("host-2", MachineState.RUNNING)
 
 
 def test_an_empty_host_needs_no_fence() -> None:

@@ -11,6 +11,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.orders import departures
 from forewarn.core.words import (
+    EXTERNAL,
     STANDALONE,
     GroupKind,
     GroupName,
@@ -22,6 +23,7 @@ from forewarn.core.words import (
     MachineState,
     Mobility,
     StepState,
+    Work,
 )
 
 # What a declaration says of a machine that may change at any time, because it disturbs no guest.
@@ -106,16 +108,27 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
 
 
 def _move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine:
-    for order in departures.touching(draft, machine.id):
-        if any(step.machine == machine.id and step.state is StepState.RUNNING for step in order.steps):
-            raise Conflict(f'machine "{machine.name}" is in the hands of order {order.id} ({order.action})')
+    recovered = _is_recovered_outside(draft, machine)
     _check_host(draft, host, machine.name)
     departures.leave_host(draft, machine, why=f"moved to {host} by {by}")
     # Nothing is being done to it, so it runs where it was moved to, unless it was stopped there for good.
     stays_down = machine.state is MachineState.STOPPED and machine.host is not None
-    moved = replace(machine, host=host, state=MachineState.STOPPED if stays_down else MachineState.RUNNING)
+    state = MachineState.STOPPED if stays_down else MachineState.RUNNING
+    moved = replace(machine, host=host, state=machine.state if recovered else state)
     draft.record(Kind.MACHINE_MOVED, moved, by=by, reason=f"{machine.host or 'nowhere'} to {host}")
     return draft.put_machine(moved)
+
+
+def _is_recovered_outside(draft: Draft, machine: Machine) -> bool:
+    """Return whether others bring it up again and say on which host; whoever else is at it, chooses that."""
+    for order in departures.touching(draft, machine.id):
+        for step in order.steps:
+            if step.machine == machine.id and step.state is StepState.RUNNING:
+                if step.work is Work.RECOVER and order.driver == EXTERNAL:
+                    return True
+                hands = f"in the hands of order {order.id} ({order.action})"
+                raise Conflict(f'machine "{machine.name}" is {hands}')
+    return False
 
 
 def _check_bare_metal(draft: Draft, spec: MachineSpec) -> None:

@@ -9,14 +9,16 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, HostStep, Order, RefusedHost, Step
 from forewarn.core.orders import departures, host_steps, lifecycle, lost_hosts, stages, steps
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, HostName, HostState, OrderId, StepState
+from forewarn.core.words import EXTERNAL, HostName, HostState, OrderId, StepState, Work
 
 # Whole orders, as those report who work outside
 
 
 def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
     """Mark the running steps of an order done, as an external driver reports."""
-    for step in _under_way_outside(draft, order):
+    outside = _under_way_outside(draft, order)
+    _refuse_without_a_place(draft, outside)
+    for step in outside:
         _done(draft, order, step, by=by)
     return lifecycle.advance(draft, order, policy=policy)
 
@@ -51,6 +53,18 @@ def _under_way_outside(draft: Draft, order: OrderId) -> Sequence[Step | HostStep
     if not outside:
         raise Conflict(f"order {order} is {mine.state}: none of its work is under way")
     return outside
+
+
+def _refuse_without_a_place(draft: Draft, outside: Sequence[Step | HostStep]) -> None:
+    """Refuse to take machines as recovered while nobody has said where: their own host has failed."""
+    for step in outside:
+        if isinstance(step, Step) and step.work is Work.RECOVER:
+            machine = draft.machines[step.machine]
+            if machine.host is not None and not _can_arrive(draft, machine.host):
+                said = f'"{machine.name}" is on host {machine.host}, which failed'
+                raise Conflict(
+                    f"{said}: declare the host where it is now, or restore that one, then complete"
+                )
 
 
 def gone_silent(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
