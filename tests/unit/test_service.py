@@ -13,6 +13,7 @@ from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.orders import departures, interventions, lifecycle, reports
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
+    FOREWARN,
     Action,
     EventStatus,
     EventType,
@@ -612,6 +613,16 @@ def test_work_on_a_host_that_fails_is_tried_again_and_its_machines_wait() -> Non
     assert step.attempt == 2
     fleet.finish_host(order.id)
     assert fleet.machine("a-0").state is MachineState.RUNNING
+
+
+@pytest.mark.parametrize(("by", "left"), [("olga", HostState.OK), (FOREWARN, HostState.CORDONED)])
+def test_a_host_that_a_rollout_leaves_half_done_takes_no_machines(by: str, left: HostState) -> None:
+    fleet, order = evacuated(machine("a-0"))
+    reports.step_failed(fleet.draft, AttemptId(order.id, "host/work", 1), why="its board is broken")
+    fleet.advance(order.id)
+    interventions.abandon(fleet.draft, order.id, by=by)
+    host = fleet.draft.hosts[HOST]
+    assert (host.state, host.cordoned_for) == (left, None)
 
 
 def test_a_hook_that_fails_after_the_work_keeps_the_order_open() -> None:

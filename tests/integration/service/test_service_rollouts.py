@@ -144,7 +144,7 @@ def test_a_host_that_does_not_come_back_pauses_its_rollout(service: Service) -> 
     assert any("is lost: fail it, or wait for it" in wait.reason for wait in plan.waiting)
 
 
-def test_hosts_whose_work_fails_are_left_out_and_let_go(service: Service) -> None:
+def test_hosts_whose_work_fails_are_left_out_and_take_no_machines(service: Service) -> None:
     terms = RolloutTerms(host_driver=EXTERNAL, max_failures=FailureLimit(amount=1))
     rollout = service.roll("host-5", "host-4", work=Work.HOST, terms=terms)
     service.advance(minutes=20)
@@ -153,7 +153,8 @@ def test_hosts_whose_work_fails_are_left_out_and_let_go(service: Service) -> Non
     service.tick()
     now = service.rollout(rollout)
     assert now.abandoned == (HostName("host-5"),)
-    assert service.everything().hosts[HostName("host-5")].state is HostState.OK
+    left = service.everything().hosts[HostName("host-5")]
+    assert (left.state, left.cordoned_for) == (HostState.CORDONED, None)
     assert now.state is RolloutState.RUNNING
 
 

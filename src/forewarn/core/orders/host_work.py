@@ -8,6 +8,7 @@ from forewarn.core.orders import host_steps, service, steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     EXTERNAL,
+    FOREWARN,
     HOOK,
     Action,
     HostState,
@@ -135,7 +136,13 @@ def release(draft: Draft, order: Order) -> None:
     host = draft.hosts.get(order.host) if order.host and order.action is Action.SERVICE else None
     if host is None or host.cordoned_for != order.id:
         return
-    if host.state is HostState.CORDONED:
+    if host.state is HostState.CORDONED and not _is_left_half_done(order):
         draft.record(Kind.HOST_CHANGED, host, by=order.by, reason=f"{host.state} to {HostState.OK}")
         host = replace(host, state=HostState.OK)
     draft.put_host(replace(host, cordoned_for=None))
+
+
+def _is_left_half_done(order: Order) -> bool:
+    """Return whether a rollout has left its host half done: nobody has looked at it yet."""
+    at_work = (step for step in order.host_steps if step.task in AT_WORK and step.begun_at is not None)
+    return order.terms.abandoned_by == FOREWARN and any(step.state is not StepState.DONE for step in at_work)
