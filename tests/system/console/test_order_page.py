@@ -43,7 +43,8 @@ def test_an_order_says_why_it_waits_how_far_its_steps_are_and_who_was_not_told(
     for waiting in second["waiting"]:
         expect(page.get_by_text(waiting["reason"]).first).to_be_visible()
     page.get_by_role("navigation", name="Where this is").get_by_role("link", name="Orders").click()
-    page.get_by_role("link", name=first["order"]["id"][:8]).click()
+    listed = page.get_by_role("region", name="Open")
+    listed.get_by_role("link", name=first["order"]["id"][:8]).click()
     expect(page.get_by_text("because: new <b>fans</b>.")).to_be_visible()
     expect(page.locator(".notice", has_text="Waits")).to_contain_text("(in 15 m)")
     steps = page.get_by_role("region", name="Stages and steps")

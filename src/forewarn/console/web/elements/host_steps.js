@@ -37,7 +37,7 @@ function row(step) {
     { key: step.task },
     cell("On the host", [h("strong", null, step.task), h("div", { class: "small muted" }, TASKS[step.task])]),
     cell("Step", badge(stepAppearance(step))),
-    cell("By", h("span", { class: "name" }, step.driver)),
+    cell("By", step.driver),
     cell("Begun", time(step.begun_at)),
     cell("Ended", time(step.ended_at)),
     cell("Took", seconds === null ? null : span(seconds)),

@@ -148,7 +148,7 @@ function stepRow(step, stage, order, event) {
     cell("Machine", machineLink(step.machine, order.project)),
     cell("Step", badge(stepAppearance(step))),
     cell("Way", way(step, stage)),
-    cell("Event", event ? eventOf(event, step) : null),
+    cell("Event", event ? eventOf(event, step, stage) : null),
     cell("Begun", time(step.begun_at)),
     cell("Ended", time(step.ended_at)),
     cell("Took", seconds === null ? null : span(seconds)),
@@ -175,9 +175,10 @@ function way(step, stage) {
  *
  * @param {Event} event
  * @param {Step} step
+ * @param {Stage} stage
  */
-function eventOf(event, step) {
-  const isAhead = step.state === "waiting" && !event.ended_at;
+function eventOf(event, step, stage) {
+  const isAhead = step.state === "waiting" && !event.ended_at && (!event.started_at || isInTurns(stage));
   return [
     eventLink(event.id),
     isAhead &&

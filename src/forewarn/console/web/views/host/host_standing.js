@@ -52,7 +52,7 @@ function lost(host) {
 function failed(host) {
   const order = ordersOn(host.name).find((each) => each.action === "fail");
   const fence = order?.host_steps.find((step) => step.task === "fence");
-  if (!order || !fence || fence.ended_at) return null;
+  if (!order || !fence || fence.state === "done" || fence.state === "moot") return null;
   return h(
     "section",
     { class: "notice choices", "data-tone": "danger", key: "standing", "aria-labelledby": "unfenced" },

@@ -1,5 +1,6 @@
 import { badge, workAppearance } from "../../elements/appearance.js";
 import { orderLink } from "../../elements/links.js";
+import { orderWords } from "../../elements/order_facts.js";
 import { countdown } from "../../elements/times.js";
 import { define, LiveElement } from "../../page/live_element.js";
 import { h } from "../../page/tree.js";
@@ -47,7 +48,7 @@ class LastOrders extends LiveElement {
             "li",
             { key: order.id, class: "row" },
             badge(workAppearance(order.state)),
-            h("span", null, order.work ?? order.action),
+            h("span", null, order.mode ? orderWords(order) : (order.work ?? order.action)),
             orderLink(order.id),
             h("span", { class: "muted small" }, countdown(order.ended_at), order.why && `: ${order.why}`),
           ),

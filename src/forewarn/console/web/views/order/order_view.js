@@ -134,7 +134,7 @@ class OrderView extends View {
 function otherReasons(order) {
   const failed = new Set([
     ...failedSteps(order).map((step) => step.machine),
-    ...failedHostSteps(order).map((step) => step.task),
+    ...failedHostSteps(order).map((step) => `${step.task} of host ${order.host}`),
   ]);
   return order.waiting.filter((each) => !(failed.has(each.what) && each.reason.startsWith("failed")));
 }

@@ -1,7 +1,7 @@
 /** What of a rollout waits, and why: first what is announced, then what has not begun. */
 
 import { groupedReasons } from "../../elements/grouped_reasons.js";
-import { eventLink } from "../../elements/links.js";
+import { eventLink, linkedIds } from "../../elements/links.js";
 import { countdown, time } from "../../elements/times.js";
 import { count } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
@@ -35,7 +35,7 @@ export function whatWaits(rollout) {
               ", ",
               copy.events.has(what) ? ["event ", eventLink(what)] : h("span", { class: "name" }, what),
               ": ",
-              reason,
+              linkedIds(reason),
             ),
           ),
       ),
