@@ -161,6 +161,11 @@ def details_of(answer: Any, **instead: object) -> None:
     )
 
 
+def _plain(value: object) -> str:
+    """Write what a mapping holds: amounts as people do, 16 rather than 16.0."""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
 def _cell(value: object) -> "Text":
     from rich.text import Text
 
@@ -174,7 +179,7 @@ def _cell(value: object) -> "Text":
         case list() | tuple():
             said = ", ".join(str(each) for each in value)
         case Mapping():
-            said = ", ".join(f"{key}={each}" for key, each in value.items())
+            said = ", ".join(f"{key}={_plain(each)}" for key, each in value.items())
         case _:
             said = str(value)
     said = "\n".join(map(on_one_line, said.split("\n"))) or "-"

@@ -133,6 +133,7 @@ def test_a_command_does_the_work_on_a_host_that_nobody_is_on_any_more(service: S
     ("words", "why"),
     [
         (("--evacuate", "--in-place"), "not both"),
+        (("--in-place", "--return"), "moves no machine"),
         (("--host-work", "simulated"), "the command after -- does the work"),
     ],
 )

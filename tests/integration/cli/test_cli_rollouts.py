@@ -71,6 +71,7 @@ def test_hosts_themselves_are_worked_on() -> None:
     shown = run("start", "host-1", "--action", "service", "--in-place", "--host-work", "external", "--detach")
     assert "service (in-place), by external" in shown.stdout
     run("plan", "host-1", "--action", "service", "--in-place", "--evacuate", code=2)
+    run("plan", "host-1", "--action", "service", "--in-place", "--return", code=2)
 
 
 def test_a_plan_names_the_first_machines_that_are_in_the_way(service: Service) -> None:

@@ -96,3 +96,13 @@ def test_a_host_says_who_blocks_it_for_whom_it_is_cordoned_and_how_its_machines_
     assert "restart elsewhere  db, web-0, web-1" in waits
     assert f"    Redeploy of web-2 (event {event}, order {order} on host-2)\n" in waits
     assert f"cordoned for {order}" in said(server, "host", "list")
+
+
+def test_one_machine_alone_leaves_its_host(server: str) -> None:
+    said(server, "host", "maintenance", "host-1", "--action", "reboot")
+    assert "in which web-2 leaves, is announced first." in said(server, "host", "service", "host-2")
+
+
+def test_whoever_vouches_that_a_host_is_fenced_reads_that_it_is_taken_so(server: str) -> None:
+    failed = said(server, "host", "fail", "host-2", "--fenced", "pulled its plug", "--yes")
+    assert "  Taken as fenced, vouched for by operator: pulled its plug.\n" in failed

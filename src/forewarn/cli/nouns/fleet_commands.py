@@ -97,7 +97,7 @@ def _show_fitted(fitted: FittedDomainsAnswer, *, applied: bool) -> None:
     more = len(fitted.changes) - len(some)
     terminal.echo("\n".join(some) + (f"\n… and {more} more (--json shows all)" if more else ""))
     verb = "got" if applied else "would get"
-    after = "has now" if applied else "would have then"
+    after = "now has" if applied else "would then have"
     terminal.echo(f"{changed} {verb} another update domain. {before}; it {after} {fitted.waves_after}.")
     if not applied:
         terminal.echo("Nothing was changed: --yes applies it.")

@@ -128,6 +128,8 @@ def service(
     """
     if evacuate and in_place:
         raise typer.BadParameter("say --evacuate or --in-place, not both")
+    if returning and in_place:
+        raise typer.BadParameter("--in-place moves no machine, so that none can --return")
     if command and host_work not in (None, EXTERNAL):
         raise typer.BadParameter(f"the command after -- does the work on the host, not {host_work}")
     from forewarn.cli.gate.host_gate import check_program, run_on_host  # much for those who list hosts

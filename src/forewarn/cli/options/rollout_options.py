@@ -98,6 +98,8 @@ def _body(
         raise typer.BadParameter("name hosts, or say --all")
     if evacuate and in_place:
         raise typer.BadParameter("say --evacuate or --in-place, not both")
+    if returning and in_place:
+        raise typer.BadParameter("--in-place moves no machine, so that none can --return")
     return {
         "hosts": "all" if every else hosts,
         "action": action,

@@ -99,6 +99,8 @@ def show_order_on_host(session: Session, answer: OrderWithEventsAnswer) -> None:
         what += f" ({order.mode})"
     urgent = f" as an emergency ({order.emergency})" if order.emergency else ""
     terminal.fold(f"{order.host}: {what} ordered{urgent}, {_progress(order)}.")
+    if order.fenced:
+        terminal.fold(f"Taken as fenced, vouched for by {order.fenced}.", indent="  ")
     _show_driver(session, order)
     if events:
         now = session.now()
@@ -126,14 +128,14 @@ def show_later_stages(order: OrderAnswer) -> None:
 
 
 def _of_stage(order: OrderAnswer, stage: StageAnswer) -> str:
-    named = formatting.listing([step.machine for step in stage.steps])
+    named, alone = formatting.listing([step.machine for step in stage.steps]), len(stage.steps) == 1
     match stage.kind:
         case StageKind.HOST:
             return f"the work on {order.host}" + (f", with a reboot of {named}" if stage.steps else "")
         case StageKind.EVACUATE:
-            return f"in which {named} leave"
+            return f"in which {named} {'leaves' if alone else 'leave'}"
         case StageKind.RETURN:
-            return f"in which {named} come back"
+            return f"in which {named} {'comes' if alone else 'come'} back"
         case _:
             return f"{order.work} of {named}"
 
