@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.model.changes import Changes
-from forewarn.core.model.event import Approval, Deferral, Event, Resource
+from forewarn.core.model.event import Approval, Deferral, Event, Postponement, Resource
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, RefusedHost, Stage, Step
@@ -69,7 +69,11 @@ orders = build(
     Order,
     id=upper_ids,
     number=large,
-    stages=several(build(Stage, steps=several(build(Step, refused=several(build(RefusedHost)))))),
+    stages=several(
+        build(
+            Stage, steps=several(build(Step, refused=several(build(RefusedHost)), failed_on=several(texts)))
+        )
+    ),
     host_steps=several(build(HostStep)),
     waiting=several(build(Waiting)),
     terms=build(OrderTerms),
@@ -83,6 +87,7 @@ events = build(
     resources=several(build(Resource)),
     approvals=several(build(Approval)),
     deferred=st.none() | build(Deferral),
+    postponed=st.none() | build(Postponement),
 )
 pairs = st.dictionaries(texts, texts, max_size=3)
 amounts = st.dictionaries(texts, st.floats(0, 2**40), max_size=3)

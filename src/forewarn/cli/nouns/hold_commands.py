@@ -96,7 +96,7 @@ def _release(session: Session, id_: Id = None, host: HeldHost = None) -> None:
 
 
 def _list(session: Session) -> None:
-    """List what is held, and why; and of what is stopped, what still runs."""
+    """List what is held, and why."""
     session.print_reply(session.client.page(HoldAnswer), lambda page: _show_list(page.items))
 
 
