@@ -23,7 +23,7 @@ from bench.night_audit import Night, broken
 from bench.night_drawing import Span, draw
 from bench.night_driver import NightDriver
 from bench.night_fleet import HOSTS, SEED, night_fleet
-from bench.report import Findings, Report, Row, show
+from bench.report import Findings, Report, Row, fill_in, show
 from forewarn.control.parts.work import EventFilter, OrderFilter
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.errors import Conflict, Unavailable
@@ -49,7 +49,7 @@ SCATTERED_WAVES, ALIGNED_WAVES, PLANNED_WITHIN, RUN_WITHIN = 8, 6, 2.0, 180.0
 def main() -> int:
     """Measure, print, draw."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--docs", type=Path, help="where night.svg is drawn")
+    options.add_argument("--docs", type=Path, help="draw night.svg there, and fill in night.md")
     options.add_argument("--seed", type=int, default=SEED)
     asked = options.parse_args(sys.argv[1:])
     began = time.perf_counter()
@@ -67,6 +67,7 @@ def main() -> int:
         print(f"broken: {what}")
     if asked.docs is not None:
         (asked.docs / "night.svg").write_text(_drawing(night), encoding="utf-8")
+        fill_in(asked.docs / "night.md", _table(rows))
     return 1 if report.missed else 0
 
 
@@ -315,6 +316,12 @@ def _rows(night: Played) -> list[Row]:
             met=night.seconds < RUN_WITHIN,
         ),
     ]
+
+
+def _table(rows: Iterable[Row]) -> str:
+    head = ["| what | measured | wanted | note |", "|---|---|---|---|"]
+    lines = [f"| {row.what} | {row.measured} | {row.target} | {row.note} |" for row in rows]
+    return "\n".join([f"Measured on: {this_computer()}.", "", *head, *lines])
 
 
 def _drawing(night: Played) -> str:

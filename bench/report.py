@@ -51,6 +51,16 @@ class Report:
         return [row for row in self.rows if row.met is False]
 
 
+# Between these a page has figures.
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+
+
+def fill_in(page: Path, figures: str) -> None:
+    """Replace the figures between the marks of a page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n{figures}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
 def show(report: Report, console: Console) -> None:
     """Print the table, with the notes of its rows below."""
     table = Table(

@@ -19,6 +19,7 @@ from bench.computer import this_computer
 from bench.filled_store import fill
 from bench.plot import Curve, draw
 from bench.processes import cpu_seconds, resident
+from bench.report import fill_in
 from bench.service import Serving, serving
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -27,7 +28,6 @@ POLLING, WARM_UP = 3.0, 0.5  # seconds
 POLLERS = 32
 HOUR = 3600
 MIB = 1024 * 1024
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 CURVES = (
     Curve(key="start_cpu", title="start from the store", unit="s of CPU"),
@@ -107,8 +107,7 @@ def _write_table(page: Path, found: dict[int, Figures]) -> None:
         for machines, figures in found.items()
     ]
     table = "\n".join([f"Measured on: {this_computer()}.", "", head, rule, *lines])
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    fill_in(page, table)
 
 
 def _options(arguments: list[str]) -> Any:

@@ -256,9 +256,10 @@ def test_orders_are_reported_on_retried_abandoned_and_cancelled(serve: Serve, vi
     said = f"fail {short} --reason 'no disk'"
     assert do_to(order, failed, failed, said, in_menu=True, Reason="no disk") == "failed"
     assert do_to(order, "Retry", "Retry", f"retry {short}") == "started"
-    # First that its host is fenced, then that its machine is back.
+    # First that its host is fenced; then where its machine is now, and that it is back.
     do_to(order, "Report done", "Report done", f"complete {short}")
     expect(page.get_by_role("row", name=re.compile("^fence"))).to_contain_text("done")
+    assert server.call("PUT", "/v1/machines/db-0", json={"host": "host-2"}).status_code == 200
     do_to(order, "Report done", "Report done", f"complete {short}")
     assert [step["state"] for step in server.get(f"/v1/orders/{order}")["order"]["steps"]] == ["done"]
     other = server.post("/v1/machines/db-1/restart")["order"]["id"]
