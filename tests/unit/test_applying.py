@@ -256,6 +256,13 @@ def test_a_host_that_carries_others_is_not_made_bare_metal() -> None:
         applying.apply(made.draft, part, by="test")
 
 
+def test_a_host_that_others_are_bound_for_is_not_made_bare_metal() -> None:
+    made = Fleet(machine("web-0", bound_for=HostName("host-2")), hosts=["host-2"])
+    part = FleetPart(hosts=(HostSpec(name=HostName("host-2"), bare_metal=True),))
+    with pytest.raises(Conflict, match=r'hosts\.host-2: bare-metal: "web-0" is to come here'):
+        applying.apply(made.draft, part, by="test")
+
+
 def test_a_machine_that_is_elsewhere_is_not_made_bare_metal() -> None:
     made = Fleet(machine("gpu01", "host-1", group="train"))
     declared = spec("gpu01", host=HostName("gpu01"), group=GroupName("train"), mobility=Mobility.NONE)

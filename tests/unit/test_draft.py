@@ -8,7 +8,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.numbers import UNSAVED
 from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.orders import events, interventions, placement
+from forewarn.core.orders import departures, events, interventions, placement
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,
@@ -19,6 +19,7 @@ from forewarn.core.words import (
     MachineState,
     Priority,
     ProjectName,
+    Work,
 )
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 
@@ -188,6 +189,15 @@ def test_groups_that_lost_an_event_or_gained_a_healthy_machine_are_eased() -> No
     fleet.draft.put_machine(replace(fleet.machine("db-0"), state=MachineState.RUNNING))
     fleet.draft.put_machine(replace(fleet.machine("x-0"), state=MachineState.STOPPED))
     assert fleet.draft.changes().relieved_groups == {WEB, DB}
+
+
+def test_a_group_is_eased_when_a_machine_leaves_an_event_that_goes_on() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"), policies={"web": GroupPolicy(freezes_at_once=2)})
+    fleet.maintain(work=Work.FREEZE)
+    fleet.turn()
+    departures.leave_fleet(fleet.draft, fleet.machine("web-0"), why="removed")
+    assert [len(event.resources) for event in fleet.events()] == [1]
+    assert fleet.draft.changes().relieved_groups == {WEB}
 
 
 def test_a_group_whose_policy_changes_is_eased() -> None:

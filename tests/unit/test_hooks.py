@@ -161,8 +161,37 @@ def test_what_a_hook_has_done_is_not_called_off(hook: Hook) -> None:
     assert driver.cancel(TASK) == TooLate()
 
 
-def test_a_hook_that_does_not_run_is_not_asked_any_more(hook: Hook) -> None:
-    assert hook("exit 75").cancel(TASK) == Cancelled()
+def test_what_a_hook_has_failed_at_is_over(hook: Hook) -> None:
+    driver = hook("exit 1")
+    driver.begin(TASK)
+    assert driver.cancel(TASK) == Cancelled()
+
+
+def test_work_that_a_hook_has_left_elsewhere_is_not_called_off_but_asked_after(hook: Hook) -> None:
+    driver = hook('test "$1" = check || exit 75')
+    driver.begin(TASK)
+    assert driver.cancel(TASK) == TooLate()
+    assert driver.check(TASK) == Done()
+
+
+def test_what_another_server_has_begun_is_not_taken_to_be_called_off(hook: Hook, tmp_path: Path) -> None:
+    driver = hook('echo "$1" >> $d/calls')
+    assert driver.cancel(TASK) == TooLate()
+    assert not (tmp_path / "calls").exists()
+
+
+def test_a_hook_that_is_being_asked_is_not_ended_by_calling_its_work_off(
+    hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks, "SHORT", 0.01)
+    go_on = tmp_path / "go-on"
+    os.mkfifo(go_on)
+    driver = hook("read word < $d/go-on")
+    assert isinstance(driver.check(TASK), Running)
+    assert driver.cancel(TASK) == TooLate()
+    go_on.write_text("on\n")
+    monkeypatch.setattr(hooks, "SHORT", 60.0)
+    assert driver.check(TASK) == Done()
 
 
 def test_how_hooks_ended_is_remembered_of_the_last_ones(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:

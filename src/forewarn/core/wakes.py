@@ -5,6 +5,7 @@ from itertools import chain
 
 from forewarn.core.copies import replace
 from forewarn.core.model.changes import Changes
+from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.slice import Slice
@@ -29,7 +30,7 @@ ROOM = GroupName("room/")
 
 
 def _relieved(changes: Changes, base: Slice) -> Iterable[GroupName]:
-    yield from (event.group for event in changes.events if not event.listed)
+    yield from (event.group for event in changes.events if not event.listed or _names_fewer(event, base))
     if changes.hosts or any(map(_makes_room, changes.machines_before.values())):
         yield ROOM
     for machine in changes.machines:
@@ -42,6 +43,12 @@ def _relieved(changes: Changes, base: Slice) -> Iterable[GroupName]:
         known = base.groups.get(group.name)
         if known is not None and known.policy != group.policy:
             yield group.name
+
+
+def _names_fewer(event: Event, base: Slice) -> bool:
+    """Return whether a machine has left an event: budgets and `freezes-at-once` count those that it names."""
+    before = base.events.get(event.id)
+    return before is not None and len(event.resources) < len(before.resources)
 
 
 def _gaining_hosts(changes: Changes) -> Iterable[HostName]:

@@ -83,18 +83,20 @@ class HookDriver:
         return self._answer(task, known or self._started(task, CHECK))
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
-        """End the hook with all that it has started here."""
+        """End the hook with all that it has started here; work that it has left elsewhere goes on.
+
+        No hook is asked to call its work off: one that does the same whatever it is asked would do it again.
+        So what this server has not begun, and what went on after `begin`, is asked after until it is over.
+        """
         with self._lock:
             known = self._runs.get(task.id)
-        if known is None:
-            return Cancelled()  # it is not asked any more
-        match known.run.end():
-            case Exited(code=0):
-                return TooLate()
-            case None:
-                return Unknown("the hook was told to end, and has not ended yet")
-            case _:
-                return Cancelled()
+        if known is None or known.call != BEGIN:
+            return TooLate()
+        outcome = known.run.end()
+        if outcome is None:
+            return Unknown("the hook was told to end, and has not ended yet")
+        is_ended = isinstance(outcome, TimedOut) or isinstance(self._said(task, BEGIN, outcome), Failed)
+        return Cancelled() if is_ended else TooLate()
 
     def _started(self, task: DriverTask, call: str) -> _HookRun:
         started = _HookRun(call, ProgramRun(self._invocation(task, call)))

@@ -11,7 +11,7 @@ from forewarn.control.fleet.applying_fleet import FleetApplication
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.project import Project
-from forewarn.core.words import Kind, ProjectName
+from forewarn.core.words import Action, Kind, ProjectName, Work
 from forewarn.server.fleet_file import apply_file
 from forewarn.wire.fleet import write_fleet
 from tests.harness import Service, fleet, group, machine
@@ -167,6 +167,17 @@ def test_a_project_that_is_used_meanwhile_is_not_removed(service: Service) -> No
     service.delete("late")
     application.apply_next()
     assert application.over
+
+
+def test_a_host_that_a_machine_is_bound_for_meanwhile_does_not_become_bare_metal(service: Service) -> None:
+    ssd = {"disk": "ssd"}
+    spec = fleet(machine("db", "host-1", labels=ssd), hosts=2)
+    first, second = (replace(host, labels=ssd) for host in spec.hosts)
+    service.apply(replace(spec, hosts=(first, second)))
+    application = begin(service, replace(spec, hosts=(first, replace(second, bare_metal=True))))
+    service.host_order("host-1", Action.MAINTENANCE, Work.REDEPLOY)
+    with pytest.raises(Conflict, match='bare-metal: "db" is to come here: wait for it'):
+        finish(application)
 
 
 def test_a_second_fleet_is_refused_while_one_is_applied(service: Service) -> None:

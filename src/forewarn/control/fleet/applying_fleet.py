@@ -167,6 +167,7 @@ def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> S
             *part.removed_machines,
             *known,
             *_named(tx.fleet, new),
+            *_bound_for(tx.fleet, part),
             *_members_of_groups(tx.fleet, part),
             *members,
         ],
@@ -183,12 +184,21 @@ def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> S
 def _named(fleet: FleetQueries, new: Sequence[MachineSpec]) -> list[MachineId]:
     """Find machines of the names that new ones are to have: somebody may have added them meanwhile."""
     names = frozenset(each.name for each in new)
-    after, found = None, list[MachineId]()
-    while names:
-        some, after = fleet.machines(MachineFilter(names=names), after=after, limit=AT_ONCE)
+    return _found(fleet, MachineFilter(names=names)) if names else []
+
+
+def _bound_for(fleet: FleetQueries, part: FleetPart) -> list[MachineId]:
+    """Find who is on its way to hosts that are to be bare metal."""
+    places = frozenset(host.name for host in part.hosts if host.bare_metal)
+    return _found(fleet, MachineFilter(places=places)) if places else []
+
+
+def _found(fleet: FleetQueries, wanted: MachineFilter) -> list[MachineId]:
+    some, after = fleet.machines(wanted, after=None, limit=AT_ONCE)
+    found = [machine.id for machine in some]
+    while after is not None:
+        some, after = fleet.machines(wanted, after=after, limit=AT_ONCE)
         found += [machine.id for machine in some]
-        if after is None:
-            break
     return found
 
 

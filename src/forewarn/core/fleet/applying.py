@@ -142,12 +142,16 @@ def _apply_hosts(draft: Draft, hosts: Iterable[HostSpec], *, by: str) -> Iterabl
 
 
 def _refuse_bare_metal(draft: Draft, host: Host) -> None:
-    """Refuse to call a host bare metal while it carries what is not itself."""
-    others = [machine.name for machine in draft.machines_on(host.name) if HostName(machine.name) != host.name]
-    if host.bare_metal and others:
-        raise Conflict(
-            f'hosts.{host.name}: bare-metal: it still carries "{others[0]}": move it, or leave bare-metal out'
-        )
+    """Refuse to call a host bare metal while it carries what is not itself, or is to."""
+    if not host.bare_metal:
+        return
+    where, way = f"hosts.{host.name}: bare-metal", "or leave bare-metal out"
+    for machine in draft.machines_on(host.name):
+        if HostName(machine.name) != host.name:
+            raise Conflict(f'{where}: it still carries "{machine.name}": move it, {way}')
+    for machine in draft.machines.values():
+        if machine.bound_for == host.name != machine.host:
+            raise Conflict(f'{where}: "{machine.name}" is to come here: wait for it, cancel its order, {way}')
 
 
 def _declared(wanted: HostSpec) -> dict[str, Any]:

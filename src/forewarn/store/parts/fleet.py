@@ -110,6 +110,8 @@ def _machines_wanted(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
         yield _M.group_name == wanted.group
     if wanted.host is not None:
         yield _M.host == wanted.host
+    if wanted.places:
+        yield _M.place.in_(sorted(wanted.places))
     if wanted.names:
         yield _M.key.in_(sorted(map(name_key, wanted.names)))
     if wanted.begins:
