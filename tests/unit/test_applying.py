@@ -163,6 +163,16 @@ def put(made: Fleet, declared: MachineSpec, name: str | None = "web-0") -> Machi
     return machines.put(made.draft, declared, None if name is None else made.machine(name), by="test")
 
 
+def test_a_new_machine_does_not_take_the_id_of_another() -> None:
+    made = Fleet(machine("web-0"))
+    taken = made.machine("web-0").id
+    with pytest.raises(Conflict) as refused:
+        put(made, spec("web-1", vm_id=taken), None)
+    assert str(refused.value) == (
+        f'machine "web-1": vm-id: "web-0" has {taken}: give this one its own, or rename that one'
+    )
+
+
 def test_a_new_machine_needs_a_sound_host() -> None:
     made = Fleet(machine("web-0"))
     with pytest.raises(Invalid, match="host: expected the host that carries it first"):

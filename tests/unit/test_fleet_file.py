@@ -115,6 +115,16 @@ def test_an_ipv4_address_written_as_ipv6_is_the_same_address() -> None:
     assert read_fleet(fleet).machines[1].address == "10.0.0.1"
 
 
+def test_an_id_is_compared_without_its_case() -> None:
+    fleet = declared()
+    fleet["machines"][1]["vm-id"] = "4C4C4544-0051-4B10-8052-C8C04F4D4E32"
+    assert read_fleet(fleet).machines[1].vm_id == "4c4c4544-0051-4b10-8052-c8c04f4d4e32"
+    fleet["machines"][1]["vm-id"] = "web-0"
+    assert refusal(fleet) == (
+        'machines[1] "db": vm-id: expected a UUID, as 4c4c4544-0051-4b10-8052-c8c04f4d4e32, got "web-0"'
+    )
+
+
 @pytest.mark.parametrize(
     "written", ["52:54:00:AB:34:56", "52-54-00-ab-34-56", "5254.00ab.3456", "525400ab3456"]
 )

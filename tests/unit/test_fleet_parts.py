@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict
+from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying
 from forewarn.core.fleet.parts import FleetPart, cut, difference
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import GroupKind, GroupName, HostName, MachineName, ProjectName
+from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, MachineName, ProjectName
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 P, Q = ProjectName("p"), ProjectName("q")
@@ -215,6 +215,60 @@ def test_a_group_or_project_that_is_used_meanwhile_is_not_removed() -> None:
         fleet.apply_part(groups)
     with pytest.raises(Conflict, match='projects: "q" still has "b": remove it, or keep the project'):
         fleet.apply_part(FleetPart(removed_projects=(Q,)))
+
+
+# Machines are known by their ids
+
+
+ONE, TWO = (
+    MachineId("aaaaaaaa-0000-4000-8000-000000000001"),
+    MachineId("aaaaaaaa-0000-4000-8000-000000000002"),
+)
+
+
+def test_a_machine_has_the_id_that_is_declared() -> None:
+    fleet = Fleet(spec(machine("a", vm_id=ONE), machine("b")))
+    assert {each.name: each.id for each in fleet.base.machines.values()} == {"a": ONE, "b": "id-1"}
+    assert fleet.parts(spec(machine("a"), machine("b")), at_once=9) == []
+    assert fleet.parts(spec(machine("a", vm_id=ONE), machine("b")), at_once=9) == []
+
+
+def test_a_machine_is_renamed_by_its_id() -> None:
+    fleet = Fleet(spec(machine("a", vm_id=ONE), machine("b", vm_id=TWO)))
+    swapped = spec(machine("b", vm_id=ONE), machine("a", vm_id=TWO), machine("c"))
+    assert fleet.apply(swapped, at_once=1) == [
+        "~ machine b: name a to b",
+        "~ machine a: name b to a",
+        "+ machine c on h",
+    ]
+    named = spec(machine("d", vm_id=ONE), machine("b"))  # the other one is gone, and this one is new
+    assert fleet.apply(named, at_once=9)[-1] == "+ machine b on h"
+    assert TWO not in fleet.base.machines
+
+
+def test_the_id_of_a_machine_cannot_change() -> None:
+    fleet = Fleet(spec(machine("a", vm_id=ONE)))
+    with pytest.raises(Conflict) as refused:
+        fleet.apply(spec(machine("a", vm_id=TWO)), at_once=9)
+    assert str(refused.value) == (
+        f'machine "a": vm-id: it is {ONE}, and cannot become {TWO}: leave vm-id out, or, if this is another '
+        "machine, first remove the one there (forewarn machine delete a)"
+    )
+
+
+def test_two_machines_with_one_id_are_both_named() -> None:
+    with pytest.raises(Invalid) as refused:
+        applying.validate(spec(machine("a", vm_id=ONE), machine("b", vm_id=ONE)))
+    assert str(refused.value) == (
+        'machines[1] "b": vm-id: expected one of its own, but machines[0] "a" has it too'
+    )
+
+
+def test_an_id_that_somebody_gave_meanwhile_is_known() -> None:
+    fleet = Fleet(spec())
+    parts = fleet.parts(spec(machine("b", vm_id=ONE)), at_once=9)
+    fleet.apply(spec(machine("a", vm_id=ONE)), at_once=9)
+    assert [line for part in parts for line in fleet.apply_part(part)] == ["~ machine b: name a to b"]
 
 
 @st.composite

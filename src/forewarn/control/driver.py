@@ -7,11 +7,13 @@ known, because a hypervisor does not answer, is `Unknown` and never `Failed`: a 
 who may have it done again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from forewarn.core.model.host import Host
+from forewarn.core.model.inventory import Found
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId
 from forewarn.core.words import Action, HostName, HostTask, OrderId, Work
@@ -183,4 +185,21 @@ class Prechecking(Protocol):
 
     def precheck(self, machine: Machine, target: Host) -> str | None:
         """Return why a machine could not go to a host; None if it could."""
+        ...
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """A driver that can tell what there is: machines, hosts and groups, for `forewarn fleet import`."""
+
+    @property
+    def lists_by_host(self) -> bool:
+        """Whether each host is asked by itself, within the driver's time-out, so that none holds up others.
+
+        Else one call is made, with all hosts that are known, and the driver finds what there is.
+        """
+        ...
+
+    def inventory(self, hosts: Sequence[Host]) -> Found:
+        """Return what these hosts have; one that cannot be asked is named in `unreachable`."""
         ...

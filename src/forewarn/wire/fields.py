@@ -38,6 +38,7 @@ _MAC = re.compile(
     r"|[0-9A-Fa-f]{4}(\.[0-9A-Fa-f]{4}){2}|[0-9A-Fa-f]{12}"
 )
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _MAC_SEPARATORS = re.compile("[:.-]")
 # A longer list of words is not read through.
 _MANY = 10
@@ -261,6 +262,12 @@ def _mac(value: object) -> str:
     return ":".join(digits[at : at + 2] for at in range(0, len(digits), 2))
 
 
+def _guid(value: object) -> str:
+    if not isinstance(value, str) or not _GUID.fullmatch(value):
+        raise Invalid(f"expected a UUID, as 4c4c4544-0051-4b10-8052-c8c04f4d4e32, got {shown(value)}")
+    return value.lower()
+
+
 def _tags(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise Invalid(f"expected a table of texts, got {shown(value)}")
@@ -313,6 +320,8 @@ text = Field(read=_text, schema={"type": "string", "maxLength": LONGEST_TEXT})
 # Read into the one spelling in which addresses are compared.
 address = Field(read=_address, schema={"type": "string"})
 mac = Field(read=_mac, schema={"type": "string", "pattern": f"^({_MAC.pattern})$"})
+# Read into lower case, in which ids of machines are compared.
+guid = Field(read=_guid, schema={"type": "string", "pattern": f"^{_GUID.pattern}$"})
 uri = Field(
     read=_uri, schema={"type": "string", "maxLength": LONGEST_TEXT, "pattern": f"^{_SCHEME.pattern}://"}
 )

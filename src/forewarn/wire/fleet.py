@@ -138,6 +138,9 @@ MACHINE: Fields = {
     "host": fields.optional(fields.name).about("The host that carries it, or its first."),
     "update_domain": _DOMAIN,
     "fault_domain": _DOMAIN,
+    "vm_id": fields.optional(fields.guid).about(
+        "What it is known by for good: the UUID that its hypervisor gave it. Left out: one is made."
+    ),
     "priority": fields.choice(tuple(Priority)).about("regular, or spot: may be evicted."),
     "network": fields.text.about("Addresses are unique within a network."),
     "address": fields.optional(fields.address).about("Where its requests come from, IPv4 or IPv6."),
@@ -160,7 +163,7 @@ _HOST_REQUIRED = {"host": "a name"}  # but of bare metal, which is its own
 _REQUIRED_OF_MACHINE = {"name": "a name"}
 
 # What an answer shows of a machine besides its declaration.
-_SHOWN = frozenset({"vm_id", "state", "enabled", "last_seen"})
+_SHOWN = frozenset({"state", "enabled", "last_seen"})
 
 
 def _machine_table(value: object) -> dict[str, Any]:

@@ -89,6 +89,19 @@ def test_a_bad_machine_is_refused_by_field(api: Api, body: dict[str, object], me
     assert message in answer.json()["error"]["message"]
 
 
+def test_a_machine_keeps_the_id_that_it_was_put_with(api: Api) -> None:
+    id_ = "4c4c4544-0051-4b10-8052-c8c04f4d4e32"
+    put = api("PUT", "/v1/machines/web-9", json={"host": "host-2", "vm_id": id_.upper()})
+    assert (put.status_code, put.json()["machine"]["vm_id"]) == (201, id_)
+    assert api("PUT", "/v1/machines/web-9", json={"vm_id": id_}).status_code == 200
+    other = api("PUT", "/v1/machines/web-8", json={"host": "host-2", "vm_id": id_})
+    assert other.status_code == 409
+    assert f'vm-id: "web-9" has {id_}' in other.json()["error"]["message"]
+    changed = api("PUT", "/v1/machines/web-0", json={"vm_id": id_})
+    assert changed.status_code == 409
+    assert f"and cannot become {id_}: leave vm-id out" in changed.json()["error"]["message"]
+
+
 def test_a_new_machine_needs_a_host_and_a_name_that_is_one(api: Api) -> None:
     assert "host" in api("PUT", "/v1/machines/new", json={}).json()["error"]["message"]
     assert api("PUT", "/v1/machines/n%20w", json={"host": "host-1"}).status_code == 400

@@ -22,6 +22,7 @@ _METAVARS = {
     "address": "IP",
     "mac": "MAC",
     "port": "PORT",
+    "vm_id": "UUID",
 }
 _COMPLETED = {"host": names("hosts"), "group": names("groups")}
 

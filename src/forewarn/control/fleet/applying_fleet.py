@@ -168,6 +168,7 @@ def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> S
             *known,
             *_named(tx.fleet, new),
             *_bound_for(tx.fleet, part),
+            *(each.vm_id for each in new if each.vm_id is not None),
             *_members_of_groups(tx.fleet, part),
             *members,
         ],

@@ -71,7 +71,7 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
                 _check_fleet(tx.fleet, name)
             spec = self._in_project_of_group(tx.fleet, spec)
             around = tx.rules.around(
-                machines=[known.id] if known else [],
+                machines=[id_ for id_ in (known.id if known else None, spec.vm_id) if id_],
                 hosts=[spec.host] if spec.host else [],
                 groups=[spec.group] if spec.group else [],
             )

@@ -229,7 +229,7 @@ def _apply_machines(draft: Draft, declared: Sequence[DeclaredMachine], *, by: st
     others = _others_by_name(draft, declared)
     for each in declared:
         wanted = each.spec
-        known = draft.machines.get(each.known) if each.known else None
+        known = draft.machines.get(each.known or wanted.vm_id or MachineId(""))
         known = known or others.get((wanted.project, wanted.name.casefold()))
         if known is None:
             machines.add(draft, wanted, by=by)

@@ -53,6 +53,7 @@ def spec_of(machine: Machine, group: Group) -> MachineSpec:
         host=machine.host,
         group=None if group.kind is GroupKind.STANDALONE else group.name,
         project=machine.project,
+        vm_id=machine.id,
         update_domain=machine.update_domain,
         **plain,
     )
@@ -64,7 +65,7 @@ def add(draft: Draft, spec: MachineSpec, *, by: str) -> Machine:
         raise Invalid(f'machine "{spec.name}": host: expected the host that carries it first')
     _check_host(draft, spec.host, spec.name)
     _check_bare_metal(draft, spec)
-    id_ = MachineId(draft.new_id().lower())
+    id_ = _id_for(draft, spec)
     machine = Machine(
         id=id_,
         name=spec.name,
@@ -78,8 +79,25 @@ def add(draft: Draft, spec: MachineSpec, *, by: str) -> Machine:
     return draft.put_machine(machine)
 
 
+def _id_for(draft: Draft, spec: MachineSpec) -> MachineId:
+    if spec.vm_id is None:
+        return MachineId(draft.new_id().lower())
+    if spec.vm_id in draft.machines:
+        raise Conflict(
+            f'machine "{spec.name}": vm-id: "{draft.machines[spec.vm_id].name}" has {spec.vm_id}: '
+            "give this one its own, or rename that one"
+        )
+    return spec.vm_id
+
+
 def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machine:
     """Make a machine what is declared, but leave it on the host it is on."""
+    if spec.vm_id not in (None, known.id):
+        raise Conflict(
+            f'machine "{spec.name}": vm-id: it is {known.id}, and cannot become {spec.vm_id}: '
+            "leave vm-id out, or, if this is another machine, first remove the one there "
+            f"(forewarn machine delete {known.name})"
+        )
     _check_bare_metal(draft, spec)
     own = draft.groups[known.group]
     alone = spec.group is None and own.kind is GroupKind.STANDALONE

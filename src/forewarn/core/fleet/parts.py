@@ -5,7 +5,7 @@ part: machines that take over each other's names, addresses or ports; and a grou
 project or number of update domains, with its machines.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
@@ -51,16 +51,20 @@ class FleetPart:
 
 def difference(base: Slice, spec: FleetSpec) -> FleetPart:
     """Return all that a declaration changes, as one part; nothing in it: nothing differs."""
-    known = _by_declared_name(base, spec)
-    wanted = {(each.project, each.name.casefold()): each for each in spec.machines}
+    declared = _declared_machines(base, spec)
+    present = {each.known for each in declared}
     declared_groups = {each.name for each in spec.groups}
     return FleetPart(
         defaults=None if spec.defaults == base.defaults else spec.defaults,
         projects=tuple(each for each in spec.projects if base.projects.get(each.name) != each),
         hosts=tuple(each for each in spec.hosts if _differs(base.hosts.get(each.name), each)),
         groups=tuple(each for each in spec.groups if _differs(base.groups.get(each.name), each)),
-        removed_machines=tuple(known[key].id for key in sorted(known.keys() - wanted.keys())),
-        machines=tuple(_changed_machines(base, known, wanted)),
+        removed_machines=tuple(
+            id_
+            for _, id_ in sorted((_key(machine), id_) for id_, machine in base.machines.items())
+            if id_ not in present
+        ),
+        machines=tuple(each for each in declared if _is_changed(base, each)),
         removed_groups=tuple(
             name
             for name, group in sorted(base.groups.items())
@@ -104,28 +108,38 @@ def claims(machine: MachineSpec | Machine) -> Iterator[Claim]:
         yield "address", (machine.network, machine.address)
     if machine.port is not None:
         yield "port", machine.port
+    id_ = machine.id if isinstance(machine, Machine) else machine.vm_id
+    if id_ is not None:
+        yield "vm-id", id_
 
 
-def _by_declared_name(base: Slice, spec: FleetSpec) -> dict[tuple[ProjectName, str], Machine]:
+def _declared_machines(base: Slice, spec: FleetSpec) -> list[DeclaredMachine]:
+    """Find which machine each declared one is: that of its vm-id, or else the one that is called so."""
+    claimed = {each.vm_id for each in spec.machines if each.vm_id is not None}
     # A group that moves to another project takes its machines along.
     projects = {group.name: group.project for group in spec.groups}
-    return {
-        (projects.get(machine.group, machine.project), machine.name.casefold()): machine
-        for machine in base.machines.values()
+    named = {
+        (projects.get(machine.group, machine.project), machine.name.casefold()): id_
+        for id_, machine in base.machines.items()
+        if id_ not in claimed
     }
+    return [
+        DeclaredMachine(spec=each, known=each.vm_id if each.vm_id in base.machines else named.get(_key(each)))
+        for each in spec.machines
+    ]
 
 
-def _changed_machines(
-    base: Slice, known: Mapping[Any, Machine], wanted: Mapping[Any, MachineSpec]
-) -> Iterator[DeclaredMachine]:
-    for key, spec in wanted.items():
-        machine = known.get(key)
-        if machine is None:
-            yield DeclaredMachine(spec=spec, known=None)
-            continue
-        present = machines.spec_of(machine, base.groups[machine.group])
-        if replace(present, host=spec.host) != spec:  # it stays on the host that it is on
-            yield DeclaredMachine(spec=spec, known=machine.id)
+def _key(machine: MachineSpec | Machine) -> tuple[ProjectName, str]:
+    return machine.project, machine.name.casefold()
+
+
+def _is_changed(base: Slice, declared: DeclaredMachine) -> bool:
+    if declared.known is None:
+        return True
+    machine, spec = base.machines[declared.known], declared.spec
+    # It stays on the host that it is on.
+    wanted = replace(spec, host=machine.host, vm_id=spec.vm_id or machine.id)
+    return machines.spec_of(machine, base.groups[machine.group]) != wanted
 
 
 def _differs(known: Host | Group | None, wanted: HostSpec | GroupSpec) -> bool:

@@ -13,6 +13,7 @@ from forewarn.core.words import (
     GroupKind,
     GroupName,
     HostName,
+    MachineId,
     MachineName,
     ProjectName,
 )
@@ -26,6 +27,7 @@ class MachineSpec(MachineTraits):
     host: HostName | None = None  # its first one; may be left out for a machine that is known
     group: GroupName | None = None  # None: standalone
     project: ProjectName = DEFAULT_PROJECT  # its group's, where it has one
+    vm_id: MachineId | None = None  # None: the one that it has, or one that is made for it
 
 
 NO_POLICY = GroupPolicy()

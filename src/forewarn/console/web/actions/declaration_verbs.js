@@ -42,6 +42,13 @@ const DECLARED = [
   },
   { name: "mac", label: "MAC", kind: "text", isRare: true },
   {
+    name: "vm_id",
+    label: "VM id",
+    kind: "text",
+    hint: "What it is known by for good: the UUID that its hypervisor gave it. Left out: one is made.",
+    isRare: true,
+  },
+  {
     name: "port",
     label: "Port",
     kind: "number",
@@ -87,7 +94,10 @@ const PAIRS = { tags: "--tag", resources: "--resource", labels: "--label" };
 const UNSAID = { priority: "regular", mobility: "cold" };
 
 /** Fields whose emptiness is a value: there is no such thing then. */
-const MAY_BE_NULL = ["group", "host", "address", "mac", "port"];
+const MAY_BE_NULL = ["group", "host", "address", "mac", "vm_id", "port"];
+
+/** What can be declared of a machine that is there: its id stays. */
+const CHANGEABLE = DECLARED.filter(({ name }) => name !== "vm_id");
 
 /**
  * Write what is declared of a machine as the form has it.
@@ -176,7 +186,7 @@ export const CHANGE_MACHINE = {
   about: "Changes what is declared of it. Another host or group is refused while an event of it is open.",
   question: (machine) => `Change ${machine.name}?`,
   doing: () => "Save",
-  fields: (machine) => DECLARED.map((field) => ({ ...field, value: present(machine, field.name) })),
+  fields: (machine) => CHANGEABLE.map((field) => ({ ...field, value: present(machine, field.name) })),
   request: (machine, values) =>
     put("/v1/machines/{name}", {
       path: { name: machine.name },

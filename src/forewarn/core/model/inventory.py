@@ -1,0 +1,68 @@
+"""What a source of inventory, such as a hypervisor, says there is.
+
+None always means that the source says nothing of it, so that what is known stays.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from forewarn.core.words import (
+    GroupKind,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    Mobility,
+    ProjectName,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundMachine:
+    """A machine, as one host or the whole source has it."""
+
+    vm_id: MachineId  # lower case
+    name: MachineName
+    host: HostName | None  # that has it, running or not; None: none
+    running: bool  # also if it is paused for a moment; else it is off
+    # Whether it is being moved from or to this host now: then it may be found twice, and is neither a
+    # duplicate nor somewhere else yet.
+    moving: bool = False
+    macs: tuple[str, ...] = ()  # first the one that its requests come from, if that is known
+    addresses: tuple[str, ...] = ()  # as above; none: they are not known now, and what is known stays
+    network: str | None = None
+    group: GroupName | None = None
+    update_domain: int | None = None
+    mobility: Mobility | None = None
+    tags: Mapping[str, str] | None = None
+    project: ProjectName | None = None
+    manager: str | None = None  # who else manages it, as nova: it is shown, and taken only if asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundHost:
+    """A host that carries machines."""
+
+    name: HostName
+    uri: str | None = None  # where its driver reaches it, if that needs to be told
+    labels: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundGroup:
+    """A group that the source knows of: an aggregate, a server group, or what machines name."""
+
+    name: GroupName
+    kind: GroupKind = GroupKind.AVAILABILITY_SET
+    update_domains: int | None = None  # None: as many as its machines need
+    project: ProjectName | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """All that a source, or some hosts of it, have now."""
+
+    machines: tuple[FoundMachine, ...] = ()
+    hosts: tuple[FoundHost, ...] = ()  # those that answered
+    groups: tuple[FoundGroup, ...] = ()
+    unreachable: Mapping[HostName, str] = field(default_factory=dict)  # why; nothing on them is removed
