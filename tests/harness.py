@@ -18,6 +18,7 @@ from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.known_drivers import KnownDrivers
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.parts.records import HistoryFilter
 from forewarn.control.ports.guests import LastPolls, SentSoFar
@@ -247,7 +248,7 @@ class Service:
             policy=self.policy,
             new_id=self.ids,
             real_now=self.real_now,
-            drivers=frozenset(drivers),
+            drivers=KnownDrivers(names=frozenset(drivers), kinds={name: name for name in drivers}),
             preview=self.preview,
         )
         board = self.board = Board(lineage=self.url)

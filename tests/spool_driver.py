@@ -9,7 +9,7 @@ PAGE = Path("docs/how-to/write-a-driver.md")
 def installed(site: Path, name: str = "forewarn-spool", version: str = "1.0") -> None:
     """Put its package where Python finds it, as an installer would."""
     page = PAGE.read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (declared,) = re.findall(r"^spool = \"(.*)\"$", page, re.MULTILINE)
     (site / "forewarn_spool.py").write_text(code, encoding="utf-8")
     about = site / f"{name.replace('-', '_')}-{version}.dist-info"

@@ -198,6 +198,8 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
     simulated: SimulatedTimes = field(default_factory=SimulatedTimes)
     hooks: HookSettings = field(default_factory=HookSettings)
+    # What is said of drivers, by the names that hosts call them by; each kind reads its own (`read_table`).
+    drivers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
@@ -211,6 +213,11 @@ def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, A
         if value is not None:
             settings = _with(settings, name.split("."), value, f"--{name.split('.')[0]}")
     return settings
+
+
+def read_table(defaults: T, table: Mapping[str, Any], *, where: str) -> T:
+    """Make settings of a table, by the types of a dataclass; Invalid says where what is wrong stands."""
+    return _from_table(defaults, table, where)
 
 
 def unknown_names(environment: Mapping[str, str]) -> list[str]:
@@ -291,6 +298,8 @@ def _converted(kind: Any, value: Any) -> Any:
         return _number(kind, value)
     if kind == tuple[str, ...]:
         return _texts(value)
+    if get_origin(kind) is Mapping:
+        return _tables(value)
     if get_origin(kind) is Literal:
         return _choice(get_args(kind), value)
     return _text(value)
@@ -342,6 +351,12 @@ def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError("expected a list of texts")  # noqa: TRY004 - all refusals here are of one kind
     return tuple(_text(each) for each in value)
+
+
+def _tables(value: Any) -> Mapping[str, Mapping[str, Any]]:
+    if not isinstance(value, Mapping) or not all(isinstance(each, Mapping) for each in value.values()):
+        raise ValueError("expected a table for each, in the file")
+    return value
 
 
 def _text(value: Any) -> str:

@@ -1,7 +1,10 @@
 """Drivers are found by their entry points; what is wrong with one is said at the start, with its package."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 
@@ -9,7 +12,7 @@ from forewarn.config import Settings
 from forewarn.control.driver import DriverLimits, Unknown
 from forewarn.core.errors import Invalid
 from forewarn.core.words import EXTERNAL, MachineId
-from forewarn.drivers.driver_setup import DriverSetup
+from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriver
 from forewarn.drivers.registry import ENTRY_POINTS, Drivers
 from forewarn.drivers.simulated import SimulatedDriver
 from tests.driver_calls import task
@@ -17,8 +20,8 @@ from tests.driver_calls import task
 OWN = [EntryPoint(EXTERNAL, "forewarn.drivers.external:make", ENTRY_POINTS)]
 
 
-def drivers(*found: EntryPoint) -> Drivers:
-    return Drivers(Settings(), monotonic=lambda: 0.0, found=[*OWN, *found])
+def drivers(*found: EntryPoint, tables: Mapping[str, Mapping[str, Any]] | None = None) -> Drivers:
+    return Drivers(Settings(drivers=tables or {}), monotonic=lambda: 0.0, found=[*OWN, *found])
 
 
 def entry(name: str, makes: str) -> EntryPoint:
@@ -31,10 +34,27 @@ class Woken(SimulatedDriver):
     def __init__(self, setup: DriverSetup) -> None:
         super().__init__(setup.settings.simulated)
         self.setup = setup
+        self.options = Options()
 
 
 def without_limits(setup: DriverSetup) -> SimulatedDriver:
     return SimulatedDriver(setup.settings.simulated)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(CallOptions):
+    gentle: bool = False
+
+
+def with_options(setup: DriverSetup) -> SimulatedDriver:
+    made = Woken(setup)
+    made.options = setup.read(Options())
+    made.limits = made.options.limits
+    return made
+
+
+def without_library(setup: DriverSetup) -> None:
+    raise UnusableDriver("install forewarn[hyper]: there is no module hyper")
 
 
 def breaks(setup: DriverSetup) -> None:
@@ -93,3 +113,78 @@ def test_what_is_not_installed_is_unknown_and_says_so(caplog: pytest.LogCaptureF
         "driver gone is not installed: what it has to do waits until it is"
     ]
     assert "gone" not in known.names
+
+
+def test_each_driver_of_the_settings_is_made_with_what_is_set_for_it() -> None:
+    known = drivers(
+        entry("hyper", "with_options"),
+        tables={"hyper": {"timeout": "5s"}, "lab": {"kind": "hyper", "gentle": True, "at-once": 9}},
+    )
+    own, lab = known.by_name["hyper"], known.by_name["lab"]
+    assert isinstance(own, Woken)
+    assert isinstance(lab, Woken)
+    assert own.options == Options(timeout=timedelta(seconds=5))
+    assert lab.options == Options(gentle=True, at_once=9)
+    assert lab.limits == DriverLimits(timeout=timedelta(seconds=60), at_once=9)
+    assert lab.setup.name == "lab"
+    assert known.known.kinds == {"external": "external", "hyper": "hyper", "lab": "hyper"}
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        (
+            {"lab": {"kind": "hypr"}},
+            '[drivers.lab] kind: expected external, hyper or simulated, got "hypr"; did you mean hyper?',
+        ),
+        ({"lab": {}}, "[drivers.lab] kind: expected external, hyper or simulated, but it is missing"),
+        ({"lab": {"kind": 7}}, "[drivers.lab] kind: expected external, hyper or simulated, got 7"),
+        ({"lab": {"kind": "hyper", "gntle": True}}, "[drivers.lab] gntle: there is no such setting"),
+        (
+            {"lab": {"kind": "hyper", "timeout": "soon"}},
+            "[drivers.lab] timeout: expected",
+        ),
+        (
+            {"lab": {"kind": "hyper", "timeout": 0}},
+            "[drivers.lab] timeout: expected more than no time, got 0",
+        ),
+        ({"lab": {"kind": "hyper", "at-once": 0}}, "[drivers.lab] at-once: expected at least 1, got 0"),
+        ({"a b": {"kind": "hyper"}}, "[drivers.a b] expected a name of 1 to 64 letters"),
+        ({"hook": {"kind": "hyper"}}, "[drivers.hook] expected a name of"),
+        ({"hyper": {"kind": "simulated"}}, '[drivers.hyper] kind: "hyper" is the name of a kind itself'),
+        ({"lab": {"kind": "simulated"}}, '[drivers.lab] kind: "simulated" has no other name'),
+        ({"simulated": {"timeout": 5}}, "[drivers.simulated] timeout: there is no such setting"),
+    ],
+)
+def test_what_is_wrong_in_the_settings_of_a_driver_is_named(
+    tables: Mapping[str, Mapping[str, Any]], said: str
+) -> None:
+    simulated = EntryPoint("simulated", "forewarn.drivers.simulated:make", ENTRY_POINTS)
+    with pytest.raises(Invalid) as refused:
+        drivers(entry("hyper", "with_options"), simulated, tables=tables)
+    assert str(refused.value).startswith(said)
+
+
+def test_a_driver_without_its_library_keeps_no_server_from_starting() -> None:
+    known = drivers(entry("hyper", "without_library"), tables={"lab": {"kind": "hyper"}})
+    assert known.names == {EXTERNAL}
+    for name in ("hyper", "lab"):
+        answer = known.by_name[name].check(task(driver=name))
+        assert isinstance(answer, Unknown)
+        assert answer.why == (
+            f"driver {name} cannot be used: install forewarn[hyper]: there is no module hyper"
+        )
+    with pytest.raises(Invalid) as refused:
+        known.known.check("lab", where="hosts.kvm04: driver")
+    assert str(refused.value) == (
+        'hosts.kvm04: driver: "lab" cannot be used: install forewarn[hyper]: there is no module hyper'
+    )
+
+
+def test_a_driver_that_nobody_brings_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(Invalid) as refused:
+        drivers(entry("hyper", "with_options")).known.check("lxc")
+    assert str(refused.value) == (
+        'driver: expected external or hyper, got "lxc"; '
+        "install the package that brings it, or set [drivers.lxc], and start the server again"
+    )

@@ -25,7 +25,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.words import HOOK, Action, HostName, HostTask, OrderId, Work
 from forewarn.drivers import hooks
 from forewarn.drivers.hooks import HookDriver
-from forewarn.drivers.programs.program_answers import read_answer
+from forewarn.drivers.programs.program_answers import ASK_AGAIN, read_answer
 from tests.harness import START
 
 TASK = DriverTask(
@@ -92,7 +92,7 @@ def test_a_hook_that_fails_is_tried_again_as_often_as_is_set(hook: Hook) -> None
 
 def test_a_hook_that_is_not_done_yet_is_asked_again_with_check(hook: Hook, tmp_path: Path) -> None:
     driver = hook('echo "$1" >> $d/calls; test "$1" = check || exit 75')
-    assert driver.begin(TASK) == Running(START + hooks.ASK_AGAIN)
+    assert driver.begin(TASK) == Running(START + ASK_AGAIN)
     assert driver.check(TASK) == Done()
     assert (tmp_path / "calls").read_text().split() == ["begin", "check"]
 
@@ -236,7 +236,7 @@ def test_a_hook_is_told_what_it_is_about(hook: Hook, tmp_path: Path) -> None:
         ),
         (
             {"state": "running", "progress": 7, "look_in": "soon"},
-            Running(START + hooks.ASK_AGAIN, progress=1.0),
+            Running(START + ASK_AGAIN, progress=1.0),
         ),
         ({"state": "failed", "why": "no\nroute"}, Failed("no route")),
         ({"state": "failed"}, Failed("it says so, and not why")),
@@ -256,7 +256,7 @@ def test_a_hook_that_was_begun_cannot_say_that_it_was_not(hook: Hook) -> None:
 
 def test_what_a_hook_says_goes_with_its_exit_code(hook: Hook) -> None:
     not_yet = hook(said(mark="job 7", state="done") + "; exit 75").begin(TASK)
-    assert not_yet == Running(START + hooks.ASK_AGAIN, mark="job 7")
+    assert not_yet == Running(START + ASK_AGAIN, mark="job 7")
     assert hook(said(state="unknown", why="no answer") + "; exit 75").begin(TASK) == Unknown("no answer")
     assert hook(said(why="no disk") + "; exit 1").begin(TASK) == Failed("no disk")
 

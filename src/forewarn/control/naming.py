@@ -11,7 +11,7 @@ from forewarn.control.parts.records import HistoryFilter, RecordQueries
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.core.copies import replace
-from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.machine import Machine
 from forewarn.core.spelling import hint
 from forewarn.core.words import (
@@ -23,7 +23,6 @@ from forewarn.core.words import (
     OrderId,
     ProjectName,
 )
-from forewarn.wire.fields import either, shown
 
 T = TypeVar("T")
 
@@ -69,14 +68,6 @@ def unknown_host(fleet: FleetQueries, name: str) -> NotFound:
 def unknown_project(fleet: FleetQueries, name: str) -> NotFound:
     """Refuse a project that does not exist, and name which may have been meant."""
     return _unknown("project", name, (each.name for each in fleet.projects()))
-
-
-def check_driver(driver: str | None, known: frozenset[str], *, where: str = "driver") -> None:
-    """Refuse a driver that was not installed when the server started, and name those that were."""
-    if driver is None or driver in known:
-        return
-    how = hint(driver, known) or "; install the package that brings it and start the server again"
-    raise Invalid(f"{where}: expected {either(sorted(known))}, got {shown(driver)}{how}")
 
 
 def group_names(fleet: FleetQueries) -> list[str]:

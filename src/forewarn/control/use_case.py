@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from forewarn.control.disclosing import V, disclosed
+from forewarn.control.known_drivers import KnownDrivers
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.ports.clock import ServiceClock
 from forewarn.control.ports.scope import Scope
@@ -27,7 +28,7 @@ class ReadingContext:
     policy: Policy
     new_id: Callable[[], str]
     real_now: Callable[[], datetime]  # the world's own time, for what the service's clock does not govern
-    drivers: frozenset[str] = frozenset()  # the names of those that are installed
+    drivers: KnownDrivers = field(default_factory=KnownDrivers)
     preview: bool = False  # whether guests are offered versions that are not generally available
 
 

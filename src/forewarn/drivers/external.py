@@ -23,7 +23,7 @@ from forewarn.control.driver import (
 )
 from forewarn.core.moments import format_span
 from forewarn.core.words import OrderId
-from forewarn.drivers.driver_setup import DriverSetup
+from forewarn.drivers.driver_setup import DriverSetup, NoOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class _LastReport:
 
 def make(setup: DriverSetup) -> "ExternalDriver":
     """Make the driver as it is set."""
+    setup.read(NoOptions())
     return ExternalDriver(setup.settings.times.external_silence, monotonic=setup.monotonic)
 
 

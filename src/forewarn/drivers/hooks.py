@@ -42,8 +42,6 @@ BEGIN, CHECK = "begin", "check"
 NOT_YET = 75
 # A hook that takes less is answered for at once, in seconds.
 SHORT = 1.0
-# When a hook that said so is asked again, if it does not say when.
-ASK_AGAIN = timedelta(seconds=10)
 # One that runs is looked at after a tenth of the time that it has taken, within these bounds, in seconds.
 SOONEST, LATEST = 1.0, 30.0
 # How it ended is remembered of so many hooks: what was answered may not have been saved, and is asked again.
@@ -167,8 +165,6 @@ class HookDriver:
         match answer.as_state(state, now=task.now):
             case Done():
                 return Done()
-            case Running(look_at=None) as running:
-                return Running(task.now + ASK_AGAIN, mark=running.mark, progress=running.progress)
             case Failed(why=why):
                 return self._failed(task, why)
             case Cancelled() | TooLate():

@@ -1,4 +1,4 @@
-"""The driver of hosts and orders whose own is not there: it knows nothing, and does nothing."""
+"""The driver of hosts and orders whose own is not there, or cannot be used: it knows and does nothing."""
 
 from datetime import timedelta
 
@@ -9,13 +9,13 @@ LOOK_AGAIN = timedelta(hours=1)
 
 
 class NotInstalled:
-    """Says of every step that its driver is not installed."""
+    """Says of every step why its driver is not there."""
 
     in_own_words = True
     limits = DriverLimits(timeout=timedelta(minutes=1), at_once=1)
 
-    def __init__(self, name: str) -> None:
-        self._why = f"driver {name} is not installed"
+    def __init__(self, name: str, why: str = "") -> None:
+        self._why = f"driver {name} {f'cannot be used: {why}' if why else 'is not installed'}"
 
     def begin(self, task: DriverTask) -> Begun:
         """Begin nothing."""

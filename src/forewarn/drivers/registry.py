@@ -1,21 +1,27 @@
-"""The drivers there are, by name: found by their entry points, whoever brings them.
+"""The drivers there are, by name: kinds are found by their entry points, whoever brings them.
 
-A package declares `[project.entry-points."forewarn.drivers"]` with a line for each driver: its name, and the
-function that makes it (`driver_setup.MakeDriver`). forewarn's own are declared in the same way.
+A package declares `[project.entry-points."forewarn.drivers"]` with a line for each kind: its name, and the
+function that makes a driver (`driver_setup.MakeDriver`). forewarn's own are declared in the same way. Each
+kind is made once under its own name, and once more for each `[drivers.NAME]` of the settings that names it.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from forewarn.config import Settings
 from forewarn.control.driver import Driver, Fencing, WorkingOnHosts
+from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Invalid
+from forewarn.core.spelling import hint
 from forewarn.core.words import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
-from forewarn.drivers.driver_setup import DriverSetup
+from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.hooks import HookDriver
 from forewarn.drivers.not_installed import NotInstalled
+from forewarn.wire.fields import NAME, NAME_RULE, either, shown
 
 log = logging.getLogger(__name__)
 
@@ -34,15 +40,29 @@ class Drivers:
         monotonic: Callable[[], float],
         found: Iterable[EntryPoint] | None = None,
     ) -> None:
-        """Make all that are installed; Invalid names the package of one that cannot be made."""
+        """Make all that are installed or set; Invalid names the setting, or the package, that is wrong."""
         self._woken: Callable[[MachineId], None] | None = None
         self.by_name = DriversByName()
-        for name, entry in _by_name(entry_points(group=ENTRY_POINTS) if found is None else found).items():
-            setup = DriverSetup(name=name, settings=settings, monotonic=monotonic, wake=self._wake)
-            self.by_name[name] = _made(entry, setup)
-        self.names = frozenset(self.by_name)  # that hosts may be given
-        if HOOK in self.names:
+        self.kinds: dict[str, str] = {}  # of all that were found, by name
+        self.unusable: dict[str, str] = {}  # why, by name
+        kinds = _by_name(entry_points(group=ENTRY_POINTS) if found is None else found)
+        if HOOK in kinds:
             raise Invalid(f'driver "{HOOK}" is the name of forewarn\'s own hooks: uninstall the package')
+        for each in _wanted(kinds, settings.drivers):
+            self.kinds[each.name] = each.kind.name
+            setup = DriverSetup(
+                name=each.name,
+                settings=settings,
+                options=each.options,
+                monotonic=monotonic,
+                wake=self._wake,
+            )
+            try:
+                self.by_name[each.name] = _made(each.kind, setup)
+            except UnusableDriver as error:
+                self.unusable[each.name] = f"{error}"
+                self.by_name[each.name] = NotInstalled(each.name, f"{error}")
+        self.names = frozenset(self.by_name.keys() - self.unusable.keys())  # that hosts may be given
         self.by_name[HOOK] = HookDriver(settings.hooks)
         self.fencing = frozenset(name for name in self.names if _fences(self.by_name[name]))
         self.working_on_hosts = frozenset(name for name in self.names if _works_on_hosts(self.by_name[name]))
@@ -50,6 +70,11 @@ class Drivers:
         if not isinstance(external, ExternalDriver):
             raise Invalid("forewarn's own drivers were not found: install forewarn again (make setup)")
         self.external = external
+
+    @property
+    def known(self) -> KnownDrivers:
+        """What use cases know of them."""
+        return KnownDrivers(names=self.names, kinds=self.kinds, unusable=self.unusable)
 
     def wake_by(self, woken: Callable[[MachineId], None]) -> None:
         """Pass on from now on that a driver has news of a machine."""
@@ -79,9 +104,48 @@ def _by_name(found: Iterable[EntryPoint]) -> Mapping[str, EntryPoint]:
     return named
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    name: str
+    kind: EntryPoint
+    options: Mapping[str, Any]
+
+
+def _wanted(kinds: Mapping[str, EntryPoint], tables: Mapping[str, Mapping[str, Any]]) -> Iterator[_Wanted]:
+    """Yield every kind under its own name, and those that the settings name."""
+    for name, kind in kinds.items():
+        yield _Wanted(name=name, kind=kind, options=_options(tables.get(name, {})))
+    for name, table in tables.items():
+        kind = _kind_of(name, table, kinds)
+        if kind.name != name:
+            yield _Wanted(name=name, kind=kind, options=_options(table))
+
+
+def _options(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in table.items() if key != "kind"}
+
+
+def _kind_of(name: str, table: Mapping[str, Any], kinds: Mapping[str, EntryPoint]) -> EntryPoint:
+    """Return the kind of a driver of the settings; Invalid if it cannot be called so, or is of none."""
+    if not NAME.fullmatch(name) or name == HOOK:
+        raise Invalid(f"[drivers.{name}] expected a name of {NAME_RULE}, and not {HOOK}")
+    kind = table.get("kind", name)
+    if not isinstance(kind, str) or kind not in kinds:
+        said = f"got {shown(kind)}{hint(f'{kind}', kinds)}" if "kind" in table else "but it is missing"
+        raise Invalid(f"[drivers.{name}] kind: expected {either(sorted(kinds))}, {said}")
+    if kind != name and name in kinds:
+        raise Invalid(f'[drivers.{name}] kind: "{name}" is the name of a kind itself: choose another name')
+    if kind != name and kind in ANSWERING_AT_ONCE:
+        raise Invalid(f'[drivers.{name}] kind: "{kind}" has no other name: hosts say driver = "{kind}"')
+    return kinds[kind]
+
+
 def _made(entry: EntryPoint, setup: DriverSetup) -> Driver:
+    """Make a driver; UnusableDriver if that cannot be here, Invalid if something is wrong."""
     try:
         driver: Driver = entry.load()(setup)
+    except (Invalid, UnusableDriver):
+        raise
     except Exception as error:
         log.debug("driver %s cannot be made", entry.name, exc_info=True)
         why = f"{type(error).__name__}: {error}"

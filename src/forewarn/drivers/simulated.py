@@ -17,11 +17,12 @@ from forewarn.control.driver import (
     Running,
 )
 from forewarn.core.words import Action, HostTask, Work
-from forewarn.drivers.driver_setup import DriverSetup
+from forewarn.drivers.driver_setup import DriverSetup, NoOptions
 
 
 def make(setup: DriverSetup) -> "SimulatedDriver":
     """Make the driver as it is set."""
+    setup.read(NoOptions())
     return SimulatedDriver(setup.settings.simulated)
 
 

@@ -162,7 +162,9 @@ async def _serve(
     # Before anybody is answered: from then on a database that is away must not end the server.
     drivers = parts.services.fleet.views.hosts_by_driver()
     for name in sorted(drivers.keys() - opened.drivers.names):
-        log.error("driver %s is not installed: work on %s waits for it", name, counted(drivers[name], "host"))
+        why = opened.drivers.unusable.get(name)
+        how = "is not installed" if why is None else f"cannot be used ({why})"
+        log.error("driver %s %s: work on %s waits for it", name, how, counted(drivers[name], "host"))
     opened.store.serve()
     await parts.guest.start(places.guests)
     parts.guest.check_room()

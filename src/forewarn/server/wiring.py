@@ -124,7 +124,7 @@ class OpenedService:
             fencing=self.drivers.fencing,
             working_on_hosts=self.drivers.working_on_hosts,
         )
-        return replace(context, drivers=self.drivers.names, policy=policy)
+        return replace(context, drivers=self.drivers.known, policy=policy)
 
     @property
     def fleet(self) -> FleetCommands:

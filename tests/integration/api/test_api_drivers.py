@@ -83,7 +83,7 @@ def test_a_fleet_that_no_longer_says_who_works_is_told_that_work_waits(api: Api)
         (
             {"defaults": {"driver": "libvirt"}},
             'defaults.driver: expected external or simulated, got "libvirt"; '
-            "install the package that brings it and start the server again",
+            "install the package that brings it, or set [drivers.libvirt], and start the server again",
         ),
     ],
 )
@@ -110,8 +110,8 @@ def test_work_for_a_driver_that_there_is_not_is_refused(api: Api, path: str, bod
 def test_drivers_are_listed_with_the_hosts_they_work_on(api: Api) -> None:
     declare(api, default="simulated", host_2="external")
     assert api("GET", "/v1/drivers").json()["drivers"] == [
-        {"name": "external", "hosts": 1, "installed": True},
-        {"name": "simulated", "hosts": 2, "installed": True},
+        {"name": "external", "kind": "external", "hosts": 1, "installed": True, "why": None},
+        {"name": "simulated", "kind": "simulated", "hosts": 2, "installed": True, "why": None},
     ]
 
 

@@ -9,10 +9,18 @@ app = Noun()
 LIST = terminal.ItemTable[DriverAnswer](
     columns={
         "DRIVER": lambda driver: driver.name,
+        "KIND": lambda driver: driver.kind or "",
         "HOSTS": lambda driver: driver.hosts,
-        "INSTALLED": lambda driver: "yes" if driver.installed else "no: what it has to do waits",
+        "INSTALLED": lambda driver: _installed(driver),
     }
 )
+
+
+def _installed(driver: DriverAnswer) -> str:
+    if driver.installed:
+        return "yes"
+    waits = "what it has to do waits" if driver.hosts or driver.why is None else ""
+    return f"no: {'; '.join(filter(None, (driver.why, waits)))}"
 
 
 @app.command("list")

@@ -39,9 +39,9 @@ class FleetDryRuns(DomainDryRuns):
         return CheckedFleet(changes=changes, parts=cut(whole, base, at_once=AT_ONCE))
 
     def _check_drivers(self, spec: FleetSpec) -> None:
-        naming.check_driver(spec.defaults.driver, self._drivers_known, where="defaults.driver")
+        self._drivers_known.check(spec.defaults.driver, where="defaults.driver")
         for host in spec.hosts:
-            naming.check_driver(host.driver, self._drivers_known, where=f"hosts.{host.name}: driver")
+            self._drivers_known.check(host.driver, where=f"hosts.{host.name}: driver")
 
 
 class FleetCommands(FleetUseCase, FleetDryRuns):

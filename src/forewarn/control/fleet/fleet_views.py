@@ -33,8 +33,10 @@ class KnownDriver:
     """A driver, by its name."""
 
     name: str
+    kind: str | None  # what it is a driver of; None: it is not installed
     hosts: int  # how many it works on
     installed: bool  # else what it has to do waits
+    why: str | None = None  # it cannot be used, if that is known
 
 
 class FleetViews(FleetReading):
@@ -90,14 +92,21 @@ class FleetViews(FleetReading):
             return self._by_driver(snapshot.metrics)
 
     def drivers(self) -> Sequence[KnownDriver]:
-        """List the drivers that can be named, and those that are but not installed."""
+        """List the drivers that can be named, and those that are but cannot be used."""
+        known, hosts = self._drivers_known, self.hosts_by_driver()
         return [
-            KnownDriver(name=name, hosts=hosts, installed=name in self._drivers_known)
-            for name, hosts in sorted(self.hosts_by_driver().items())
+            KnownDriver(
+                name=name,
+                kind=known.kinds.get(name),
+                hosts=hosts.get(name, 0),
+                installed=name in known.names,
+                why=known.unusable.get(name),
+            )
+            for name in sorted({*hosts, *known.unusable})
         ]
 
     def _by_driver(self, metrics: MetricQueries) -> Mapping[str, int]:
-        return {**dict.fromkeys(sorted(self._drivers_known), 0), **metrics.hosts_by_driver()}
+        return {**dict.fromkeys(sorted(self._drivers_known.names), 0), **metrics.hosts_by_driver()}
 
     def counts(self) -> Counts:
         """Count what there is and what has happened, for the metrics."""

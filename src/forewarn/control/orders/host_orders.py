@@ -25,8 +25,8 @@ class HostOrders(FleetUseCase):
         """Order something to be done to a host and all it carries."""
         host = HostName(name)
         check_deadline(request.terms.deadline, now=self._clock.now())
-        naming.check_driver(request.driver, self._drivers_known)
-        naming.check_driver(request.terms.host_driver, self._drivers_known, where="host_work")
+        self._drivers_known.check(request.driver)
+        self._drivers_known.check(request.terms.host_driver, where="host_work")
         with self._store.write() as tx:
             around = tx.rules.around(hosts=[host], room=requests.may_move(action, work))
             if host not in around.hosts:

@@ -63,7 +63,7 @@ class OrderUseCases(ScopedUseCase):
         if self._scope.caller is not None:
             terms = request.terms
             check_terms(emergency=terms.emergency, driver=request.driver, heartbeat=terms.heartbeat)
-        naming.check_driver(request.driver, self._drivers_known)
+        self._drivers_known.check(request.driver)
         with self._store.write() as tx:
             machine = naming.known_machine(tx.fleet, name, scope=self._scope)
             scheduled = tx.work.scheduled_user_orders(machine.project) if requests.is_limited(action) else 0

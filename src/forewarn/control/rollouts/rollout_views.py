@@ -126,8 +126,8 @@ class RolloutViews(FleetReading):
         if request.hosts_at_once < 1:
             raise Invalid(f"hosts_at_once: expected at least 1, got {request.hosts_at_once}")
         check_deadline(request.terms.deadline, now=now)
-        naming.check_driver(request.terms.driver, self._drivers_known)
-        naming.check_driver(request.terms.host_driver, self._drivers_known, where="host_work")
+        self._drivers_known.check(request.terms.driver)
+        self._drivers_known.check(request.terms.host_driver, where="host_work")
         hosts = _wanted_hosts(snapshot.fleet, request)
         mine = Rollout(
             id=self._new_id(),

@@ -24,8 +24,13 @@ STATES: tuple[str, ...] = get_args(StateWord)
 LONGEST_WHY = 500
 # As much as is kept of what a program recognises an attempt by.
 LONGEST_MARK = 1000
+LONGEST_HOST = 64
+# When a program that is at it is asked again, if it does not say when.
+ASK_AGAIN = timedelta(seconds=10)
 # A program that wants to be asked again in more than a day has not understood the unit.
 LONGEST_WAIT = timedelta(days=1)
+# No machine that was away for longer comes back by a step.
+LONGEST_IMPACT = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +43,16 @@ class ProgramAnswer:
     mark: str = ""
     progress: float | None = None
     host: HostName | None = None
+    impact: float | None = None  # in seconds
 
     def as_state(self, state: StateWord, *, now: datetime) -> Said:
         """Return it as the answer of a driver, in a state that it says or that its exit code does."""
         look_at = None if self.look_in is None else now + self.look_in
         match state:
             case "done":
-                return Done(self.host)
+                return Done(self.host, self.impact)
             case "running":
-                return Running(look_at, mark=self.mark, progress=self.progress)
+                return Running(look_at or now + ASK_AGAIN, mark=self.mark, progress=self.progress)
             case "failed":
                 return Failed(self.why or "it says so, and not why")
             case "unknown":
@@ -73,7 +79,8 @@ def read_answer(output: bytes) -> ProgramAnswer | None:
         look_in=_span(said.get("look_in")),
         mark=_text(said.get("mark"))[:LONGEST_MARK],
         progress=_share(said.get("progress")),
-        host=HostName(host) if isinstance(host := said.get("host"), str) else None,
+        host=HostName(_text(said.get("host"))[:LONGEST_HOST]) or None,
+        impact=_seconds(said.get("impact")),
     )
 
 
@@ -83,6 +90,10 @@ def _text(value: Any) -> str:
 
 def _span(value: Any) -> timedelta | None:
     return timedelta(seconds=min(value, LONGEST_WAIT.total_seconds())) if _is_number(value) else None
+
+
+def _seconds(value: Any) -> float | None:
+    return float(min(value, LONGEST_IMPACT.total_seconds())) if _is_number(value) else None
 
 
 def _share(value: Any) -> float | None:

@@ -30,8 +30,8 @@ MOST_OUTPUT = 64 * 1024
 # As much of what it says on stderr as is looked at for its last line.
 LAST_OUTPUT = 4 * 1024
 LONGEST_LINE = 500
-# How often its output is cut, in seconds.
-LOOK_EVERY = 1.0
+# How often its output is cut, in seconds: a program that writes all it can fills a gigabyte in one.
+LOOK_EVERY = 0.1
 # The same where the end of a process cannot be waited for.
 LOOK_OFTEN = 0.05
 # For a program to end when it is asked to, in seconds.

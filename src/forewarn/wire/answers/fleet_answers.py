@@ -107,8 +107,10 @@ class DriverAnswer(ApiAnswer):
     NOUN: ClassVar = "driver"
 
     name: str
+    kind: str | None  # null: it is not installed
     hosts: int  # how many it works on
-    installed: bool  # else what it has to do waits
+    installed: bool  # and can be used; else what it has to do waits
+    why: str | None  # it cannot be used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
