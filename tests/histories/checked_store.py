@@ -1,4 +1,4 @@
-"""A store whose every transaction is held against `core/checks.py`."""
+"""A store whose every transaction is held against `core/checks`."""
 
 from collections import Counter
 from collections.abc import Iterator
