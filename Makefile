@@ -17,7 +17,7 @@ NODE := $(BIN)/node
 PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
-.PHONY: run setup test test-long coverage check bench bench-scale bench-night reference test-mutants test-model test-system test-page test-console screenshots format clean
+.PHONY: run setup test test-long coverage check bench bench-scale bench-night reference test-mutants test-model test-system test-machines machines test-page test-console screenshots format clean
 
 run: $(VENV)/.server
 	$(strip $(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) $(SERVED))
@@ -30,7 +30,7 @@ TESTED := tests/integration tests/contract tests/unit -n 5 --dist worksteal
 PAGE_TESTED := tests/system/console -n 2 --dist worksteal
 
 # Some shells forbid it, and then each of the many processes of the tests compiles all of forewarn again.
-test test-long coverage test-mutants test-model test-system test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
+test test-long coverage test-mutants test-model test-system test-machines test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.dev
 	$(BIN)/pytest $(TESTED)
@@ -82,9 +82,15 @@ reference: $(VENV)/.dev
 	$(BIN)/python -m tests.reference
 
 # What needs root or Debian's packages, clients that nobody here wrote, and attacks.
-test-system: $(VENV)/.system $(VENV)/.browser node_modules/.installed
+test-system: $(VENV)/.system $(VENV)/.machines $(VENV)/.browser node_modules/.installed
 	$(BIN)/pytest $(PAGE_TESTED)
 	$(BIN)/pytest tests/system tests/hostile --ignore tests/system/console
+
+# Real hypervisors and guests, and every fault that they can have: tests/machines/bed. MACHINES="-k reboot" tries some.
+test-machines: machines
+	$(BIN)/pytest tests/machines $(MACHINES)
+
+machines: $(VENV)/.machines
 
 # The console in a browser, for whom Debian's Chromium is there already. PAGE="-k fleet" tries some.
 test-page: $(VENV)/.browser node_modules/.installed
@@ -140,6 +146,17 @@ $(VENV)/.system: $(VENV)/.dev tests/system/packages.txt tests/system/unpacked.tx
 	cd $(VENV) && for name in $$(cat $(CURDIR)/tests/system/unpacked.txt); do \
 	  apt-get download -qq $$name && dpkg -x $${name}_*.deb $$name && rm $${name}_*.deb || exit 1; done
 	$(PIP) --requirement tests/system/requirements.txt
+	@touch $@
+
+# Debian's kernel, busybox and guest agent are for the guests alone, so they are only unpacked.
+$(VENV)/.machines: $(VENV)/.dev tests/machines/packages.txt tests/machines/unpacked.txt
+	@test "$$(id -u)" = 0 || { echo "make test-machines installs Debian packages: run it as root"; exit 1; }
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	  -o DPkg::Lock::Timeout=300 $$(cat tests/machines/packages.txt) > /dev/null
+	cd $(VENV) && for name in $$(cat $(CURDIR)/tests/machines/unpacked.txt); do \
+	  kernel=$$(apt-cache depends $$name | sed -n 's/ *Depends: \(linux-image-.*\)/\1/p'); name=$${kernel:-$$name}; \
+	  apt-get download -qq $$name && dpkg -x $${name}_*.deb $$name && rm $${name}_*.deb || exit 1; done
+	$(PIP) --editable '.[server,dev,libvirt]'
 	@touch $@
 
 $(VENV)/.spin: | $(VENV)/.dev

@@ -1,0 +1,128 @@
+"""A hypervisor host: namespaces of its own, and a libvirtd in them that can be killed, hang and start."""
+
+import signal
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.machines.bed import keepers
+from tests.machines.bed.keepers import Process
+from tests.process import PATIENCE
+
+# The bridge of each place; the guests' cables are in it, and the cable to the other places.
+BRIDGE = "guests"
+# What a libvirtd believes to be its own on a computer.
+_PRIVATE = ("/run", "/etc/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt")
+_LIBVIRTD = """\
+listen_tls = 0
+listen_tcp = 1
+tcp_port = "16509"
+auth_tcp = "none"
+auth_unix_ro = "none"
+auth_unix_rw = "none"
+host_uuid = "{uuid}"
+log_outputs = "2:file:/var/log/libvirt/libvirtd.log"
+"""
+_QEMU = """\
+user = "root"
+group = "root"
+security_driver = "none"
+stdio_handler = "file"
+dynamic_ownership = 0
+namespaces = []
+cgroup_controllers = []
+"""
+
+
+class Hypervisor:
+    """One host of a bed."""
+
+    def __init__(self, *, name: str, address: str, folder: Path, keeper: Process) -> None:
+        """Take over a host whose namespaces stand."""
+        self.name = name
+        self.address = address
+        self.folder = folder
+        self.keeper = keeper
+
+    @property
+    def uri(self) -> str:
+        """How the service, and the other host, reach it: only within the bed's networks."""
+        return f"qemu+tcp://{self.address}/system"
+
+    @property
+    def socket_uri(self) -> str:
+        """How this computer reaches it from outside of the bed."""
+        return f"qemu:///system?socket={self.folder / 'run/libvirt/libvirt-sock'}"
+
+    @property
+    def images(self) -> Path:
+        """The folder of disks that the other host does not see, as seen from outside."""
+        return self.folder / "var/lib/libvirt/images"
+
+    @property
+    def log(self) -> str:
+        """What its libvirtd has said."""
+        return (self.folder / "var/log/libvirt/libvirtd.log").read_text(errors="replace")
+
+    def run(self, *line: str, within: float = PATIENCE, check: bool = True) -> str:
+        """Run a command on the host, and return what it printed."""
+        return keepers.run([*keepers.inside(self.keeper, everything=True), *line], within=within, check=check)
+
+    def virsh(self, *words: str, check: bool = True) -> str:
+        """Ask its libvirtd something."""
+        return self.run("virsh", "--quiet", *words, check=check).strip()
+
+    def start(self) -> None:
+        """Start its libvirtd; returns when it can be asked."""
+        self.run("libvirtd", "--daemon", "--listen", "--pid-file", "/run/libvirtd.pid")
+
+    def kill(self) -> None:
+        """End its libvirtd with SIGKILL; guests run on."""
+        self.signal(signal.SIGKILL)
+        self.run("sh", "-c", f"while kill -0 {self._number} 2> /dev/null; do sleep 0.05; done")
+        (self.folder / "run/libvirtd.pid").unlink(missing_ok=True)
+
+    def signal(self, which: signal.Signals) -> None:
+        """Send its libvirtd a signal: SIGSTOP lets it hang, SIGCONT go on."""
+        self.run("kill", f"-{which.value}", self._number)
+
+    def mend(self) -> None:
+        """Let its libvirtd run again, whatever a test has done to it."""
+        if self.run("sh", "-c", "kill -CONT $(cat /run/libvirtd.pid) 2> /dev/null || echo gone").strip():
+            (self.folder / "run/libvirtd.pid").unlink(missing_ok=True)
+            self.start()
+
+    def state(self, machine: str) -> str | None:
+        """Return what its libvirtd says of a machine; None if it knows none of that name."""
+        return self.virsh("domstate", machine, check=False) or None
+
+    @property
+    def _number(self) -> str:
+        return (self.folder / "run/libvirtd.pid").read_text().strip()
+
+
+def build(*, name: str, known: Mapping[str, str], folder: Path, bound: bool) -> Hypervisor:
+    """Make a host's namespaces and settings; its libvirtd is started by `start`."""
+    for path in _PRIVATE:
+        _inner(folder, path).mkdir(parents=True)
+        Path(path).mkdir(parents=True, exist_ok=True)
+    (folder / "var/lib/libvirt/images").mkdir()
+    _inner(folder, "/run/lock").mkdir()
+    conf = _inner(folder, "/etc/libvirt")
+    conf.joinpath("libvirtd.conf").write_text(
+        _LIBVIRTD.format(uuid=uuid.uuid5(uuid.NAMESPACE_URL, str(folder)))
+    )
+    conf.joinpath("qemu.conf").write_text(_QEMU)
+    # libvirtd looks for this user before it reads that it shall use another; not every package makes one.
+    for path, line in (("/etc/passwd", "106::/var/lib/libvirt:/bin/false"), ("/etc/group", "")):
+        _inner(folder, path).write_text(f"{Path(path).read_text()}libvirt-qemu:x:64055:{line}\n")
+    # A host tells the other where to migrate to by its name.
+    _inner(folder, "/etc/hosts").write_text("".join(f"{there} {who}\n" for who, there in known.items()))
+    files = ("/etc/passwd", "/etc/group", "/etc/hosts")
+    mounts = [f"mount --bind {_inner(folder, path)} {path}" for path in (*_PRIVATE, *files)]
+    keeper = keepers.keep("\n".join([f"hostname {name}", *mounts]), bound=bound)
+    return Hypervisor(name=name, address=known[name], folder=folder, keeper=keeper)
+
+
+def _inner(folder: Path, path: str) -> Path:
+    return folder / path.removeprefix("/")
