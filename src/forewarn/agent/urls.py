@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from forewarn.core.errors import Invalid
 from forewarn.sdk.guest_errors import NoEndpoint
 from forewarn.sdk.transport.endpoint_urls import base_url
-from forewarn.wire import fields
+from forewarn.wire.wording import shown
 
 
 def url(value: object) -> str:
@@ -27,5 +27,5 @@ def endpoint(value: object) -> str:
     except NoEndpoint as error:
         raise Invalid(str(error)) from None
     if urlsplit(found).path:
-        raise Invalid(f"expected http://HOST or http://HOST:PORT, without a path, got {fields.shown(value)}")
+        raise Invalid(f"expected http://HOST or http://HOST:PORT, without a path, got {shown(value)}")
     return found

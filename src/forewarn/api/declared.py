@@ -10,7 +10,8 @@ from inspect import getdoc
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, dataclass_transform
 
 from forewarn.core.errors import Invalid
-from forewarn.wire.fields import Field, Schema, inside, shown
+from forewarn.wire.fields import Field, Schema, inside
+from forewarn.wire.wording import shown
 
 
 class _Dataclass(Protocol):

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import format_span
 from forewarn.core.words import GroupName, HostName, MachineName, ProjectName
-from forewarn.wire.fields import Field, choice, name, numbered, sequence, shown
+from forewarn.wire.fields import Field, choice, name, numbered, sequence
 from forewarn.wire.rfc3339 import EXPECTED_TIME, read_time
+from forewarn.wire.wording import shown
 
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from forewarn.core.errors import Invalid
 from forewarn.core.spelling import hint
-from forewarn.wire.fields import either, shown
+from forewarn.wire.wording import either, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,8 @@ from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.hooks import HookDriver
 from forewarn.drivers.not_installed import NotInstalled
-from forewarn.wire.fields import NAME, NAME_RULE, either, shown
+from forewarn.wire.text_forms import NAME, NAME_RULE
+from forewarn.wire.wording import either, shown
 
 log = logging.getLogger(__name__)
 

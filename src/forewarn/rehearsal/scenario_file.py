@@ -27,6 +27,7 @@ from forewarn.rehearsal.scenario import (
 from forewarn.wire import fields
 from forewarn.wire.fields import Readers
 from forewarn.wire.fleet import read_fleet
+from forewarn.wire.wording import either, shown
 
 
 def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario:
@@ -72,9 +73,9 @@ def _duration(value: object) -> timedelta:
     try:
         given = parse_span(value)
     except ValueError as error:
-        raise Invalid(f"{error}, got {fields.shown(value)}") from None
+        raise Invalid(f"{error}, got {shown(value)}") from None
     if given < timedelta():
-        raise Invalid(f"expected a time that is not negative, got {fields.shown(value)}")
+        raise Invalid(f"expected a time that is not negative, got {shown(value)}")
     return given
 
 
@@ -88,7 +89,7 @@ def _clock(value: object) -> str:
 
 def _true(value: object) -> bool:
     if value is not True:
-        raise Invalid(f"expected true, got {fields.shown(value)}")
+        raise Invalid(f"expected true, got {shown(value)}")
     return True
 
 
@@ -106,13 +107,13 @@ def _command(value: object) -> tuple[str, ...]:
 def _url(value: object) -> str:
     text = fields.text(value)
     if not text.lower().startswith(("http://", "https://")):
-        raise Invalid(f"expected a URL, as http://127.0.0.1:8000/health, got {fields.shown(value)}")
+        raise Invalid(f"expected a URL, as http://127.0.0.1:8000/health, got {shown(value)}")
     return text
 
 
 def _some_time(value: object) -> timedelta:
     if not (given := _duration(value)):
-        raise Invalid(f"expected more than no time, got {fields.shown(value)}")
+        raise Invalid(f"expected more than no time, got {shown(value)}")
     return given
 
 
@@ -216,12 +217,10 @@ def _order(table: Mapping[str, object], where: str, fleet: FleetSpec) -> OrderSt
         raise Invalid(f"{where}: expected either machine or host")
     known = ON_MACHINES if "machine" in given else ON_HOSTS
     if given.get("action") not in known:
-        expected = fields.either(sorted(known))
-        raise Invalid(f"{where}.action: expected {expected}, got {fields.shown(given.get('action'))}")
+        expected = either(sorted(known))
+        raise Invalid(f"{where}.action: expected {expected}, got {shown(given.get('action'))}")
     if (given["action"] is Action.MAINTENANCE) != ("work" in given):
-        raise Invalid(
-            f"{where}.work: expected {fields.either(MAINTENANCE_WORK)} with maintenance, and nothing else"
-        )
+        raise Invalid(f"{where}.work: expected {either(MAINTENANCE_WORK)} with maintenance, and nothing else")
     if "host" in given and given["host"] not in {host.name for host in fleet.hosts}:
         raise Invalid(f'{where}.host: expected a host of the fleet, got "{given["host"]}"')
     if "machine" in given:
@@ -240,7 +239,7 @@ def _check_spot(fleet: FleetSpec, name: str, where: str) -> None:
 def _fault(table: Mapping[str, object], where: str, fleet: FleetSpec) -> FaultStep:
     given = fields.read(table, _FAULT, f"{where}.")
     if "kind" not in given:
-        raise Invalid(f"{where}.kind: expected {fields.either(tuple(FaultKind))}, but it is missing")
+        raise Invalid(f"{where}.kind: expected {either(tuple(FaultKind))}, but it is missing")
     _known(fleet, given.get("machines", ()), f"{where}.machines")
     lasts = given.pop("for", None)
     return FaultStep(fault=Fault(**given), lasts=lasts)

@@ -4,18 +4,29 @@ A reader takes what was written and returns what it means. One that refuses says
 adds where that was.
 """
 
-import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
-from ipaddress import IPv6Address, ip_address
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import SPAN, format_span, parse_span
 from forewarn.core.spelling import closest
+from forewarn.wire.text_forms import (
+    GUID,
+    LONGEST_TEXT,
+    MAC,
+    NAME,
+    SCHEME,
+    read_address,
+    read_guid,
+    read_mac,
+    read_name,
+    read_text,
+    read_uri,
+)
+from forewarn.wire.wording import not_among, shown
 
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=str)
@@ -24,25 +35,10 @@ Reader: TypeAlias = Callable[[object], Any]
 Readers: TypeAlias = Mapping[str, Reader]
 Schema: TypeAlias = dict[str, Any]
 
-# The longest name a machine may have on Azure.
-NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-NAME_RULE = "1 to 64 letters, digits, dots, underscores and hyphens"
-LONGEST_TEXT = 256
 # Azure allows twenty; no rule of ours needs a bound, but a slip of the finger should be caught.
 MOST_DOMAINS = 10_000
 # A petabyte in bytes, and more; beyond that, sums would no longer be exact.
 MOST_OF_ANYTHING = 10**15
-# Pairs with colons or hyphens between them, threes of four with dots, or nothing between.
-_MAC = re.compile(
-    r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{2}(-[0-9A-Fa-f]{2}){5}"
-    r"|[0-9A-Fa-f]{4}(\.[0-9A-Fa-f]{4}){2}|[0-9A-Fa-f]{12}"
-)
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_MAC_SEPARATORS = re.compile("[:.-]")
-# A longer list of words is not read through.
-_MANY = 10
-
 # Keys that will have a meaning; until then they are refused, so that they are not expected to have an effect.
 LATER = frozenset({"subscription_id", "limits"})
 
@@ -212,62 +208,6 @@ def by_name(
 # Kinds of fields
 
 
-def _name(value: object) -> str:
-    if not isinstance(value, str) or not is_name(value):
-        raise Invalid(f"expected a name of {NAME_RULE}, got {shown(value)}")
-    return value
-
-
-def is_name(text_: str) -> bool:
-    """Return whether something can be called so."""
-    return NAME.fullmatch(text_) is not None
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or len(value) > LONGEST_TEXT or not value.isprintable():
-        raise Invalid(f"expected one line of at most {LONGEST_TEXT} characters, got {shown(value)}")
-    return value
-
-
-def _address(value: object) -> str:
-    try:
-        parsed = ip_address(value) if isinstance(value, str) else None
-    except ValueError:
-        parsed = None
-    if parsed is None or (isinstance(parsed, IPv6Address) and parsed.scope_id is not None):
-        raise Invalid(f"expected an IPv4 or IPv6 address, got {shown(value)}")
-    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
-        return parsed.ipv4_mapped.compressed
-    return parsed.compressed
-
-
-def _uri(value: object) -> str:
-    written = _text(value)
-    scheme, _, rest = written.partition("://")
-    if not _SCHEME.fullmatch(scheme) or not rest or " " in rest:
-        raise Invalid(f"expected a URI, as qemu+ssh://host-1/system, got {shown(value)}")
-    user, at, _ = rest.partition("/")[0].rpartition("@")
-    if at and ":" in user:
-        # What is declared is shown to operators, saved and copied into backups: no place for a secret.
-        raise Invalid(
-            "expected no password in it: keep that where the driver finds it by itself, as a key file"
-        )
-    return written
-
-
-def _mac(value: object) -> str:
-    if not isinstance(value, str) or not _MAC.fullmatch(value):
-        raise Invalid(f"expected a MAC address, as 52:54:00:12:34:56, got {shown(value)}")
-    digits = _MAC_SEPARATORS.sub("", value).lower()
-    return ":".join(digits[at : at + 2] for at in range(0, len(digits), 2))
-
-
-def _guid(value: object) -> str:
-    if not isinstance(value, str) or not _GUID.fullmatch(value):
-        raise Invalid(f"expected a UUID, as 4c4c4544-0051-4b10-8052-c8c04f4d4e32, got {shown(value)}")
-    return value.lower()
-
-
 def _tags(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise Invalid(f"expected a table of texts, got {shown(value)}")
@@ -315,15 +255,15 @@ def _flag(value: object) -> bool:
     return value
 
 
-name = Field(read=_name, schema={"type": "string", "pattern": f"^{NAME.pattern}$"})
-text = Field(read=_text, schema={"type": "string", "maxLength": LONGEST_TEXT})
+name = Field(read=read_name, schema={"type": "string", "pattern": f"^{NAME.pattern}$"})
+text = Field(read=read_text, schema={"type": "string", "maxLength": LONGEST_TEXT})
 # Read into the one spelling in which addresses are compared.
-address = Field(read=_address, schema={"type": "string"})
-mac = Field(read=_mac, schema={"type": "string", "pattern": f"^({_MAC.pattern})$"})
+address = Field(read=read_address, schema={"type": "string"})
+mac = Field(read=read_mac, schema={"type": "string", "pattern": f"^({MAC.pattern})$"})
 # Read into lower case, in which ids of machines are compared.
-guid = Field(read=_guid, schema={"type": "string", "pattern": f"^{_GUID.pattern}$"})
+guid = Field(read=read_guid, schema={"type": "string", "pattern": f"^{GUID.pattern}$"})
 uri = Field(
-    read=_uri, schema={"type": "string", "maxLength": LONGEST_TEXT, "pattern": f"^{_SCHEME.pattern}://"}
+    read=read_uri, schema={"type": "string", "maxLength": LONGEST_TEXT, "pattern": f"^{SCHEME.pattern}://"}
 )
 tags = Field(read=_tags, schema={"type": "object", "additionalProperties": text.schema})
 amount = Field(read=_amount, schema={"type": "number", "minimum": 0, "maximum": MOST_OF_ANYTHING})
@@ -391,7 +331,7 @@ def choice(members: Sequence[Choice]) -> Field[Choice]:
 
     def reader(value: object) -> Choice:
         if not isinstance(value, str) or value not in known:
-            raise Invalid(_not_among(known, value))
+            raise Invalid(not_among(known, value))
         return known[value]
 
     return Field(read=reader, schema={"type": "string", "enum": list(known)})
@@ -405,32 +345,3 @@ def optional(reader: Callable[[object], T]) -> Field[T | None]:
         schema={"anyOf": [schema, {"enum": ["", None]}]},
         nullable=True,
     )
-
-
-# Wording
-
-
-def _not_among(known: Iterable[str], value: object) -> str:
-    """Return which words may stand there or, of many, which may have been meant."""
-    words = tuple(known)
-    meant = closest(value, words) if isinstance(value, str) else None
-    if meant is not None and len(words) > _MANY:
-        return f"there is no {shown(value)}; did you mean {meant}?"
-    question = "" if meant is None else f"; did you mean {meant}?"
-    return f"expected {either(words)}, got {shown(value)}{question}"
-
-
-def either(words: Iterable[str]) -> str:
-    """List words as a person would."""
-    *most, last = words
-    return f"{', '.join(most)} or {last}" if most else last
-
-
-def shown(value: object) -> str:
-    """Show what was written, shortened if it is long."""
-    if isinstance(value, Mapping):
-        return "a table"
-    if isinstance(value, list | tuple):
-        return "a list"
-    written = json.dumps(value, default=str)
-    return written if len(written) <= LONGEST_TEXT else f"{written[:LONGEST_TEXT]}…"

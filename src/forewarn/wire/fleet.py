@@ -25,6 +25,7 @@ from forewarn.core.words import DEFAULT_PROJECT, ApprovalRule, GroupKind, Mobili
 from forewarn.wire import fields
 from forewarn.wire.fields import Field, Fields, Schema
 from forewarn.wire.projects import PROJECT, make_project, write_project
+from forewarn.wire.wording import either, shown
 
 # Azure lets a group choose between five and fifteen minutes.
 _TERMINATE_NOTICE = (timedelta(minutes=5), timedelta(minutes=15))
@@ -79,7 +80,7 @@ _MOST_OFTEN = 1000
 
 def _ratio(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_OFTEN:
-        raise Invalid(f"expected a number above 0, up to {_MOST_OFTEN}, got {fields.shown(value)}")
+        raise Invalid(f"expected a number above 0, up to {_MOST_OFTEN}, got {shown(value)}")
     return float(value)
 
 
@@ -193,7 +194,7 @@ FLEET: Fields = {
         GROUP,
         lambda name, **given: GroupSpec(name=name, **given),
         example="web",
-        required={"kind": fields.either(_GROUP_KINDS)},
+        required={"kind": either(_GROUP_KINDS)},
     ),
     "defaults": fields.part(DEFAULTS, FleetDefaults),
     "hosts": fields.by_name(

@@ -17,6 +17,8 @@ from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.sdk.platform import system
 from forewarn.wire import fields
+from forewarn.wire.text_forms import NAME_RULE, is_name
+from forewarn.wire.wording import shown
 
 # What editors and package managers leave beside a program, which is not meant to be run.
 _COPY = re.compile(r"~$|^#|\.(bak|old|orig|rej|save|swp|tmp|dpkg-[a-z]+|ucf-[a-z]+|rpm[a-z]+)$")
@@ -26,15 +28,13 @@ def command(value: object) -> tuple[str, ...]:
     """Read a program and its arguments."""
     words = value if isinstance(value, list) else []
     if not words or not all(isinstance(word, str) and word and "\0" not in word for word in words):
-        raise Invalid(
-            f'expected a list of texts, as ["/etc/forewarn/drain", "--now"], got {fields.shown(value)}'
-        )
+        raise Invalid(f'expected a list of texts, as ["/etc/forewarn/drain", "--now"], got {shown(value)}')
     return tuple(words)
 
 
 def _folder(value: object) -> Path:
     if not isinstance(value, str) or not Path(value).is_absolute():
-        raise Invalid(f"expected the path of a folder, from the root, got {fields.shown(value)}")
+        raise Invalid(f"expected the path of a folder, from the root, got {shown(value)}")
     return Path(value)
 
 
@@ -49,7 +49,7 @@ def _environment(value: object) -> dict[str, str]:
     found = fields.table(value)
     for name, each in found.items():
         if not name or "=" in name or "\0" in name:
-            raise Invalid(f"expected names of variables, got {fields.shown(name)}")
+            raise Invalid(f"expected names of variables, got {shown(name)}")
         if not isinstance(each, str) or "\0" in each:
             raise Invalid(f"{name}: expected a text")
     return {name: str(each) for name, each in found.items()}
@@ -106,8 +106,8 @@ def _no_hook(path: Path) -> str | None:
         return "it is hidden"
     if _COPY.search(path.name):
         return "its name is that of a copy, as editors and package managers leave them"
-    if not fields.is_name(path.name):
-        return f"expected a name of {fields.NAME_RULE}"
+    if not is_name(path.name):
+        return f"expected a name of {NAME_RULE}"
     if not path.is_file():
         return "it is no file"
     return None if os.access(path, os.X_OK) else f"it is not executable: `chmod +x {path}`"

@@ -17,6 +17,7 @@ from forewarn.agent.handling import EVERYTHING, Again, Never, Outcome, Ready, Si
 from forewarn.core.errors import Invalid
 from forewarn.sdk.platform import system
 from forewarn.wire import fields
+from forewarn.wire.wording import shown
 
 STATES = "show servers state"
 ANSWER_SECONDS = 5.0
@@ -37,13 +38,13 @@ AT = " at "
 
 def _socket(value: object) -> str:
     if not isinstance(value, str) or not value.isprintable() or not (value.startswith("/") or ":" in value):
-        raise Invalid(f"expected the path of HAProxy's stats socket, or HOST:PORT, got {fields.shown(value)}")
+        raise Invalid(f"expected the path of HAProxy's stats socket, or HOST:PORT, got {shown(value)}")
     return value
 
 
 def _server(value: object) -> str:
     if not isinstance(value, str) or not _is_server(value):
-        raise Invalid(f'expected BACKEND/SERVER, as "web/${{machine}}", got {fields.shown(value)}')
+        raise Invalid(f'expected BACKEND/SERVER, as "web/${{machine}}", got {shown(value)}')
     return checked_template(str(value))
 
 
@@ -87,7 +88,7 @@ class Haproxy:
         """Drain, and wait for the sessions to end while there is time."""
         servers = filled(self.servers, facts_of(task))
         if odd := next((each for each in servers if not _is_server(each)), None):
-            return Never(f"{fields.shown(odd)} is no server: what an event says must not be a command")
+            return Never(f"{shown(odd)} is no server: what an event says must not be a command")
         # One that people have taken out gets no sessions, and stays as it is.
         out = MAINTENANCE | DRAINED
         refusal = await _all(_put(each, servers, "drain", unless=out, owe=task.owe) for each in self.sockets)

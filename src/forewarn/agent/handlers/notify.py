@@ -12,6 +12,7 @@ from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
 from forewarn.wire.text import on_one_line
+from forewarn.wire.wording import shown
 
 MAIL_SECONDS = 20.0
 SUBJECT = {
@@ -27,14 +28,14 @@ TEXT = {
 
 def _template(value: object) -> str:
     if not isinstance(value, str):
-        raise Invalid(f"expected a text, got {fields.shown(value)}")
+        raise Invalid(f"expected a text, got {shown(value)}")
     return checked_template(value)
 
 
 def _addresses(value: object) -> tuple[str, ...]:
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not found or not all(_is_address(each) for each in found):
-        raise Invalid(f"expected one mail address or a list of them, got {fields.shown(value)}")
+        raise Invalid(f"expected one mail address or a list of them, got {shown(value)}")
     return tuple(found)
 
 
@@ -45,7 +46,7 @@ def _is_address(value: object) -> bool:
 def _server(value: object) -> tuple[str, int]:
     host, _, port = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not host or (port and not port.isdigit()):
-        raise Invalid(f"expected HOST or HOST:PORT, as mail.example.com:587, got {fields.shown(value)}")
+        raise Invalid(f"expected HOST or HOST:PORT, as mail.example.com:587, got {shown(value)}")
     return host, int(port or 25)
 
 

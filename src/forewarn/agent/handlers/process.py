@@ -16,7 +16,7 @@ from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handlers.pid_file import LEFT_DOWN, LOOK_EVERY, NOT_RUNNING, PidFile
 from forewarn.agent.handling import Command, Never, Outcome, Side, Task
 from forewarn.core.errors import Invalid
-from forewarn.wire import fields
+from forewarn.wire.wording import shown
 
 SYSTEMCTL = "systemctl"
 # How systemd calls the state of a unit that does not run, and is not about to.
@@ -37,20 +37,20 @@ def _unit(value: object) -> str:
         or value.startswith("-")
         or any(each.isspace() for each in value)
     ):
-        raise Invalid(f"expected the name of a unit, as nginx.service, got {fields.shown(value)}")
+        raise Invalid(f"expected the name of a unit, as nginx.service, got {shown(value)}")
     return value
 
 
 def _path(value: object) -> Path:
     if not isinstance(value, str) or not Path(value).is_absolute():
-        raise Invalid(f"expected the path of a file, from the root, got {fields.shown(value)}")
+        raise Invalid(f"expected the path of a file, from the root, got {shown(value)}")
     return Path(value)
 
 
 def _signal(value: object) -> int:
     known = {each.name: each for each in signal.Signals}
     if not isinstance(value, str) or value not in known:
-        raise Invalid(f"expected the name of a signal, as SIGTERM or SIGQUIT, got {fields.shown(value)}")
+        raise Invalid(f"expected the name of a signal, as SIGTERM or SIGQUIT, got {shown(value)}")
     return int(known[value])
 
 

@@ -13,6 +13,7 @@ from forewarn.agent.urls import url
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
 from forewarn.wire.text import on_one_line
+from forewarn.wire.wording import shown
 
 METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
 # A server that does not answer within this is tried again.
@@ -31,7 +32,7 @@ def url_template(value: object) -> str:
 
 def _method(value: object) -> str:
     if value not in METHODS:
-        raise Invalid(f"expected {', '.join(METHODS[:-1])} or {METHODS[-1]}, got {fields.shown(value)}")
+        raise Invalid(f"expected {', '.join(METHODS[:-1])} or {METHODS[-1]}, got {shown(value)}")
     return str(value)
 
 

@@ -24,6 +24,7 @@ from forewarn.core.words import HINTS, EventType, Source
 from forewarn.sdk.documents import NEWEST_VERSION, PREVIEW_VERSION
 from forewarn.wire import fields
 from forewarn.wire.fields import Reader, Readers
+from forewarn.wire.wording import shown
 
 AUTO = "auto"
 # Longer than any notice but that of degraded hardware: a slip of the finger beyond.
@@ -116,7 +117,7 @@ def address(value: object) -> tuple[str, int]:
     """Read HOST:PORT."""
     host, _, port = str(value).rpartition(":") if isinstance(value, str) else ("", "", "")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > MOST_PORTS:
-        raise Invalid(f"expected HOST:PORT, as 127.0.0.1:8171, got {fields.shown(value)}")
+        raise Invalid(f"expected HOST:PORT, as 127.0.0.1:8171, got {shown(value)}")
     return host.strip("[]"), int(port)
 
 
@@ -126,7 +127,7 @@ def endpoints(value: object) -> tuple[str, ...]:
         return ()
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not found:
-        raise Invalid(f'expected "auto", a URL or a list of URLs, got {fields.shown(value)}')
+        raise Invalid(f'expected "auto", a URL or a list of URLs, got {shown(value)}')
     return tuple(endpoint(each) for each in found)
 
 
@@ -137,7 +138,7 @@ def machine(value: object) -> str | None:
 
 def _journal(value: object) -> Path:
     if not isinstance(value, str) or not value or "\0" in value:
-        raise Invalid(f"expected the path of a file, got {fields.shown(value)}")
+        raise Invalid(f"expected the path of a file, got {shown(value)}")
     return Path(value)
 
 
@@ -146,7 +147,7 @@ def _some(reader: Reader, what: str) -> Reader:
 
     def several(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list) or not value:
-            raise Invalid(f"expected a list of {what}, got {fields.shown(value)}")
+            raise Invalid(f"expected a list of {what}, got {shown(value)}")
         return tuple(reader(each) for each in value)
 
     return several
@@ -238,7 +239,7 @@ class _ConfigReader:
     def _handlers(self, table: Mapping[str, object], index: int, taken: set[str]) -> list[Handler]:
         path: KeyPath = ("handlers", index)
         name = table.get("name")
-        where = f"handlers[{index}]{f' {fields.shown(name)}' if name else ''}: "
+        where = f"handlers[{index}]{f' {shown(name)}' if name else ''}: "
         for needed in ("name", "kind"):
             if needed not in table:
                 raise self._at(path, f"{where}{needed}: expected it, but it is missing")

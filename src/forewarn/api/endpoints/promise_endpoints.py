@@ -11,7 +11,8 @@ from forewarn.core.access import Right
 from forewarn.core.errors import Invalid
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.promise_answers import PromiseAnswer
-from forewarn.wire.fields import Field, shown
+from forewarn.wire.fields import Field
+from forewarn.wire.wording import shown
 
 router = ApiRouter("promises")
 

@@ -28,7 +28,8 @@ from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, RolloutTerms
 from forewarn.core.words import EXTERNAL, HostName, RolloutAction, ServiceMode
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
-from forewarn.wire.fields import Field, choice, flag, shown
+from forewarn.wire.fields import Field, choice, flag
+from forewarn.wire.wording import shown
 
 router = ApiRouter("rollouts")
 

@@ -27,7 +27,7 @@ from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected
 from forewarn.core.rollouts.plan_warnings import on_one_host
 from forewarn.core.words import HostName, HostState, RolloutAction, Work
-from forewarn.wire.fields import either
+from forewarn.wire.wording import either
 
 EVERY_HOST = 10_000_000
 
