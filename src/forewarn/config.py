@@ -51,11 +51,21 @@ class GuestSettings:
     preview: bool = False  # whether to offer versions that are not generally available
     lenient_header_on_post: bool = False
     names: tuple[str, ...] = ()  # names that a Host header may carry
+    check_mac: bool = True  # refuse a machine's address from another MAC than the declared one
     connections: int = 0  # of all guests together; 0: as many as file descriptors allow
     connections_per_address: int = 64  # of one machine, and of all unknown callers together
 
     def __post_init__(self) -> None:
         _at_least_one(self.connections_per_address)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataProxySettings:
+    """Another metadata proxy, which calls in the place of guests and signs for whom."""
+
+    listen: tuple[str, ...] = ()  # where it calls; none: there is no such proxy
+    callers: tuple[str, ...] = ()  # the addresses that it calls from
+    secret_file: str | None = None  # the secret that it signs with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +210,7 @@ class Settings:
     hooks: HookSettings = field(default_factory=HookSettings)
     # What is said of drivers, by the names that hosts call them by; each kind reads its own (`read_table`).
     drivers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    metadata_proxy: MetadataProxySettings = field(default_factory=MetadataProxySettings)
 
 
 def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:

@@ -278,6 +278,7 @@ class Kind(StrEnum):
     WEBHOOK_REMOVED = "webhook-removed"
     WEBHOOK_FAILING = "webhook-failing"
     WEBHOOK_RECOVERED = "webhook-recovered"
+    IMPOSTOR_REFUSED = "impostor-refused"  # somebody used a machine's address from another MAC
     NOTICE_LATE = "notice-late"  # machines that were sent an event too short before its start, or after it
     NOTICE_NEVER = "notice-never"  # machines that were not sent an event as long as it was listed
     TOKEN_CREATED = "token-created"  # noqa: S105 - no password

@@ -1,4 +1,4 @@
-"""What the guest endpoint needs of the rest of the service: the three things a guest can change."""
+"""What the guest endpoint needs of the rest of the service: what a guest can change, or has done."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -19,4 +19,8 @@ class GuestCommands(Protocol):
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
         """Let events start early, all of them or none; Invalid or NotFound for an id that never was."""
+        ...
+
+    async def record_impostor(self, machine: MachineId, *, mac: str, address: str) -> None:
+        """Record that somebody used a machine's address from another MAC than the machine's."""
         ...

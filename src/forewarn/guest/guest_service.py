@@ -58,7 +58,7 @@ class GuestService:
         self.errors = ErrorAnswers(new_id)
         self.times = times
         self.board = board
-        self._commands = commands
+        self.commands = commands
         self.polls = 0  # answered with a document, or that it has not changed
         self.approvals = 0
         self._rate = Rate(settings.rate)
@@ -201,7 +201,7 @@ class GuestService:
             await self._waits.enabled(caller)
             return self.errors.invalid(str(fault))
         member = await self._waits.ready(caller)
-        await self._commands.approve(member.machine.id, events, address=caller.address)
+        await self.commands.approve(member.machine.id, events, address=caller.address)
         self.approvals += 1
         return answers.APPROVED
 
@@ -214,7 +214,7 @@ class GuestService:
             return self.errors.invalid(str(fault))
         member = await self._waits.ready(caller)
         try:
-            await self._commands.defer(member.machine.id, events, address=caller.address)
+            await self.commands.defer(member.machine.id, events, address=caller.address)
         except Conflict as refusal:
             return self.errors.conflict(str(refusal))
         return answers.APPROVED

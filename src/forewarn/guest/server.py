@@ -50,6 +50,11 @@ class GuestServer:
         """Where it listens for all machines; a port given as 0 has become a real one."""
         return self._listeners.addresses
 
+    @property
+    def proxied(self) -> Sequence[tuple[str, int]]:
+        """Where it listens for proxies that call in the place of machines."""
+        return self._listeners.proxied
+
     async def start(self, listen: Sequence[Listen]) -> None:
         """Listen; Conflict names the address or machine whose port cannot be had."""
         await self._listeners.start(listen)
@@ -107,3 +112,4 @@ class GuestServer:
         await self._connections.drain(within=drain)
         self._listeners.close()
         await self._connections.finish(within=self._limits.stop_seconds)
+        self._connections.link_layer.close()

@@ -36,4 +36,5 @@ class EndpointSettings:
     preview: bool = False  # versions that are not generally available are offered
     lenient_header_on_post: bool = False  # old clients POST without `Metadata: true`
     names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
+    check_mac: bool = True  # a machine's address is refused from another MAC than it declares
     limits: Limits = field(default_factory=Limits)

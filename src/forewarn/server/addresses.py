@@ -3,11 +3,16 @@
 import ipaddress
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from forewarn.config import MetadataProxySettings
+from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
+from forewarn.guest.canonical import canonical
 from forewarn.guest.http.binding import not_opened
 from forewarn.guest.http.listeners import Listen
+from forewarn.guest.http.proxied import TrustedProxy
 from forewarn.wire import authority
 
 PORTS = 65536
@@ -25,6 +30,40 @@ def guest_address(text: str) -> Listen:
     network, _, address = text.rpartition("@")
     host, port = _split(address, text)
     return Listen(host=host, port=port, network=network)
+
+
+def proxy_addresses(settings: MetadataProxySettings) -> list[Listen]:
+    """Read where another metadata proxy calls, and what shows that it is the one."""
+    if not settings.listen:
+        return []
+    proxy = TrustedProxy(addresses=_callers(settings.callers), secret=_secret(settings.secret_file))
+    return [replace(guest_address(text), proxy=proxy) for text in settings.listen]
+
+
+def _callers(texts: Sequence[str]) -> frozenset[str]:
+    """Read the addresses that a proxy calls from."""
+    if not texts:
+        raise Invalid("[metadata-proxy] callers: expected the addresses that the proxy calls from")
+    for text in texts:
+        try:
+            ipaddress.ip_address(text)
+        except ValueError:
+            raise Invalid(f"[metadata-proxy] callers {text!r}: expected an address, as 10.0.0.2") from None
+    return frozenset(map(canonical, texts))
+
+
+def _secret(file: str | None) -> bytes:
+    """Read the secret of a proxy, without the end of its line."""
+    where = "[metadata-proxy] secret-file"
+    if file is None:
+        raise Invalid(f"{where}: expected the file that has the secret which the proxy signs with")
+    try:
+        secret = Path(file).read_bytes().strip()
+    except OSError as error:
+        raise Invalid(f"{where} {file}: cannot be read ({error.strerror})") from None
+    if not secret:
+        raise Invalid(f"{where} {file}: is empty, and whoever knows that could call for any machine")
+    return secret
 
 
 def operator_address(text: str, *, guarded: Callable[[], bool] = lambda: False) -> tuple[str, int]:

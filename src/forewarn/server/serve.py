@@ -137,7 +137,10 @@ def _places(settings: Settings) -> _Places:
         return any_token(settings.database)
 
     return _Places(
-        guests=[addresses.guest_address(text) for text in settings.guest.listen],
+        guests=[
+            *(addresses.guest_address(text) for text in settings.guest.listen),
+            *addresses.proxy_addresses(settings.metadata_proxy),
+        ],
         operators=[addresses.operator_address(text, guarded=guarded) for text in settings.operator.listen],
         tls=tls.context() if (tls := tls_of(settings.operator)) else None,
         origins=[addresses.public_origin(text, guarded=guarded) for text in settings.operator.origins],
@@ -233,6 +236,8 @@ def _greet(
         guests=guests, operators=operators, origins=origins, players=players, about=about
     ):
         say(line)
+    for host, port in parts.guest.proxied:
+        say(f"  proxy      http://{addresses.shown(host, port)}, which signs for which machine it calls")
     for line in welcome.work(drivers):
         say(line)
     say(welcome.room(machines=parts.guest.room, operators=shares.operators.whole, of=shares.descriptors))

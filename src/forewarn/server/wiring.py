@@ -91,6 +91,7 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
         preview=settings.guest.preview,
         lenient_header_on_post=settings.guest.lenient_header_on_post,
         names=tuple(name.lower() for name in settings.guest.names),
+        check_mac=settings.guest.check_mac,
         limits=Limits(
             connections=settings.guest.connections_per_address,
             all_connections=settings.guest.connections or Limits().all_connections,

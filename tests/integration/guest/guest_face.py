@@ -137,6 +137,7 @@ class MemoryDesk:
         self.delay = timedelta()
         self.enabled: list[GroupName] = []
         self.approved: list[tuple[MachineId, tuple[EventId, ...], str]] = []
+        self.impostors: list[tuple[MachineId, str, str]] = []
         self.failure: Exception | None = None
         self.apply: Callable[[Sequence[Delta]], Awaitable[None]]
 
@@ -161,6 +162,9 @@ class MemoryDesk:
             if each not in known:
                 raise NotFound(f"event {each} is not known")
         self.approved.append((machine, tuple(events), address))
+
+    async def record_impostor(self, machine: MachineId, *, mac: str, address: str) -> None:
+        self.impostors.append((machine, mac, address))
 
     def delta(self, *names: GroupName) -> Delta:
         groups = tuple(self.groups[name] for name in names)

@@ -10,7 +10,7 @@ from forewarn.core.guests import listening
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.machine import Machine
 from forewarn.core.orders import lifecycle
-from forewarn.core.words import ApprovedBy, EventId, GroupName, MachineId
+from forewarn.core.words import ApprovedBy, EventId, GroupName, Kind, MachineId
 
 
 class GuestUseCases(FleetUseCase):
@@ -52,6 +52,15 @@ class GuestUseCases(FleetUseCase):
                         wanted=timedelta(seconds=seconds),
                         policy=self._policy,
                     )
+
+    def record_impostor(self, machine: MachineId, *, mac: str, address: str) -> None:
+        """Record that somebody used a machine's address from another MAC; nothing if the machine is gone."""
+        with self._store.write() as tx:
+            known = tx.rules.machine_by_id(machine)
+            if known is not None:
+                reason = f"address {address} was used from MAC {mac}; the machine's own is {known.mac}"
+                with self._saving(tx, tx.rules.around(groups=[known.group])) as draft:
+                    draft.record(Kind.IMPOSTOR_REFUSED, known, reason=reason)
 
 
 def _events_known_to(

@@ -128,7 +128,10 @@ class Board:
             member = self._members[machine.id] = BoardMachine(machine, group)
             self._reach(member)
             return set()
-        before, member.machine = member.machine, machine
+        before = member.machine
+        if before.mac != machine.mac:
+            member = self._anew(member)  # whoever is connected as this machine is looked at again
+        member.machine = machine
         if before.project != machine.project:
             member.rehearsal = None  # the other project may not be for rehearsals
         if _whereabouts(before) == _whereabouts(machine):
@@ -138,6 +141,17 @@ class Board:
         member.last_sent = NO_NEWS
         self._reach(member)
         return {before.group, machine.group}
+
+    def _anew(self, member: BoardMachine) -> BoardMachine:
+        """Put another in the place of a machine, as it was."""
+        machine = member.machine
+        other = self._members[machine.id] = BoardMachine(machine, member.group)
+        other.rehearsal = member.rehearsal
+        self._unreach(machine, member)
+        self._reach(other)
+        if (seen := self.seen.pop(member, None)) is not None:
+            self.seen[other] = seen
+        return other
 
     def _remove(self, machine: MachineId) -> set[GroupName]:
         member = self._members.pop(machine, None)
@@ -279,7 +293,7 @@ def _slimmed(machine: Machine, group: BoardGroup) -> Machine:
 
 def _whereabouts(machine: Machine) -> tuple[object, ...]:
     """What decides who a caller is and whom it belongs to."""
-    return (machine.group, machine.network, machine.address, machine.port)
+    return (machine.group, machine.network, machine.address, machine.port, machine.mac)
 
 
 def _drop(members: dict[Key, BoardMachine], key: Key, member: BoardMachine) -> None:

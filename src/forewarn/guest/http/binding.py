@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterator
 
 from forewarn.core.errors import Conflict
+from forewarn.guest.http.link_layer import keep_openings
 
 # A fleet that comes back from an outage calls all at once.
 BACKLOG = 4096
@@ -32,6 +33,7 @@ def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
             # "::" must not take the port that "0.0.0.0" wants.
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         bound.bind(address)
+        keep_openings(bound)
         # Two can be bound to one place while neither listens; only now is it ours.
         bound.listen(BACKLOG)
     except OSError:

@@ -23,6 +23,7 @@ CLOSE = b"Connection: close\r\n"
 KEEP_ALIVE = b"Connection: keep-alive\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CROWDED = RequestFault(503, "Too many connections", retry=True)
+UNASKED = ""
 
 
 class Connection(asyncio.Protocol):
@@ -30,6 +31,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_began",
+        "_by_address",
         "_connections",
         "_crowded",
         "_ending",
@@ -38,6 +40,7 @@ class Connection(asyncio.Protocol):
         "_known",
         "_limits",
         "_loop",
+        "_mac",
         "_members",
         "_queue",
         "_quick",
@@ -73,6 +76,8 @@ class Connection(asyncio.Protocol):
         self._limits = endpoint.service.settings.limits
         self._members = members
         self._key = key
+        self._by_address = key == ""
+        self._mac: str | None = UNASKED  # from which it was opened; None: that cannot be told
         self._loop = asyncio.get_running_loop()
         self.allowance: Allowance = endpoint.service.board.unknown_callers
         self._reader = RequestParser(self._limits)
@@ -92,7 +97,22 @@ class Connection(asyncio.Protocol):
     @property
     def member(self) -> BoardMachine | None:
         """Who calls, at this moment."""
-        return self._members.get(self._key)
+        member = self._members.get(self._key)
+        return None if member is None or self._poses_as(member) else member
+
+    def _poses_as(self, member: BoardMachine) -> bool:
+        """Return whether this is another than the machine whose address it has: another MAC says so."""
+        own = member.machine.mac
+        if own is None or not self._by_address:
+            return False
+        if self._mac == UNASKED:
+            self._mac = self._connections.link_layer.mac(self._transport, self.address)
+        if self._mac is None or self._mac == own:
+            return False
+        if not self.leaving:
+            self._connections.impostors.note(member.machine, mac=self._mac, address=self.address)
+            self.leave()
+        return True
 
     # What the transport calls.
 
@@ -101,7 +121,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self.address = canonical(peer[0]) if peer else ""
-        if self._key == "":
+        if self._by_address:
             self._key = self.address
         member = self.member
         self.allowance = member or self.allowance

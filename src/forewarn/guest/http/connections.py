@@ -5,6 +5,8 @@ from contextlib import suppress
 from typing import Protocol
 
 from forewarn.guest.guest_service import GuestService
+from forewarn.guest.http.impostors import Impostors
+from forewarn.guest.http.link_layer import LinkLayer
 from forewarn.guest.http.refusals import Limit, Refusals
 from forewarn.guest.http.request_cache import RequestCache
 from forewarn.guest.rate_limit import Allowance
@@ -44,6 +46,8 @@ class OpenConnections:
         self.connections: set[OpenConnection] = set()
         self.leaving = False  # the service is about to end
         self.refusals = Refusals("guest")
+        self.link_layer = LinkLayer(checked=service.settings.check_mac)
+        self.impostors = Impostors(service.commands, self.refusals)
         self.listening = 0  # sockets that listen take descriptors too
         self._most = limits.all_connections
         # Those that are more than the first of their machine, and all of unknown callers; the oldest first.

@@ -12,6 +12,7 @@ from forewarn.guest.board.board import Board
 from forewarn.guest.http.binding import BACKLOG, bind
 from forewarn.guest.http.connection import Connection
 from forewarn.guest.http.connections import OpenConnections
+from forewarn.guest.http.proxied import ProxiedConnection, TrustedProxy
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class Listen:
     host: str
     port: int
     network: str = ""
+    proxy: TrustedProxy | None = None  # who calls there for machines, in their place
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -46,6 +48,7 @@ class Listeners:
         self._turn = asyncio.Lock()
         self._open = False
         self.addresses: list[tuple[str, int]] = []
+        self.proxied: list[tuple[str, int]] = []  # where proxies call
 
     async def start(self, listen: Sequence[Listen]) -> None:
         """Open everything; Conflict names what cannot be opened."""
@@ -108,10 +111,17 @@ class Listeners:
             log.warning("%s", error)
 
     async def _open_shared(self, address: Listen) -> None:
-        members = self._board.network(address.network)
         for bound in bind(address.host, address.port, what=f"guest address {address}", change=CHANGE_ADDRESS):
-            self.addresses.append(bound.getsockname()[:2])
-            self._shared.append(await _serve(bound, lambda: Connection(self._connections, members)))
+            (self.addresses if address.proxy is None else self.proxied).append(bound.getsockname()[:2])
+            self._shared.append(await _serve(bound, self._connection(address)))
+
+    def _connection(self, address: Listen) -> Callable[[], Connection]:
+        """Return what makes a connection to an address."""
+        board, connections, proxy = self._board, self._connections, address.proxy
+        if proxy is not None:
+            return lambda: ProxiedConnection(connections, board.members, proxy=proxy)
+        members = board.network(address.network)
+        return lambda: Connection(connections, members)
 
     async def _open_own(self, port: int) -> None:
         ports = self._board.ports

@@ -1,4 +1,4 @@
-"""Connections that a limit has refused: counted each, logged once when it begins and once when it is over."""
+"""Connections that were refused, and why: counted each, logged when it begins and when it is over."""
 
 import asyncio
 import logging
@@ -11,11 +11,13 @@ CALM_SECONDS = 60.0
 
 
 class Limit(StrEnum):
-    """What there was too much of."""
+    """What there was too much of, or should not be at all."""
 
     WHOLE = "whole"  # connections of all callers together
     ADDRESS = "address"  # connections of one caller
     DESCRIPTORS = "descriptors"  # open files of the process
+    MAC = "mac"  # callers that use a machine's address, and are not that machine
+    PROXY = "proxy"  # callers that say whom they call for, and may not, or cannot show it
 
 
 class Refusals:

@@ -135,6 +135,10 @@ class WorkerCommands:
         """Defer events."""
         await self._jobs.run(lambda: self._guests.defer(machine, events))
 
+    async def record_impostor(self, machine: MachineId, *, mac: str, address: str) -> None:
+        """Record that somebody used a machine's address."""
+        await self._jobs.run(lambda: self._guests.record_impostor(machine, mac=mac, address=address))
+
 
 class _Enabling:
     """Groups that are enabled together: all whose first poll comes before the worker takes the job."""
