@@ -57,6 +57,7 @@ const LOOKS = {
   "host-removed": ["idle", "−"],
   "host-lost": ["danger", "?"],
   "host-fenced": ["warn", "✓"],
+  "impostor-refused": ["danger", "■"],
   "project-added": ["idle", "+"],
   "project-changed": ["idle", "≠"],
   "project-removed": ["idle", "−"],
