@@ -1,7 +1,6 @@
 """Programs that drivers run: their environment, their end, their output, and what they leave behind."""
 
 import os
-import select
 import threading
 import time
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from forewarn.drivers.programs.program_runs import (
     TimedOut,
     run,
 )
+from tests.process_ends import await_end
 
 LONG, AT_ONCE = timedelta(minutes=1), timedelta(milliseconds=1)
 
@@ -37,20 +37,6 @@ def exited(invocation: Invocation) -> Exited:
     outcome = run(invocation)
     assert isinstance(outcome, Exited)
     return outcome
-
-
-def await_end(pid: int) -> None:
-    """Wait for the end of a process that is nobody's child here."""
-    try:
-        watched = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        waiting = select.poll()
-        waiting.register(watched, select.POLLIN)
-        assert waiting.poll(60_000), f"{pid} lives"
-    finally:
-        os.close(watched)
 
 
 def await_file(path: Path) -> None:

@@ -1,0 +1,18 @@
+"""The ends of processes that are nobody's children here."""
+
+import os
+import select
+
+
+def await_end(pid: int) -> None:
+    """Wait for the end of a process that is nobody's child here."""
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        waiting = select.poll()
+        waiting.register(watched, select.POLLIN)
+        assert waiting.poll(60_000), f"{pid} lives"
+    finally:
+        os.close(watched)
