@@ -3,10 +3,22 @@
 import pytest
 
 from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.orders import host_work, interventions, reports
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, HOOK, SIMULATED, HostTask, OrderState, ServiceMode, StepState
+from forewarn.core.words import (
+    EXTERNAL,
+    HOOK,
+    SIMULATED,
+    HostName,
+    HostState,
+    HostTask,
+    Kind,
+    OrderState,
+    ServiceMode,
+    StepState,
+)
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
 ALL = Policy(hooks=frozenset(HostTask))
@@ -84,3 +96,115 @@ def test_a_hook_that_cannot_cordon_is_shown_until_a_person_decides() -> None:
     assert "host host-1: is not cordoned yet: its hook failed, no route" in there.waits(order.id)
     interventions.retry(there.draft, order.id, by="olga", policy=there.policy)
     assert running(there, order) == [HostTask.CORDON]
+
+
+# An order that is given up
+
+
+def given_up(there: Fleet, order: Order) -> Order:
+    return there.draft.orders[order.id]
+
+
+def host_state(there: Fleet) -> HostState:
+    return there.draft.hosts[HostName("host-1")].state
+
+
+def test_a_cancelled_order_has_its_host_let_go_by_the_hook_before_it_is_over() -> None:
+    there = fleet()
+    order = serviced(there)
+    there.finish_host(order.id, HostTask.CORDON)
+    cancelled = interventions.cancel(there.draft, order.id, by="olga")
+    assert (cancelled.state, cancelled.open, there.events()) == (OrderState.CANCELLED, True, ())
+    assert running(there, order) == [HostTask.UNCORDON]
+    assert there.waits(order.id) == [
+        f"order {order.id}: being cancelled by olga: ends once the hook has let host host-1 go"
+    ]
+    assert host_state(there) is HostState.CORDONED
+    there.finish_host(order.id, HostTask.UNCORDON)
+    over = given_up(there, order)
+    assert (over.state, over.open, over.why) == (OrderState.CANCELLED, False, "cancelled")
+    assert host_state(there) is HostState.OK
+
+
+def test_an_order_that_is_being_cancelled_is_not_cancelled_again() -> None:
+    there = fleet()
+    order = serviced(there)
+    interventions.cancel(there.draft, order.id, by="olga")
+    with pytest.raises(Conflict, match="is being cancelled by olga already"):
+        interventions.cancel(there.draft, order.id, by="otto")
+
+
+def test_the_hook_that_cordons_is_called_off_before_the_other_undoes_it() -> None:
+    there = fleet()
+    order = serviced(there)
+    interventions.cancel(there.draft, order.id, by="olga")
+    assert running(there, order) == [HostTask.CORDON]
+    reports.step_cancelled(there.draft, AttemptId(order.id, "host/cordon", 1))
+    there.advance(order.id)
+    assert running(there, order) == [HostTask.UNCORDON]
+
+
+def test_a_host_that_its_hook_does_not_let_go_stays_cordoned_and_says_what_to_do() -> None:
+    there = fleet()
+    order = serviced(there)
+    there.finish_host(order.id, HostTask.CORDON)
+    interventions.cancel(there.draft, order.id, by="olga")
+    reports.step_failed(there.draft, AttemptId(order.id, "host/uncordon", 1), why="no route", again=True)
+    there.advance(order.id)
+    assert running(there, order) == [HostTask.UNCORDON]
+    reports.step_failed(there.draft, AttemptId(order.id, "host/uncordon", 2), why="no route")
+    there.advance(order.id)
+    assert host_state(there) is HostState.CORDONED
+    assert given_up(there, order).why == (
+        "cancelled; host host-1 stays cordoned, for its hook has not let it go (no route): do that by hand, "
+        "then `forewarn host uncordon host-1`"
+    )
+
+
+def test_without_a_hook_that_cordoned_nothing_is_let_go() -> None:
+    there = fleet(Policy(hooks=frozenset({HostTask.UNCORDON})))
+    order = serviced(there)
+    interventions.cancel(there.draft, order.id, by="olga")
+    assert (given_up(there, order).open, host_state(there)) == (False, HostState.OK)
+
+
+def at_work(there: Fleet, **terms: object) -> Order:
+    order = serviced(there, **terms)
+    there.pass_(HOUR / 4)
+    return order
+
+
+def test_a_host_amid_its_work_stays_cordoned_when_that_is_abandoned() -> None:
+    there = fleet(Policy(hooks=frozenset({HostTask.WORK})))
+    order = at_work(there)
+    interventions.abandon(there.draft, order.id, by="olga")
+    reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
+    over = there.advance(order.id)
+    kept = (
+        "host host-1 stays cordoned, for the work on it was begun and is not finished: "
+        "look at it, finish or undo that, then `forewarn host uncordon host-1`"
+    )
+    assert (over.open, over.why) == (False, f"abandoned by olga; {kept}")
+    host = there.draft.hosts[HostName("host-1")]
+    assert (host.state, host.cordoned_for) == (HostState.CORDONED, None)
+    assert there.history(Kind.HOST_CHANGED)[-1] == kept
+
+
+def test_no_hook_lets_go_of_a_host_amid_its_work() -> None:
+    there = fleet(Policy(hooks=frozenset({HostTask.CORDON, HostTask.WORK, HostTask.UNCORDON})))
+    order = serviced(there)
+    there.finish_host(order.id, HostTask.CORDON)
+    there.pass_(HOUR / 4)
+    interventions.abandon(there.draft, order.id, by="olga")
+    reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
+    assert not there.advance(order.id).open
+    assert host_state(there) is HostState.CORDONED
+
+
+def test_a_host_whose_work_nobody_took_up_takes_machines_again() -> None:
+    there = fleet(Policy())
+    order = at_work(there, host_driver=EXTERNAL)
+    interventions.abandon(there.draft, order.id, by="olga")
+    reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
+    assert there.advance(order.id).why == "abandoned by olga"
+    assert host_state(there) is HostState.OK

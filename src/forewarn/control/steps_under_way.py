@@ -9,6 +9,7 @@ from forewarn.control.driver import DriverTask
 from forewarn.core.draft import Draft
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
+from forewarn.core.orders import host_work
 from forewarn.core.words import HostName, Work
 
 
@@ -95,7 +96,8 @@ def under_way(draft: Draft, order: Order, step: Step | HostStep) -> StepUnderWay
         heartbeat=order.terms.heartbeat,
         taken_up_at=step.taken_up_at,
     )
-    return StepUnderWay(task=task, look_at=step.look_at, given_up=bool(order.terms.abandoned_by))
+    given_up = bool(order.terms.abandoned_by) and not host_work.is_letting_go(order, step)
+    return StepUnderWay(task=task, look_at=step.look_at, given_up=given_up)
 
 
 def _of_machine(draft: Draft, order: Order, step: Step) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from forewarn.core.model.order import HostStep, OrderTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
+    HOOK,
     Action,
     HostName,
     HostState,
@@ -177,3 +178,22 @@ def test_steps_of_a_host_that_is_only_announced_are_found_after_a_crash(
     service.restart()
     make_calls(service, driver)
     assert driver.asked == [("begin", "cordon of host-1", 1), ("check", "cordon of host-1", 1)]
+
+
+def test_a_cancelled_order_has_its_host_let_go_by_the_hook(tmp_path: Path, driver: ScriptedDriver) -> None:
+    service = Service(f"sqlite:///{tmp_path}/hooks.db", policy=Policy(hooks=frozenset(HostTask)))
+    service.more_drivers[HOOK] = driver
+    service.wire(service.store)
+    service.apply(fleet(machine("web-0", "host-1"), hosts=2))
+    service.tick()
+    driver.begins = [Done()]
+    placed = service.fleet.hosts.order_host(HOST, Action.SERVICE, OrderRequest(by="test"))
+    service.tick()
+    make_calls(service, driver)
+    service.orders.cancel_order(placed.order.id, by="test")
+    service.tick()
+    make_calls(service, driver)
+    assert driver.asked == [("begin", "cordon of host-1", 1), ("begin", "uncordon of host-1", 1)]
+    over = service.reload(placed)
+    assert (over.open, service.everything().hosts[HOST].state) == (False, HostState.OK)
+    service.close()

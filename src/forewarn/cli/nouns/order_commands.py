@@ -227,7 +227,8 @@ def _state(order: OrderAnswer) -> str:
     """Return the state, whether an order was or is being abandoned, and whether all of it is simulated."""
     abandoned = order.state is OrderState.FAILED and order.ended_at is not None
     abandoning = order.abandoned_by and order.ended_at is None
-    given_up = ["abandoned"] if abandoned else ["being abandoned"] if abandoning else []
+    letting_go = "its host is being let go" if order.state is OrderState.CANCELLED else "being abandoned"
+    given_up = ["abandoned"] if abandoned else [letting_go] if abandoning else []
     parts = [order.state, *given_up]
     return ", ".join([*parts, *(["simulated"] if formatting.is_simulated(order) else [])])
 

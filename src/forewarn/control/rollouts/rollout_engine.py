@@ -172,7 +172,8 @@ class RolloutEngine(FleetUseCase):
     ) -> None:
         """Change all open orders of the last wave that have begun, or have not."""
         loaded = self.orders_of(tx, mine).values()
-        open_ones = [order.id for order in loaded if order.open and progress.has_begun(order) is begun]
+        kept = (order for order in loaded if order.open and not order.terms.abandoned_by)
+        open_ones = [order.id for order in kept if progress.has_begun(order) is begun]
         for some in _chunks(open_ones):
             with self._saving(tx, tx.rules.around(orders=some), now=now) as draft:
                 for order in some:

@@ -189,6 +189,8 @@ class Order:
         terms = self.terms
         if terms.stopped_by:
             return f"stopped by {terms.abandoned_by}: {terms.stopped_because}"
+        if self.state is OrderState.CANCELLED and terms.abandoned_by:
+            return f"cancelled by {terms.abandoned_by}"
         return f"abandoned by {terms.abandoned_by}" if terms.abandoned_by else ""
 
     @property

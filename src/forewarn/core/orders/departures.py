@@ -65,12 +65,17 @@ def leave_if_terminated(draft: Draft, order: Order) -> None:
 
 def close(draft: Draft, order: Order, *, why: str, by: str = "", kind: Kind = Kind.ORDER_CANCELLED) -> Order:
     """End an order that is not to be finished, with all its events."""
-    for event in draft.events_of(order.id):
-        events.end(draft, event, Kind.EVENT_CANCELLED, why=why, by=by)
+    order = withdraw(draft, order, why=why, by=by)
     draft.record(kind, order, by=by, reason=why)
-    order = _abandon_steps(draft, draft.orders[order.id], why=why)
     order = host_steps.with_steps(order, lambda step: host_steps.abandon(draft, step, why=why))
     return draft.put_order(ended(draft, order, OrderState.CANCELLED, why=why))
+
+
+def withdraw(draft: Draft, order: Order, *, why: str, by: str = "") -> Order:
+    """End all events of an order, and make what is not done of its machines' steps moot."""
+    for event in draft.events_of(order.id):
+        events.end(draft, event, Kind.EVENT_CANCELLED, why=why, by=by)
+    return draft.put_order(_abandon_steps(draft, draft.orders[order.id], why=why))
 
 
 def ended(draft: Draft, order: Order, state: OrderState, *, why: str = "") -> Order:

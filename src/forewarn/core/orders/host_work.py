@@ -8,7 +8,6 @@ from forewarn.core.orders import host_steps, service, steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     EXTERNAL,
-    FOREWARN,
     HOOK,
     Action,
     HostState,
@@ -131,18 +130,69 @@ def cordon(draft: Draft, order: Order) -> None:
         draft.put_host(replace(host, state=HostState.CORDONED, cordoned_for=order.id))
 
 
-def release(draft: Draft, order: Order) -> None:
-    """Let the host take machines again, if it is this order that has cordoned it."""
+def release(draft: Draft, order: Order) -> str:
+    """Let the host take machines again, if it is this order that has cordoned it.
+
+    Return why it stays cordoned, and what to do about it, if it does.
+    """
     host = draft.hosts.get(order.host) if order.host and order.action is Action.SERVICE else None
     if host is None or host.cordoned_for != order.id:
-        return
-    if host.state is HostState.CORDONED and not _is_left_half_done(order):
+        return ""
+    kept = _why_kept(order) if host.state is HostState.CORDONED else ""
+    if kept:
+        kept = f"host {host.name} stays cordoned, for {kept}, then `forewarn host uncordon {host.name}`"
+        draft.record(Kind.HOST_CHANGED, host, by=order.by, reason=kept)
+    elif host.state is HostState.CORDONED:
         draft.record(Kind.HOST_CHANGED, host, by=order.by, reason=f"{host.state} to {HostState.OK}")
         host = replace(host, state=HostState.OK)
     draft.put_host(replace(host, cordoned_for=None))
+    return kept
 
 
-def _is_left_half_done(order: Order) -> bool:
-    """Return whether a rollout has left its host half done: nobody has looked at it yet."""
-    at_work = (step for step in order.host_steps if step.task in AT_WORK and step.begun_at is not None)
-    return order.terms.abandoned_by == FOREWARN and any(step.state is not StepState.DONE for step in at_work)
+def _why_kept(order: Order) -> str:
+    """Return why a host takes no machines though its order was given up: nobody has looked at it yet."""
+    if not order.terms.abandoned_by:
+        return ""
+    if _is_half_done(order):
+        return "the work on it was begun and is not finished: look at it, finish or undo that"
+    step = host_steps.find(order, HostTask.UNCORDON)
+    if was_cordoned_by_hook(order) and step is not None and step.state is not StepState.DONE:
+        return f"its hook has not let it go ({step.why or step.state}): do that by hand"
+    return ""
+
+
+def _is_half_done(order: Order) -> bool:
+    """Return whether work on the host has begun and is not over; what nobody took up outside has not."""
+    at_work = [step for step in order.host_steps if step.task in AT_WORK]
+    done = all(step.state is StepState.DONE for step in at_work)
+    return not done and any(map(_was_begun, at_work))
+
+
+def _was_begun(step: HostStep) -> bool:
+    untouched = step.driver == EXTERNAL and step.taken_up_at is None and step.state is StepState.MOOT
+    return step.begun_at is not None and not untouched
+
+
+# Letting go of a host whose work is given up
+
+
+def was_cordoned_by_hook(order: Order) -> bool:
+    """Return whether a hook was begun that cordons the host, and there is one that undoes it."""
+    cordon = host_steps.find(order, HostTask.CORDON)
+    uncordon = host_steps.find(order, HostTask.UNCORDON)
+    return cordon is not None and cordon.begun_at is not None and uncordon is not None
+
+
+def lets_go(draft: Draft, order: Order) -> HostStep | None:
+    """Return the step that undoes what the order's hook has done to the host, if that is still to be done."""
+    host = draft.hosts.get(order.host) if order.host else None
+    step = host_steps.find(order, HostTask.UNCORDON)
+    if host is None or host.cordoned_for != order.id or host.state is not HostState.CORDONED:
+        return None
+    waits = step is not None and step.state is StepState.WAITING and was_cordoned_by_hook(order)
+    return step if waits and not _is_half_done(order) else None
+
+
+def is_letting_go(order: Order, step: Step | HostStep) -> bool:
+    """Return whether a step lets the host go of an order that was given up before the work was done."""
+    return isinstance(step, HostStep) and step.task is HostTask.UNCORDON and not is_over(order)

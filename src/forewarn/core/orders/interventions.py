@@ -24,8 +24,11 @@ def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> 
     mine = draft.orders[order]
     if not mine.open:
         raise Conflict(f"order {order} is {mine.state}, there is nothing to cancel")
+    _check_kept(mine)
     if _has_begun(draft, mine):
         raise Conflict(f"order {order} is {mine.state}, too late to cancel")
+    if host_work.was_cordoned_by_hook(mine):
+        return abandonment.cancel(draft, mine, by=by, why=why)
     mine = departures.close(draft, mine, why=why, by=by)
     host_work.release(draft, mine)
     departures.wake_host_of(draft, mine)
@@ -79,4 +82,4 @@ def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
 
 def _check_kept(order: Order) -> None:
     if order.terms.abandoned_by:
-        raise Conflict(f"order {order.id} is being abandoned by {order.terms.abandoned_by} already")
+        raise Conflict(f"order {order.id} is being {order.given_up} already")

@@ -24,6 +24,7 @@ from forewarn.core.words import (
     Action,
     ApprovalRule,
     GroupName,
+    HostTask,
     MachineState,
     StageKind,
     StepState,
@@ -142,7 +143,10 @@ def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ..
 def not_to_close(order: Order) -> tuple[Waiting, ...]:
     """Return what keeps an order that was given up from being closed: all of it that still runs."""
     names = ", ".join(step.name for step in order.driven)
-    ends = f"being {order.given_up}: ends once the work on {names} is called off or over"
+    what = f"the work on {names} is called off or over"
+    if all(step.name == HostTask.UNCORDON for step in order.driven):
+        what = f"the hook has let host {order.host} go"
+    ends = f"being {order.given_up}: ends once {what}"
     return (
         Waiting(what=f"order {order.id}", reason=ends),
         *_too_late(order),

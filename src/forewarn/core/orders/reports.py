@@ -7,7 +7,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, HostStep, Order, RefusedHost, Step
-from forewarn.core.orders import departures, host_steps, lifecycle, lost_hosts, stages, steps
+from forewarn.core.orders import departures, host_steps, host_work, lifecycle, lost_hosts, stages, steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import EXTERNAL, HostName, HostState, OrderId, StepState, Work
 
@@ -131,7 +131,8 @@ def step_failed(draft: Draft, attempt: AttemptId, *, why: str, again: bool = Fal
     """
     if (step := _running_step(draft, attempt)) is not None:
         _hear_of_host(draft, attempt.order, step)
-        again = again and not draft.orders[attempt.order].terms.abandoned_by
+        mine = draft.orders[attempt.order]
+        again = again and (not mine.terms.abandoned_by or host_work.is_letting_go(mine, step))
         _fail(draft, attempt.order, step, why=why, again=again)
 
 

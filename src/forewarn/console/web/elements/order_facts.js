@@ -41,10 +41,14 @@ export const failedSteps = (order) => order.steps.filter((step) => step.state ==
 /** @param {Order} order */
 export const failedHostSteps = (order) => order.host_steps.filter((step) => step.state === "failed");
 
+/** @param {Order} order */
+const givenUpLabel = (order) =>
+  order.state === "cancelled" ? "its host is being let go" : "being abandoned";
+
 /** Say how far an order is, and whether it is being given up. @param {Order} order */
 export const stateBadges = (order) => [
   badge(workAppearance(order.state)),
-  order.abandoned_by && !order.ended_at && badge({ tone: "warn", glyph: "⊘", label: "being abandoned" }),
+  order.abandoned_by && !order.ended_at && badge({ tone: "warn", glyph: "⊘", label: givenUpLabel(order) }),
 ];
 
 /** @param {Order} order */

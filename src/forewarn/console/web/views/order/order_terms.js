@@ -58,7 +58,10 @@ export function orderTerms(order) {
       order.rehearsal && fact("Rehearsal", h("span", { class: "mono" }, order.rehearsal)),
       order.abandoned_by &&
         !order.ended_at &&
-        fact("Being abandoned by", h("span", { class: "name" }, order.abandoned_by)),
+        fact(
+          order.state === "cancelled" ? "Cancelled by" : "Being abandoned by",
+          h("span", { class: "name" }, order.abandoned_by),
+        ),
       order.ended_at && fact("Over since", time(order.ended_at)),
       fact("Id", h("span", { class: "mono" }, order.id)),
     ),
