@@ -7,7 +7,8 @@ from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCal
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import Action, EventStatus
-from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues, PlacedCall
+from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues
+from forewarn.server.threads.placed_calls import PlacedCall
 from tests.harness import Service
 from tests.histories.histories import HOSTS, NAMES, Histories, act
 from tests.histories.situations import Reached

@@ -16,7 +16,8 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.control.engine.driver_calls import DriverCall
-from forewarn.server.threads.lane_queues import SHORTEST_WAIT, LaneBounds, LaneQueues, PlacedCall
+from forewarn.server.threads.lane_queues import SHORTEST_WAIT, LaneBounds, LaneQueues
+from forewarn.server.threads.placed_calls import PlacedCall
 from tests.driver_calls import begin, cancel, check
 
 TIMEOUT = 30.0

@@ -1,8 +1,6 @@
 """The agent's config: TOML in, a sound `Config` out, or a refusal with line, field and what was expected."""
 
-import json
 import os
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +11,10 @@ from typing import Any
 
 from forewarn.agent.agent_log import LogForm, redacted
 from forewarn.agent.approval import ApprovePolicy, Approver
-from forewarn.agent.facts import mapped
 from forewarn.agent.handlers import kinds
 from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
+from forewarn.agent.setup.outside_values import OutsideValues
 from forewarn.agent.setup.toml_lines import KeyPath, line_of
 from forewarn.agent.urls import endpoint
 from forewarn.core.errors import Invalid
@@ -34,12 +32,6 @@ LONGEST_NOTICE = timedelta(days=366)
 # A machine that does no work for longer, after every event, is not what anybody wants.
 LONGEST_SETTLE = timedelta(minutes=10)
 MOST_PORTS = 65535
-
-# What stands in these fields never reaches a log.
-SECRET_FIELDS = frozenset({"url", "password", "token", "secret", "headers", "recover_url", "environment"})
-# A shorter one would take harmless words out of the log with it.
-SHORTEST_SECRET = 4
-_OUTSIDE = re.compile(r"\$\{(env|file):([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,9 +191,7 @@ class _ConfigReader:
     def __init__(self, text: str, name: str, environment: Mapping[str, str]) -> None:
         self._text = text
         self._name = name
-        self._environment = environment
-        self._secrets: set[str] = set()
-        self._variables: set[str] = set()
+        self._outside = OutsideValues(environment)
         self._remarks: list[str] = []
         self._secretive: set[KeyPath] = set()  # the fields that hold one
 
@@ -231,9 +221,9 @@ class _ConfigReader:
         return Config(
             agent=agent,
             handlers=tuple(handlers),
-            remarks=tuple(redacted(remark, self._secrets) for remark in self._remarks),
-            secrets=frozenset(self._secrets),
-            variables=frozenset(self._variables),
+            remarks=tuple(redacted(remark, self._outside.secrets) for remark in self._remarks),
+            secrets=frozenset(self._outside.secrets),
+            variables=frozenset(self._outside.variables),
         )
 
     def _handlers(self, table: Mapping[str, object], index: int, taken: set[str]) -> list[Handler]:
@@ -297,42 +287,18 @@ class _ConfigReader:
         return values
 
     def _resolved(self, key: str, value: object, path: KeyPath, where: str) -> object:
-        """Put in what the environment or a file holds; remember what must not be logged."""
-
-        def resolve(text: str) -> str:
-            if _OUTSIDE.search(text):
-                self._secretive.add(path)
-            return _OUTSIDE.sub(lambda found: self._outside(found, path, f"{where}{key}"), text)
-
-        resolved = mapped(value, resolve)
-        if key.replace("-", "_") in SECRET_FIELDS:
-            self._secretive.add(path)
-            mapped(resolved, self._keep)
-        return resolved
-
-    def _outside(self, found: re.Match[str], path: KeyPath, where: str) -> str:
-        source, name = found.groups()
-        if source == "env":
-            if name not in self._environment:
-                raise self._at(path, f"{where}: ${{env:{name}}} is not set in the agent's environment")
-            self._variables.add(name)
-            return self._keep(self._environment[name])
         try:
-            return self._keep(Path(name).read_text(encoding="utf-8").strip())
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise self._at(path, f"{where}: ${{file:{name}}} cannot be read: {why}") from None
-
-    def _keep(self, secret: str) -> str:
-        # Programs print by the line, and refusals quote as JSON does.
-        written = {secret, *secret.splitlines(), json.dumps(secret)[1:-1]}
-        self._secrets |= {each for each in written if len(each) >= SHORTEST_SECRET}
-        return secret
+            resolved, is_secret = self._outside.resolved(key, value)
+        except Invalid as refusal:
+            raise self._at(path, f"{where}{key}: {refusal}") from None
+        if is_secret:
+            self._secretive.add(path)
+        return resolved
 
     def _at(self, path: KeyPath, refusal: str, *, unless_said: str = "") -> Invalid:
         if refusal.startswith(f"{self._name} line "):
             return Invalid(refusal)
         line = line_of(self._text, path)
         said = refusal if refusal.startswith(unless_said) else f"{unless_said}{refusal}"
-        said = redacted(said, self._secrets)
+        said = redacted(said, self._outside.secrets)
         return Invalid(f"{self._name} line {line}: {said}" if line else f"{self._name}: {said}")

@@ -10,7 +10,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.alone import Alone
 from forewarn.control.rehearsals.ledger import Account
-from forewarn.control.rehearsals.open_rehearsals import Rehearsal
+from forewarn.control.rehearsals.rehearsal import Rehearsal
 from forewarn.control.rehearsals.rehearsals import RehearsalView
 from forewarn.core.access import Right
 from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, Fault, FaultKind

@@ -9,25 +9,29 @@ itself ends for guests at once, and is saved when that can be.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.parts.work import OrderFilter, WorkQueries
 from forewarn.control.ports.store import Transaction
 from forewarn.control.rehearsals.ledger import Account
+from forewarn.control.rehearsals.rehearsal import (
+    EndedRehearsal,
+    OpenRehearsal,
+    Rehearsal,
+    RehearsalEndpoint,
+    going_on,
+)
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Uncertain
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
-from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
-from forewarn.core.words import FOREWARN, Kind, MachineId, OrderId, OrderState, ProjectName
+from forewarn.core.words import FOREWARN, Kind, OrderId, OrderState, ProjectName
 
 # Until a rehearsal must be asked for again; real seconds.
 LEASE = 30.0
@@ -37,88 +41,6 @@ REMEMBERED_FOR = timedelta(days=1)
 # Orders that are looked through at a time for those of a rehearsal, newest first.
 PAGE = 1000
 NOT_BEGUN = (OrderState.QUEUED, OrderState.ANNOUNCED)
-
-
-class RehearsalEndpoint(Protocol):
-    """The guest endpoint, as far as it takes part in rehearsals: one in a project at a time."""
-
-    def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
-        """Begin a rehearsal with machines, each with an account under its name."""
-        ...
-
-    def meet(self, project: ProjectName, faults: Sequence[Fault]) -> None:
-        """Let guests meet these faults from now on, and no others."""
-        ...
-
-    def accounts(self, project: ProjectName) -> Sequence[Account]:
-        """Return what guests have done so far."""
-        ...
-
-    def close(self, project: ProjectName) -> None:
-        """End a rehearsal: its machines are answered as all others are."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
-    """A scenario that is rehearsed in a project."""
-
-    id: str
-    scenario: str
-    machines: tuple[str, ...]
-    faults: tuple[Fault, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenRehearsal:
-    """A rehearsal that is going on, and who began it."""
-
-    rehearsal: Rehearsal
-    by: str
-    begun_at: datetime
-    machines: Mapping[MachineId, str]  # by id, their names
-    renewed: float = 0.0  # when it was last asked for, in real seconds
-
-    def kept(self, project: ProjectName, *, renewed_at: datetime, ended_by: str = "") -> KeptRehearsal:
-        """Return it as it is saved."""
-        return KeptRehearsal(
-            project=project,
-            id=self.rehearsal.id,
-            scenario=self.rehearsal.scenario,
-            machines={str(machine): name for machine, name in self.machines.items()},
-            faults=self.rehearsal.faults,
-            by=self.by,
-            begun_at=self.begun_at,
-            renewed_at=renewed_at,
-            ended_by=ended_by,
-        )
-
-    def has_ordered(self, order: Order) -> bool:
-        """Return whether an order has its scenario and its author; another project's may have the same."""
-        return order.terms.rehearsal == self.rehearsal.scenario and order.by == self.by
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ended:
-    project: ProjectName
-    was: OpenRehearsal
-    by: str
-    why: str = ""
-    by_tenant: bool = False  # whether the project's own people did, who have no say about others' machines
-    for_good: bool = False  # whether people ended it: it is not begun again
-
-    @property
-    def which(self) -> tuple[ProjectName, str]:
-        return self.project, self.was.rehearsal.id
-
-    @property
-    def reason(self) -> str:
-        scenario = self.was.rehearsal.scenario
-        return f"{scenario}: {self.why}" if self.why else scenario
-
-    def may_have_ordered(self, order: Order) -> bool:
-        """Return whether an order is of its scenario, its author and its time."""
-        return self.was.has_ordered(order) and order.created_at >= self.was.begun_at
 
 
 class OpenRehearsals(FleetUseCase):
@@ -133,7 +55,7 @@ class OpenRehearsals(FleetUseCase):
         self._open: dict[ProjectName, OpenRehearsal] = {}
         # What people have ended, and who: a client that does not know it must not begin it again.
         self._over: deque[tuple[ProjectName, str, str]] = deque(maxlen=REMEMBERED)
-        self._unsettled: deque[_Ended] = deque()
+        self._unsettled: deque[EndedRehearsal] = deque()
         # Of which it cannot be told whether what was last asked for is kept.
         self._doubtful: set[ProjectName] = set()
         self._take_up()
@@ -147,7 +69,7 @@ class OpenRehearsals(FleetUseCase):
         self._over.extend((each.project, each.id, each.ended_by) for each in kept if each.ended_by)
         for each in kept:
             if not each.ended_by:
-                self._open[each.project] = _going_on(each, renewed=self._monotonic())
+                self._open[each.project] = going_on(each, renewed=self._monotonic())
 
     def _let_in(self) -> None:
         """Let the machines in at the endpoint that were in a rehearsal when a server last ran."""
@@ -185,9 +107,9 @@ class OpenRehearsals(FleetUseCase):
         for each in kept:
             if each.ended_by and self.ended_by(each.project, each.id) is None:
                 self._over.append((each.project, each.id, each.ended_by))
-        going_on = {each.project: each for each in kept if not each.ended_by}
+        still = {each.project: each for each in kept if not each.ended_by}
         for project in tuple(self._doubtful):
-            self._follow(project, going_on.get(project))
+            self._follow(project, still.get(project))
             self._doubtful.discard(project)
 
     def _follow(self, project: ProjectName, kept: KeptRehearsal | None) -> None:
@@ -196,7 +118,7 @@ class OpenRehearsals(FleetUseCase):
         if known is not None and (kept is None or kept.id != known.rehearsal.id):
             self._leave(project)
         if kept is not None and project not in self._open:
-            self.begin(project, _going_on(kept, renewed=self._monotonic()))
+            self.begin(project, going_on(kept, renewed=self._monotonic()))
 
     def begin(self, project: ProjectName, opened: OpenRehearsal) -> None:
         """Begin a rehearsal that is kept."""
@@ -213,7 +135,7 @@ class OpenRehearsals(FleetUseCase):
     def end(self, project: ProjectName, *, by: str, by_tenant: bool) -> list[OrderId]:
         """End a rehearsal for good; return the orders of it that had not begun and are cancelled."""
         was = self._open[project]
-        ended = _Ended(project=project, was=was, by=by, by_tenant=by_tenant, for_good=True)
+        ended = EndedRehearsal(project=project, was=was, by=by, by_tenant=by_tenant, for_good=True)
         with self.keeping(project), self._store.write() as tx:
             cancelled = self._save_end(tx, ended)
         self._over.append((project, was.rehearsal.id, by))
@@ -240,7 +162,7 @@ class OpenRehearsals(FleetUseCase):
     def _close(self, project: ProjectName, *, why: str) -> None:
         """Spoil no more answers; the rest takes the store, which may be away."""
         was = self._leave(project)
-        self._unsettled.append(_Ended(project=project, was=was, by=FOREWARN, why=why))
+        self._unsettled.append(EndedRehearsal(project=project, was=was, by=FOREWARN, why=why))
 
     def _leave(self, project: ProjectName) -> OpenRehearsal:
         self._let_in()
@@ -257,7 +179,7 @@ class OpenRehearsals(FleetUseCase):
                     self._save_end(tx, ended)
             self._unsettled.popleft()
 
-    def _save_end(self, tx: Transaction, ended: _Ended) -> list[OrderId]:
+    def _save_end(self, tx: Transaction, ended: EndedRehearsal) -> list[OrderId]:
         """Cancel what has been ordered and not begun, and record the end; return what was cancelled."""
         cancelled = list(self._cancelled(ended))
         with self._saving(tx) as draft:
@@ -266,7 +188,7 @@ class OpenRehearsals(FleetUseCase):
         self._keep_end(tx, ended)
         return cancelled
 
-    def _keep_end(self, tx: Transaction, ended: _Ended) -> None:
+    def _keep_end(self, tx: Transaction, ended: EndedRehearsal) -> None:
         """Forget a rehearsal; one that people have ended is remembered for a while, by who has."""
         now = self._real_now()
         if ended.for_good:
@@ -275,7 +197,7 @@ class OpenRehearsals(FleetUseCase):
             tx.rehearsals.remove(ended.project, ended.was.rehearsal.id)
         tx.rehearsals.remove_ended(before=now - REMEMBERED_FOR)
 
-    def _cancelled(self, ended: _Ended) -> Iterator[OrderId]:
+    def _cancelled(self, ended: EndedRehearsal) -> Iterator[OrderId]:
         """Cancel its orders: no client watches any more what they would do to guests that believe them."""
         with self._store.read() as snapshot:
             found = [
@@ -286,7 +208,7 @@ class OpenRehearsals(FleetUseCase):
                 if self._cancel(order, ended):
                     yield order.id
 
-    def _cancel(self, order: Order, ended: _Ended) -> bool:
+    def _cancel(self, order: Order, ended: EndedRehearsal) -> bool:
         """Cancel an order if it is of this rehearsal; return whether it was."""
         with self._store.write() as tx, self._saving(tx, tx.rules.around(orders=[order.id])) as draft:
             machines = (draft.machines.get(step.machine) for step in draft.orders[order.id].steps)
@@ -296,7 +218,7 @@ class OpenRehearsals(FleetUseCase):
                 interventions.cancel(draft, order.id, by=ended.by)
         return mine
 
-    def _is_of(self, order: Order, ended: _Ended, touched: Collection[ProjectName]) -> bool:
+    def _is_of(self, order: Order, ended: EndedRehearsal, touched: Collection[ProjectName]) -> bool:
         """Return whether an order is of a rehearsal that ended; a host may carry other tenants' machines."""
         others = set(touched) - {ended.project}
         if ended.project not in touched or not others:
@@ -313,15 +235,6 @@ def _since(work: WorkQueries, begun_at: datetime, state: OrderState) -> Iterator
         yield from page
         if after is None or page[-1].created_at < begun_at:
             return
-
-
-def _going_on(kept: KeptRehearsal, *, renewed: float) -> OpenRehearsal:
-    """Return a rehearsal that was kept, without its faults: these are met once they are asked for again."""
-    machines = {MachineId(id_): name for id_, name in kept.machines.items()}
-    rehearsal = Rehearsal(id=kept.id, scenario=kept.scenario, machines=tuple(machines.values()))
-    return OpenRehearsal(
-        rehearsal=rehearsal, by=kept.by, begun_at=kept.begun_at, machines=machines, renewed=renewed
-    )
 
 
 def declared_project(fleet: FleetQueries, name: ProjectName) -> Project | None:

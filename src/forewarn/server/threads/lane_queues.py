@@ -7,18 +7,17 @@ for one that does. All moments are monotonic seconds, given by the caller.
 
 import heapq
 import logging
-from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TypeAlias
 
 from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, Failed, NotBegun, Unknown
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb
 from forewarn.core.model.order import AttemptId
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted
-from forewarn.core.words import MachineId, OrderId
+from forewarn.server.threads.placed_calls import CallTimers, LaneKey, PlacedCall, Subject
 
 log = logging.getLogger(__name__)
 
@@ -36,46 +35,6 @@ class LaneBounds:
 
 
 DEFAULT_BOUNDS = LaneBounds()
-
-LaneKey: TypeAlias = tuple[str, str]
-# Whose calls wait for one another, and are woken together.
-Subject: TypeAlias = MachineId | tuple[OrderId, str]
-
-
-@dataclass(eq=False, slots=True)
-class PlacedCall:
-    """A call on its way: it waits for its time or in its lane, is being made, hangs, or has returned."""
-
-    call: DriverCall
-    number: int
-    due: float  # not before then
-    began_at: float | None = None
-    told: bool = False  # whether it was said why it waits
-    hangs: bool = False
-    outdated: bool = False  # whether the attempt's `begin` returned while it was being made
-    is_over: bool = False
-
-    @property
-    def attempt(self) -> AttemptId:
-        """The attempt that it is about."""
-        return self.call.task.id
-
-    @property
-    def subject(self) -> Subject:
-        """The machine that it is about, or the order and what it does to its host."""
-        task = self.call.task
-        return task.machine.id if task.machine is not None else (task.order, task.subject)
-
-    @property
-    def lane(self) -> LaneKey:
-        """The lane that it is made in; what is on no host shares one."""
-        task = self.call.task
-        return task.driver, "" if task.host is None else task.host.name
-
-    @property
-    def is_begin(self) -> bool:
-        """Whether it begins its attempt."""
-        return self.call.verb is Verb.BEGIN
 
 
 @dataclass(eq=False, slots=True)
@@ -101,7 +60,7 @@ class LaneQueues:
         self._ready: OrderedDict[LaneKey, _Lane] = (
             OrderedDict()
         )  # in which calls wait; whose turn is next first
-        self._later = _Timers()
+        self._later = CallTimers()
         self._timeouts: list[tuple[float, int, PlacedCall]] = []
         self._made: set[PlacedCall] = set()  # being made, or hanging
         self._begins: set[AttemptId] = set()  # that wait, are being made, or hang
@@ -299,35 +258,3 @@ class LaneQueues:
         many = lane.hung or self.hung.total()
         place = (f"to {host}" if host else f"of driver {driver}") if lane.hung else "of all drivers"
         return f"{counted(many, 'call')} {place} {'hangs' if many == 1 else 'hang'}"
-
-
-class _Timers:
-    """Calls that wait for their time."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, int, PlacedCall]] = []
-        self._of: defaultdict[Subject, dict[tuple[AttemptId, Verb], PlacedCall]] = defaultdict(dict)
-
-    def add(self, placed: PlacedCall) -> None:
-        """Let a call wait; one that asks the same and waits already is not made."""
-        self._of[placed.subject][placed.attempt, placed.call.verb] = placed
-        heapq.heappush(self._heap, (placed.due, placed.number, placed))
-
-    def first(self) -> float | None:
-        """Return when the first of them is due."""
-        return self._heap[0][0] if self._heap else None
-
-    def due(self, now: float) -> Iterator[PlacedCall]:
-        """Take those whose time has come."""
-        while self._heap and self._heap[0][0] <= now:
-            placed = heapq.heappop(self._heap)[2]
-            mine = self._of.get(placed.subject, {})
-            if mine.get((placed.attempt, placed.call.verb)) is placed:
-                del mine[placed.attempt, placed.call.verb]
-                if not mine:
-                    del self._of[placed.subject]
-                yield placed
-
-    def take(self, subject: Subject) -> list[PlacedCall]:
-        """Take those of a machine, whether or not their time has come."""
-        return list(self._of.pop(subject, {}).values())

@@ -23,7 +23,8 @@ from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCal
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.core.model.order import AttemptId
 from forewarn.core.words import MachineId
-from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues, PlacedCall
+from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues
+from forewarn.server.threads.placed_calls import PlacedCall
 
 log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@
 
 import { messageOf } from "../page/formatting.js";
 import { groupKey, machineKey, MachineShelf } from "./machine_shelf.js";
+import { PacedCounting } from "./paced_counting.js";
 import { PacedReading } from "./paced_reading.js";
 
 /** @typedef {import("../types").Topic} Topic */
@@ -15,8 +16,6 @@ import { PacedReading } from "./paced_reading.js";
 /** @typedef {import("../types").Order} Order */
 /** @typedef {import("../types").Machine} Machine */
 
-// To count a large fleet takes the server a while, and nobody reads counts so often.
-const COUNT_REST_FACTOR = 30;
 // A server may take a moment to look at what has come due.
 const ENDED_REASONS_EVERY = 2000;
 const UNSAVED_HOLDS_EVERY = 5000;
@@ -87,10 +86,7 @@ export class FleetCopy extends EventTarget {
   #reading = new PacedReading(() => this.#read());
   #readReasonsAt = 0;
   #soughtHoldsAt = -Infinity;
-  #countedAt = 0;
-  #countTook = 0;
-  #countLastTook = 0;
-  #countTimer = 0;
+  #counting = new PacedCounting(() => this.#count());
   /** @type {Map<string, ListedEvent[]> | null} */
   #eventsByMachine = null;
 
@@ -147,8 +143,7 @@ export class FleetCopy extends EventTarget {
     this.#stream.stop();
     this.#clock.isFollowed = false;
     this.#reading.stop();
-    clearTimeout(this.#countTimer);
-    this.#countTimer = 0;
+    this.#counting.stop();
     this.caller = null;
     this.isLoaded = false;
     this.#waiting = [];
@@ -252,7 +247,7 @@ export class FleetCopy extends EventTarget {
     const concerns = (list) => CONCERNS[list].some((family) => families.has(family));
     const survey = this.may("survey");
     await Promise.all([
-      this.#recount(),
+      this.#counting.rested(),
       families.has("clock") || !this.#clock.speed ? this.#clock.read() : null,
       concerns("groups") ? this.#readGroups() : null,
       concerns("projects") ? this.#readProjects() : null,
@@ -265,32 +260,15 @@ export class FleetCopy extends EventTarget {
     ]);
   }
 
-  /** @returns {Promise<number>}  how many machines the fleet has */
-  async #readSummary() {
-    const began = performance.now();
+  async #count() {
     this.summary = (await this.#api.get("/v1/summary")).summary;
-    this.#countedAt = performance.now();
-    // One that takes long may have waited for something else: two are a large fleet.
-    const took = this.#countedAt - began;
-    this.#countTook = Math.min(took, this.#countLastTook);
-    this.#countLastTook = took;
     this.#changed("summary");
-    return this.summary.machines;
   }
 
-  /** Count again, now or when counting has rested. */
-  async #recount() {
-    if (this.#countTimer) return;
-    const rest = this.#countedAt + this.#countTook * COUNT_REST_FACTOR - performance.now();
-    if (rest <= 0) {
-      await this.#readSummary();
-      return;
-    }
-    this.#countTimer = setTimeout(() => {
-      this.#countTimer = 0;
-      // What is refused or lost here is found by the next reading too.
-      if (this.caller) this.#readSummary().catch(() => {});
-    }, rest);
+  /** @returns {Promise<number>}  how many machines the fleet has */
+  async #readSummary() {
+    await this.#counting.now();
+    return this.summary?.machines ?? 0;
   }
 
   async #readGroups() {
