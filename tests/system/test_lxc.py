@@ -1,0 +1,249 @@
+"""A program as a driver, on real LXC containers: examples/drivers/lxc, called by a real server."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.process import Program, until
+from tests.system.lxc_racks import Racks, lxc_racks
+
+LXC = Path(__file__).parents[2] / "examples" / "drivers" / "lxc"
+
+SETTINGS = """
+[times]
+unheard-notice = "0s"
+preempt-notice = "0s"
+terminate-notice = "0s"
+linger = "0s"
+
+[drivers.lxc]
+kind = "command"
+command = ["{lxc}", "{folder}/steps", "1"]
+fences = true
+
+[drivers.held]          # its freezes last until they are called off, or a test is over
+kind = "command"
+command = ["{lxc}", "{folder}/steps", "600"]
+
+[drivers.slow]
+kind = "command"
+command = ["{lxc}", "{folder}/steps", "4"]
+
+[drivers.unruly]
+kind = "command"
+command = ["/bin/sh", "{folder}/program"]
+timeout = "2s"
+"""
+
+# What a program may do wrong, by the name of the machine; and what it does once it is mended.
+UNRULY = """
+case "$FOREWARN_MACHINE" in
+liar) echo '{"state": "done", "host": "nowhere"}' ;;
+talker) yes "$(head -c 4096 /dev/zero | tr '\\0' x)" ;;
+*)
+    if test -e "$(dirname "$0")/mended"; then
+        echo '{"state": "done"}'
+    else
+        sleep 600 &
+        echo $! > "$(dirname "$0")/child"
+        wait
+    fi ;;
+esac
+"""
+
+DRIVERS = {"rack1": "lxc", "rack2": "lxc", "lost": "lxc", "held": "held", "slow": "slow", "unruly": "unruly"}
+MACHINES = {
+    "rack1": ("frozen", "restarted", "moved", "evicted", "ended", "hurried"),
+    "lost": ("saved",),
+    "held": ("called-off",),
+    "slow": ("survivor", "orphan"),
+    "unruly": ("sleeper", "liar", "talker"),
+}
+
+
+def fleet(folder: Path) -> str:
+    hosts = [
+        f'[hosts.{name}]\ndriver = "{driver}"\nuri = "file://{folder}/{name}"\n'
+        f'labels = {{driver = "{driver}"}}\n'
+        for name, driver in DRIVERS.items()
+    ]
+    machines = [
+        f'[[machines]]\nname = "{name}"\nhost = "{rack}"\npriority = "spot"\n'
+        f'labels = {{driver = "{DRIVERS[rack]}"}}\n'
+        for rack, names in MACHINES.items()
+        for name in names
+    ]
+    return "\n".join([*hosts, *machines])
+
+
+@pytest.fixture(scope="module")
+def racks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Racks]:
+    with lxc_racks(tmp_path_factory.mktemp("lxc"), *DRIVERS) as made:
+        for rack, names in MACHINES.items():
+            if rack != "unruly":
+                made.add(rack, *names)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def program(racks: Racks) -> Iterator[Program]:
+    folder = racks.folder
+    (folder / "forewarn.toml").write_text(SETTINGS.format(lxc=LXC, folder=folder))
+    (folder / "fleet.toml").write_text(fleet(folder))
+    (folder / "program").write_text(UNRULY)
+    flags = ("--config", folder / "forewarn.toml", "--fleet", folder / "fleet.toml")
+    database = f"sqlite:///{folder}/forewarn.db"  # by its path: nsenter begins where the namespace was made
+    with Program(folder, *flags, "--database", database, clock="system", before=racks.inside) as program:
+        yield program
+
+
+def ordered(program: Program, machine: str, what: str) -> str:
+    return str(program.post(f"/v1/machines/{machine}/{what}")["order"]["id"])
+
+
+def order_of(program: Program, order: str) -> Any:
+    return program.get(f"/v1/orders/{order}")["order"]
+
+
+def step_of(program: Program, order: str) -> Any:
+    (step,) = order_of(program, order)["steps"]
+    return step
+
+
+def done(program: Program, order: str) -> Any:
+    """Wait until an order is done, and return its step."""
+    until(lambda: order_of(program, order)["state"] not in ("queued", "announced", "started"), what="its end")
+    found = order_of(program, order)
+    assert found["state"] == "done", found
+    return found["steps"][0] if found["steps"] else None
+
+
+def begun(program: Program, order: str) -> list[str]:
+    return [
+        record["kind"]
+        for record in program.history()
+        if record["order"] == order and record["kind"].startswith("step-")
+    ]
+
+
+def test_a_container_is_frozen_for_a_second_and_the_order_knows_it(program: Program, racks: Racks) -> None:
+    step = done(program, ordered(program, "frozen", "freeze"))
+    assert 1 <= step["impact_seconds"] < 30
+    assert racks.state("rack1", "frozen") == "RUNNING"
+    until(lambda: racks.pauses("rack1", "frozen", longer_than=0.9), what="the container to go on")
+    assert racks.boots("rack1", "frozen") == 1
+
+
+def test_a_container_is_restarted_once(program: Program, racks: Racks) -> None:
+    done(program, ordered(program, "restarted", "restart"))
+    until(lambda: racks.boots("rack1", "restarted") == 2, what="the second boot")
+
+
+def test_a_container_moves_to_another_host_with_all_it_has(program: Program, racks: Racks) -> None:
+    done(program, ordered(program, "moved", "redeploy"))
+    assert program.get("/v1/machines/moved")["machine"]["host"] == "rack2"
+    assert (racks.state("rack1", "moved"), racks.state("rack2", "moved")) == ("ABSENT", "RUNNING")
+    until(lambda: racks.boots("rack2", "moved") == 2, what="the boot on the other host")
+
+
+def test_a_container_that_was_evicted_is_found_again(program: Program, racks: Racks) -> None:
+    done(program, ordered(program, "evicted", "evict"))
+    assert racks.state("rack1", "evicted") == "STOPPED"
+    assert program.get("/v1/machines/evicted")["machine"]["state"] == "stopped"
+    done(program, ordered(program, "evicted", "start"))
+    host = program.get("/v1/machines/evicted")["machine"]["host"]
+    assert racks.state(host, "evicted") == "RUNNING"
+
+
+def test_a_container_that_is_terminated_leaves_its_files_aside(program: Program, racks: Racks) -> None:
+    done(program, ordered(program, "ended", "terminate"))
+    assert racks.state("rack1", "ended") == "ABSENT"
+    assert program.call("GET", "/v1/machines/ended").status_code == 404
+    (aside,) = racks.place("rack1").glob(".ended.*")
+    assert (aside / "rootfs" / "boots").exists()
+
+
+def test_a_container_of_a_failed_host_comes_back_once_that_is_fenced(program: Program, racks: Racks) -> None:
+    assert racks.state("lost", "saved") == "RUNNING"
+    order = program.post("/v1/hosts/lost/fail", json={})["order"]["id"]
+    done(program, order)
+    host = program.get("/v1/machines/saved")["machine"]["host"]
+    assert host in ("rack1", "rack2")
+    assert (racks.state("lost", "saved"), racks.state(host, "saved")) == ("ABSENT", "RUNNING")
+    (fence,) = order_of(program, order)["host_steps"]
+    assert (fence["task"], fence["driver"], fence["state"]) == ("fence", "lxc", "done")
+
+
+def test_a_freeze_that_is_called_off_lets_its_container_go_on(program: Program, racks: Racks) -> None:
+    order = ordered(program, "called-off", "freeze")
+    until(lambda: racks.state("held", "called-off") == "FROZEN", what="the freeze")
+    program.post(f"/v1/orders/{order}/abandon", json={})
+    until(lambda: order_of(program, order)["state"] == "failed", what="the order's end")
+    assert "called off" in step_of(program, order)["why"]
+    assert racks.state("held", "called-off") == "RUNNING"
+
+
+def test_work_goes_on_while_the_server_is_dead_and_is_done_once(program: Program, racks: Racks) -> None:
+    order = ordered(program, "survivor", "freeze")
+    until(lambda: racks.state("slow", "survivor") == "FROZEN", what="the freeze")
+    program.restart()
+    assert done(program, order)["impact_seconds"] >= 4
+    until(lambda: racks.pauses("slow", "survivor", longer_than=3.9), what="the container to go on")
+    assert len(racks.pauses("slow", "survivor", longer_than=3.9)) == 1
+    assert begun(program, order).count("step-done") == 1
+
+
+def test_a_server_that_dies_as_it_begins_has_its_work_done_once(program: Program, racks: Racks) -> None:
+    order = ordered(program, "hurried", "restart")
+    program.restart()
+    done(program, order)
+    until(lambda: racks.boots("rack1", "hurried") == 2, what="the second boot")
+    assert begun(program, order).count("step-done") == 1
+
+
+def test_work_whose_process_was_killed_is_taken_up_again(program: Program, racks: Racks) -> None:
+    order = ordered(program, "orphan", "freeze")
+    until(lambda: racks.state("slow", "orphan") == "FROZEN", what="the freeze")
+    for worker in workers(racks.folder / "steps"):
+        os.kill(worker, signal.SIGKILL)
+    done(program, order)
+    assert racks.state("slow", "orphan") == "RUNNING"
+
+
+def workers(steps: Path) -> list[int]:
+    """Return the processes that do the work of steps."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = each.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if str(steps).encode() in words and b"work" in words:
+            found.append(int(each.parent.name))
+    return found
+
+
+def test_a_program_that_hangs_lies_or_floods_harms_nobody_else(program: Program, racks: Racks) -> None:
+    sleeper, liar, talker = (ordered(program, name, "restart") for name in MACHINES["unruly"])
+    until(lambda: order_of(program, liar)["state"] == "failed", what="the lie to be found")
+    assert "nowhere, which is no host of the fleet" in step_of(program, liar)["why"]
+    for each in (sleeper, talker):
+        until(lambda each=each: step_of(program, each).get("why"), what="the time-out")
+        assert "was still at begin after 2 s, and was ended" in step_of(program, each)["why"]
+    child = int((racks.folder / "child").read_text())
+    until(lambda: not alive(child), what="the end of what it has started")
+    (racks.folder / "mended").touch()
+    done(program, sleeper)
+    program.post(f"/v1/orders/{talker}/abandon", json={})
+    assert racks.state("rack1", "frozen") == "RUNNING"
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
