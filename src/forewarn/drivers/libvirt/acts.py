@@ -1,0 +1,188 @@
+"""What the driver does to domains, one function for each act.
+
+What an act changes for good is written into the domain's mark before it is done, so whoever comes after a
+crash finds it there.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from forewarn.core.model.host import Host
+from forewarn.drivers.libvirt import definitions, disks
+from forewarn.drivers.libvirt.decisions import Act
+from forewarn.drivers.libvirt.domains import Domain, Route
+from forewarn.drivers.libvirt.library import Declined
+from forewarn.drivers.libvirt.marks import Mark
+from forewarn.drivers.libvirt.places import Place, Places, Tools
+
+
+class Acts:
+    """The acts of one step."""
+
+    def __init__(self, places: Places, tools: Tools) -> None:
+        self._places = places
+        self._tools = tools
+        self._by_name: Mapping[Act, Callable[[Mark], Mark]] = {
+            Act.SUSPEND: self._suspend,
+            Act.RESUME: self.resume,
+            Act.SHUT_DOWN: self._shut_down,
+            Act.POWER_OFF: self._power_off,
+            Act.REBOOT: self._reboot,
+            Act.RESET: self._reset,
+            Act.START_HERE: lambda mark: self._start(mark, places.here),
+            Act.START_THERE: lambda mark: self._start(mark, places.there),
+            Act.DEFINE_THERE: self._define_there,
+            Act.DEFINE_HERE: lambda mark: self._define_like(mark, places.there, on=places.here),
+            Act.UNDEFINE_HERE: self._undefine_here,
+            Act.UNDEFINE_THERE: self._undefine_there,
+            Act.MIGRATE: self._migrate,
+            Act.ABORT: self.abort,
+            Act.TAKE_BACK: self._take_back,
+        }
+
+    def do(self, act: Act, mark: Mark) -> Mark:
+        """Do something; return the mark as it is then. Declined if libvirt does not do it."""
+        return self._by_name[act](mark)
+
+    # Freezes
+
+    def _suspend(self, mark: Mark) -> Mark:
+        mark = self._places.write(replace(mark, asked=self._tools.now()))
+        since = self._tools.now()
+        self._places.here.domain.suspend()
+        return self._places.write(replace(mark, away=since))
+
+    def resume(self, mark: Mark) -> Mark:
+        """Let a suspended machine run again, and measure how long it did not."""
+        self._places.here.domain.resume()
+        away = mark.away or mark.asked
+        impact = None if away is None else (self._tools.now() - away).total_seconds()
+        return self._places.write(replace(mark, impact=impact))
+
+    # Down and up
+
+    def _shut_down(self, mark: Mark) -> Mark:
+        """Have the guest shut down: its agent if it has one, else by the power button."""
+        domain = self._places.here.domain
+        mark = self._places.write(replace(mark, asked=self._tools.now()))
+        if domain.definition().has_agent:
+            self._tools.calls.begin(mark.id, partial(_shut_down_by_agent, domain))
+        else:
+            domain.press_power_button()
+        return mark
+
+    def _reboot(self, mark: Mark) -> Mark:
+        mark = self._places.write(replace(mark, asked=self._tools.now()))
+        self._tools.calls.begin(mark.id, self._places.here.domain.reboot_by_agent)
+        return mark
+
+    def _power_off(self, mark: Mark) -> Mark:
+        mark = self._places.write(replace(mark, forced=self._tools.now()))
+        self._places.here.domain.power_off()
+        return mark
+
+    def _reset(self, mark: Mark) -> Mark:
+        mark = self._places.write(replace(mark, forced=self._tools.now()))
+        self._places.here.domain.reset()
+        return mark
+
+    def _start(self, mark: Mark, place: Place) -> Mark:
+        place.domain.start()
+        return mark
+
+    # Moves
+
+    def _define_there(self, mark: Mark) -> Mark:
+        """Define the domain where it goes, as it is, or was when a copy was made."""
+        places = self._places
+        if places.both and places.here.found is not None:
+            return self._define_like(mark, places.here, on=places.there)
+        xml = self._tools.kept.read(places.machine.id)
+        ephemeral = [disk for disk in definitions.read(xml).disks if disk.ephemeral]
+        disks.make_by_size(ephemeral, on=places.there.hypervisor)
+        return self._define(mark, xml, on=places.there)
+
+    def _define_like(self, mark: Mark, like: Place, *, on: Place) -> Mark:
+        xml = like.domain.xml(inactive=True)
+        shared = self._tools.options.shared_paths
+        anew = disks.made_anew(definitions.read(xml), like.hypervisor, on.hypervisor, shared=shared)
+        disks.make(anew, like=like.hypervisor, on=on.hypervisor)
+        return self._define(mark, xml, on=on)
+
+    def _define(self, mark: Mark, xml: str, *, on: Place) -> Mark:
+        on.found = on.hypervisor.define(definitions.with_mark(xml, mark))
+        return mark
+
+    def _undefine_here(self, mark: Mark) -> Mark:
+        places = self._places
+        domain = places.here.domain
+        if domain.seen().active:
+            domain.power_off()  # it is paused: its migration has left it so
+        if places.both:
+            self._delete_left(domain, places.here, places.there)
+        domain.undefine()
+        return mark
+
+    def _undefine_there(self, mark: Mark) -> Mark:
+        places = self._places
+        self._delete_left(places.there.domain, places.there, places.here)
+        places.there.domain.undefine()
+        return mark
+
+    def clear_up(self) -> None:
+        """Delete the disks that were copied, on the host that a machine has left."""
+        self._delete_left(self._places.there.domain, self._places.here, self._places.there)
+
+    def _delete_left(self, domain: Domain, left: Place, other: Place) -> None:
+        definition = domain.definition(inactive=True)
+        shared = self._tools.options.shared_paths
+        anew = disks.made_anew(definition, left.hypervisor, other.hypervisor, shared=shared)
+        disks.delete(anew, on=left.hypervisor)
+
+    # Migrations
+
+    def _migrate(self, mark: Mark) -> Mark:
+        places, options = self._places, self._tools.options
+        source, target = places.task.source, places.task.target
+        if source is None or target is None or target.uri is None:
+            raise Declined("there is no host to migrate to")
+        definition = places.here.domain.definition()
+        here, there = places.here.hypervisor, places.there.hypervisor
+        copied = disks.made_anew(definition, here, there, shared=options.shared_paths)
+        disks.make(copied, like=here, on=there)
+        # While it migrates nothing can be written.
+        mark = places.write(replace(mark, asked=mark.asked or self._tools.now()))
+        route = Route(
+            peer=options.peer(target.name, target.uri),
+            uri=options.sent_to(target.name),
+            bandwidth=options.bandwidth,
+            auto_converge=options.auto_converge,
+            unsafe=options.unsafe_migration,
+            disks=tuple(disk.name for disk in copied),
+        )
+        self._tools.calls.begin(mark.id, partial(self._migrate_at_length, source, route))
+        return mark
+
+    def _migrate_at_length(self, source: Host, route: Route) -> None:
+        # On a connection of its own: libvirt serves only a few calls of each at once.
+        domain = self._tools.connections.open_another(source).find(self._places.machine.id)
+        if domain is None:
+            raise Declined(f"{source.name} does not have it any more")
+        domain.migrate(route)
+
+    def abort(self, mark: Mark) -> Mark:
+        """Break a migration off."""
+        self._places.here.domain.abort()
+        return mark
+
+    def _take_back(self, mark: Mark) -> Mark:
+        self._places.here.domain.resume()
+        return mark
+
+
+def _shut_down_by_agent(domain: Domain) -> None:
+    try:
+        domain.shut_down_by_agent()
+    except Declined:
+        domain.press_power_button()

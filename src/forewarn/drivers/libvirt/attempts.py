@@ -1,0 +1,201 @@
+"""One attempt of a step: look at its domains, decide what is next, do it, and look again."""
+
+import logging
+from dataclasses import replace
+from datetime import timedelta
+
+from forewarn.control.driver import (
+    Begun,
+    CancelAnswer,
+    Cancelled,
+    Checked,
+    Done,
+    DriverTask,
+    Failed,
+    NotBegun,
+    Running,
+    TooLate,
+    Unknown,
+)
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import Work
+from forewarn.drivers.libvirt import decisions, marks, refusals
+from forewarn.drivers.libvirt.acts import Acts
+from forewarn.drivers.libvirt.decisions import Act, Broken, Finished
+from forewarn.drivers.libvirt.library import Declined
+from forewarn.drivers.libvirt.marks import Ended, Mark
+from forewarn.drivers.libvirt.places import Places, Tools
+from forewarn.drivers.libvirt.sights import DomainState, Sight
+
+log = logging.getLogger(__name__)
+
+# No step takes so many acts in one call; what would go on for ever is looked at again later.
+MOST_ACTS = 12
+# A migration that is being broken off is looked at again after so long.
+BREAKING_OFF = timedelta(seconds=1)
+
+
+class Attempt:
+    """An attempt of a step of a machine."""
+
+    def __init__(self, task: DriverTask, machine: Machine, tools: Tools) -> None:
+        """Reach the hosts that it has to do with; NoAnswer if one cannot be reached."""
+        self._task = task
+        self._machine = machine
+        self._tools = tools
+        self._places = Places(task, machine, tools)
+        self._acts = Acts(self._places, tools)
+        self._decide = decisions.next_of(task.work, moves=self._places.moves)
+
+    # What it is asked
+
+    def begin(self) -> Begun:
+        """Mark the domain, and begin."""
+        sight = self._places.look()
+        if (known := self._known(sight)) is not None:
+            return known
+        mark = self._places.mark_in(sight)
+        if mark is None:
+            why = refusals.find(self._places, sight, options=self._tools.options)
+            if why is not None:
+                return Failed(why)
+            mark = self._places.write(self._new_mark(sight))
+        return self._advance(mark)
+
+    def check(self) -> Checked:
+        """Find out how far it is, and go on with it."""
+        sight = self._places.look()
+        if (known := self._known(sight)) is not None:
+            return known
+        mark = self._places.mark_in(sight)
+        if mark is not None:
+            return self._advance(mark)
+        if self._task.work is Work.TERMINATE and sight.here is None:
+            return Done()
+        return NotBegun()
+
+    def cancel(self) -> CancelAnswer:
+        """Call it off, if nothing has been done that cannot be undone."""
+        sight = self._places.look()
+        mark = self._places.mark_in(sight)
+        if self._places.later_attempt(sight) is not None:
+            return Cancelled()  # an older one is refused, whenever it comes
+        if mark is None:
+            return self._called_off(self._new_mark(sight))
+        if mark.ended is not None:
+            return TooLate() if mark.ended is Ended.DONE else Cancelled()
+        if mark.asked is None:
+            return self._called_off(mark)
+        if self._task.work is not Work.FREEZE:
+            return TooLate()
+        return self._migration_off(mark, sight) if self._places.moves else self._freeze_off(mark, sight)
+
+    def _called_off(self, mark: Mark) -> Cancelled:
+        self._end(mark, Ended.CANCELLED)
+        return Cancelled()
+
+    def _freeze_off(self, mark: Mark, sight: Sight) -> CancelAnswer:
+        if sight.here is not None and sight.here.state is DomainState.PAUSED:
+            mark = self._acts.resume(mark)
+        return self._called_off(mark)
+
+    def _migration_off(self, mark: Mark, sight: Sight) -> CancelAnswer:
+        at_work = sight.call is not None and sight.call.running
+        if at_work or (sight.here is not None and sight.here.job is not None):
+            self._acts.abort(mark)
+            return Unknown("its migration is being broken off", self._tools.now() + BREAKING_OFF)
+        runs_here = sight.here is not None and sight.here.state is DomainState.RUNNING
+        return self._called_off(mark) if runs_here and sight.there is None else TooLate()
+
+    def _known(self, sight: Sight) -> Done | Failed | None:
+        """Return what is known without looking further: it has ended, or another attempt has begun."""
+        later = self._places.later_attempt(sight)
+        if later is not None:
+            return Failed(f"attempt {later} at it has been begun since")
+        mark = self._places.mark_in(sight)
+        if mark is None or mark.ended is None:
+            return None
+        match mark.ended:
+            case Ended.DONE:
+                return self._done(mark)
+            case Ended.FAILED:
+                return Failed(mark.why)
+            case Ended.CANCELLED:
+                return Failed("it was called off")
+
+    # Marks
+
+    def _new_mark(self, sight: Sight) -> Mark:
+        """Return the mark of an attempt that begins, with what a boot is told from the next one by."""
+        here, run, boot = sight.here, None, ""
+        if self._task.work is Work.REBOOT and here is not None:
+            run = -1 if here.run is None else here.run
+            domain = self._places.here.domain
+            boot = domain.boot() if here.active and domain.definition().has_agent else ""
+        return marks.new(self._task, now=self._tools.now(), run=run, boot=boot)
+
+    def _end(self, mark: Mark, ended: Ended, *, why: str = "", impact: float | None = None) -> Mark:
+        """Write how an attempt ended."""
+        over = replace(mark, ended=ended, why=why, impact=impact)
+        self._tools.calls.forget(self._task.id)
+        try:
+            return self._places.write(over)
+        except Declined as error:
+            log.info("%s: how its step ended is not written: %s", self._machine.name, error)
+            return over
+
+    # Going on
+
+    def _advance(self, mark: Mark) -> Begun:
+        """Do what can be done now."""
+        declined: tuple[Act, str] | None = None
+        for _ in range(MOST_ACTS):
+            sight = self._places.look(mark)
+            mark = self._places.mark_in(sight) or mark
+            match self._decide(mark, sight, now=self._tools.now(), options=self._tools.options):
+                case Running() | Unknown() as answer:
+                    return answer
+                case Finished() as finished:
+                    return self._finish(mark, finished)
+                case Broken(why=why):
+                    return self._fail(mark, why)
+                case Act.ABORT:
+                    self._acts.abort(mark)
+                    return Running(self._tools.now() + BREAKING_OFF)
+                case Act() as act if declined is not None and declined[0] is act:
+                    return self._fail(mark, declined[1])
+                case Act() as act:
+                    mark, declined = self._tried(act, mark)
+        return Running(self._tools.now() + decisions.LOOK_AGAIN)
+
+    def _tried(self, act: Act, mark: Mark) -> tuple[Mark, tuple[Act, str] | None]:
+        """Try an act; return the mark then, and what libvirt has declined to do.
+
+        Things may have changed since they were looked at, so it is looked again. A machine that its target
+        does not take goes back.
+        """
+        try:
+            return self._acts.do(act, mark), None
+        except Declined as error:
+            log.info("%s: libvirt declines to %s: %s", self._machine.name, act, error)
+            if self._task.work is not Work.REDEPLOY or act not in (Act.DEFINE_THERE, Act.START_THERE):
+                return mark, (act, str(error))
+            back = f"{self._places.there.hypervisor.host} does not take it: {error}"
+            return self._places.write(replace(mark, back=back)), None
+
+    def _finish(self, mark: Mark, finished: Finished) -> Done:
+        impact = mark.impact
+        if finished.since is not None:
+            impact = (self._tools.now() - finished.since).total_seconds()
+        elif finished.there and self._task.work is Work.FREEZE:
+            impact = self._places.there.domain.downtime()
+            self._acts.clear_up()
+        return self._done(self._end(mark, Ended.DONE, impact=impact))
+
+    def _done(self, mark: Mark) -> Done:
+        target = self._task.target if self._places.moves else None
+        return Done(None if target is None else target.name, mark.impact)
+
+    def _fail(self, mark: Mark, why: str) -> Failed:
+        self._end(mark, Ended.FAILED, why=why)
+        return Failed(why)

@@ -1,0 +1,241 @@
+"""A domain of one host, as the driver sees and treats it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from forewarn.drivers.libvirt import definitions, marks
+from forewarn.drivers.libvirt.definitions import Definition
+from forewarn.drivers.libvirt.library import Declined, boot_of
+from forewarn.drivers.libvirt.marks import Mark
+from forewarn.drivers.libvirt.sights import DomainState, Job, Seen
+
+if TYPE_CHECKING:
+    from forewarn.drivers.libvirt.hypervisor import Hypervisor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """How a machine migrates."""
+
+    peer: str  # how its libvirt reaches the other
+    uri: str | None = None  # where its memory is sent; None: as the other says
+    bandwidth: int = 0  # MiB/s; 0: as libvirt does by itself
+    auto_converge: bool = True
+    unsafe: bool = False
+    disks: tuple[str, ...] = ()  # that are copied
+
+
+class Domain:
+    """A domain; every call may raise NoAnswer or Declined."""
+
+    def __init__(self, hypervisor: Hypervisor, domain: Any) -> None:
+        self._hypervisor = hypervisor
+        self._library = hypervisor.library
+        self._domain = domain
+
+    @property
+    def uuid(self) -> str:
+        """What it is known by."""
+        return str(self._domain.UUIDString())
+
+    # What is seen of it
+
+    def seen(self) -> Seen:
+        """Return what it is doing."""
+        with self._hypervisor.asking():
+            state, reason = self._domain.state()
+            active = bool(self._domain.isActive())
+            persistent = bool(self._domain.isPersistent())
+        if not active:
+            return Seen(state=DomainState.OFF, mark=self.mark(), persistent=persistent)
+        library = self._library
+        # One that is about to go off still runs; one that has crashed is held until somebody looks.
+        runs = state in (library.VIR_DOMAIN_RUNNING, library.VIR_DOMAIN_BLOCKED, library.VIR_DOMAIN_SHUTDOWN)
+        return Seen(
+            state=DomainState.RUNNING if runs else DomainState.PAUSED,
+            run=self._domain.ID(),
+            mark=self.mark(),
+            job=self._job(),
+            migrating=not runs and reason in (library.VIR_DOMAIN_PAUSED_MIGRATION, _STARTING_UP),
+            persistent=persistent,
+        )
+
+    def mark(self) -> Mark | None:
+        """Return the mark in its metadata."""
+        library = self._library
+        flags = library.VIR_DOMAIN_AFFECT_CURRENT
+        with self._hypervisor.asking():
+            try:
+                xml = self._domain.metadata(library.VIR_DOMAIN_METADATA_ELEMENT, marks.NAMESPACE, flags)
+            except library.libvirtError as error:
+                if error.get_error_code() == library.VIR_ERR_NO_DOMAIN_METADATA:
+                    return None
+                raise
+        return marks.read(xml)
+
+    def _job(self) -> Job | None:
+        """Return the migration that it is leaving by."""
+        library = self._library
+        try:
+            stats = self._domain.jobStats()
+        except library.libvirtError:
+            return None  # it has none, or this is where it goes to
+        if stats.get("type", 0) == library.VIR_DOMAIN_JOB_NONE:
+            return None
+        if stats.get("operation") != library.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT:
+            return None
+        total, remaining = stats.get("data_total"), stats.get("data_remaining")
+        if not total or remaining is None:
+            return Job()
+        return Job(progress=min(max(1 - remaining / total, 0.0), 1.0))
+
+    def definition(self, *, inactive: bool = False) -> Definition:
+        """Return what its XML says."""
+        return definitions.read(self.xml(inactive=inactive))
+
+    def xml(self, *, inactive: bool) -> str:
+        """Return its XML, as it is or as it will be when it is started, with its secrets."""
+        library = self._library
+        kind = library.VIR_DOMAIN_XML_INACTIVE if inactive else 0
+        with self._hypervisor.asking():
+            return str(self._domain.XMLDesc(library.VIR_DOMAIN_XML_SECURE | kind))
+
+    def boot(self) -> str:
+        """Return what the guest agent calls this boot; "" if it does not say."""
+        return boot_of(self._library, self._domain)
+
+    def snapshots(self) -> int:
+        """Return how many snapshots it has."""
+        with self._hypervisor.asking():
+            try:
+                return int(self._domain.snapshotNum())
+            except self._library.libvirtError as error:
+                if error.get_error_code() == self._library.VIR_ERR_NO_SUPPORT:
+                    return 0
+                raise
+
+    def downtime(self) -> float | None:
+        """Return the seconds that it stood still in the migration by which it came; None: not known."""
+        library = self._library
+        flags = library.VIR_DOMAIN_JOB_STATS_COMPLETED | library.VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED
+        try:
+            downtime = self._domain.jobStats(flags).get("downtime")
+        except library.libvirtError:
+            return None
+        return None if downtime is None else downtime / 1000
+
+    # What is done to it
+
+    def write(self, mark: Mark) -> None:
+        """Leave a mark, in what it is now and in what it will be when it is started again."""
+        library = self._library
+        with self._hypervisor.asking():
+            flags = 0
+            if self._domain.isActive():
+                flags |= library.VIR_DOMAIN_AFFECT_LIVE
+            if self._domain.isPersistent():
+                flags |= library.VIR_DOMAIN_AFFECT_CONFIG
+            self._domain.setMetadata(
+                library.VIR_DOMAIN_METADATA_ELEMENT,
+                marks.as_xml(mark),
+                marks.PREFIX,
+                marks.NAMESPACE,
+                flags,
+            )
+
+    def suspend(self) -> None:
+        """Stop its processors."""
+        with self._hypervisor.asking():
+            self._domain.suspend()
+
+    def resume(self) -> None:
+        """Let its processors go on."""
+        with self._hypervisor.asking():
+            self._domain.resume()
+
+    def press_power_button(self) -> None:
+        """Tell the guest by ACPI to shut down; whether it does is another matter."""
+        library = self._library
+        with self._hypervisor.asking():
+            try:
+                self._domain.shutdownFlags(library.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN)
+            except library.libvirtError as error:
+                if error.get_error_code() not in (library.VIR_ERR_NO_SUPPORT, library.VIR_ERR_INVALID_ARG):
+                    raise
+                self._domain.shutdown()
+
+    def shut_down_by_agent(self) -> None:
+        """Have the guest agent shut down; returns when the guest is down, or after a minute."""
+        with self._hypervisor.asking():
+            self._domain.shutdownFlags(self._library.VIR_DOMAIN_SHUTDOWN_GUEST_AGENT)
+
+    def reboot_by_agent(self) -> None:
+        """Have the guest agent reboot; returns when the guest goes down, or after a minute."""
+        with self._hypervisor.asking():
+            self._domain.reboot(self._library.VIR_DOMAIN_REBOOT_GUEST_AGENT)
+
+    def reset(self) -> None:
+        """Reset it as by the button."""
+        with self._hypervisor.asking():
+            self._domain.reset()
+
+    def power_off(self) -> None:
+        """Switch it off."""
+        with self._hypervisor.asking():
+            self._domain.destroy()
+
+    def start(self) -> None:
+        """Switch it on."""
+        with self._hypervisor.asking():
+            self._domain.create()
+
+    def undefine(self) -> None:
+        """Forget it; its disks and the firmware's variables stay."""
+        library = self._library
+        keep = library.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM | library.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
+        with self._hypervisor.asking():
+            try:
+                self._domain.undefineFlags(keep)
+            except library.libvirtError as error:
+                if error.get_error_code() not in (library.VIR_ERR_NO_SUPPORT, library.VIR_ERR_INVALID_ARG):
+                    raise
+                self._domain.undefine()
+
+    def migrate(self, route: Route) -> None:
+        """Migrate it while it runs; its libvirt does it, also if this process dies. Returns at the end."""
+        library = self._library
+        flags = (
+            library.VIR_MIGRATE_LIVE
+            | library.VIR_MIGRATE_PEER2PEER
+            | library.VIR_MIGRATE_PERSIST_DEST
+            | library.VIR_MIGRATE_UNDEFINE_SOURCE
+            | library.VIR_MIGRATE_ABORT_ON_ERROR
+        )
+        params: dict[str, Any] = {}
+        if route.auto_converge:
+            flags |= library.VIR_MIGRATE_AUTO_CONVERGE
+        if route.unsafe:
+            flags |= library.VIR_MIGRATE_UNSAFE
+        if route.uri is not None:
+            params[library.VIR_MIGRATE_PARAM_URI] = route.uri
+        if route.bandwidth:
+            params[library.VIR_MIGRATE_PARAM_BANDWIDTH] = route.bandwidth
+        if route.disks:
+            flags |= library.VIR_MIGRATE_NON_SHARED_DISK
+            params[library.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = list(route.disks)
+        with self._hypervisor.asking():
+            self._domain.migrateToURI3(route.peer, params, flags)
+
+    def abort(self) -> None:
+        """Break its migration off."""
+        try:
+            with self._hypervisor.asking():
+                self._domain.abortJob()
+        except Declined:
+            pass  # it has just ended
+
+
+# VIR_DOMAIN_PAUSED_STARTING_UP: where a machine comes to, before it runs.
+_STARTING_UP = 11

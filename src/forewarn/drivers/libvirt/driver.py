@@ -1,0 +1,141 @@
+"""The libvirt driver: the port, over what each module of this package does."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TypeVar
+
+from forewarn.clock import SystemClock
+from forewarn.control.driver import (
+    Begun,
+    CancelAnswer,
+    Checked,
+    DriverLimits,
+    DriverTask,
+    Failed,
+    Unknown,
+)
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import HostName, MachineId, Work
+from forewarn.drivers.driver_setup import DriverSetup
+from forewarn.drivers.libvirt import refusals
+from forewarn.drivers.libvirt.attempts import Attempt
+from forewarn.drivers.libvirt.connections import Connections
+from forewarn.drivers.libvirt.hypervisor import Hypervisor
+from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
+from forewarn.drivers.libvirt.library import Declined, NoAnswer
+from forewarn.drivers.libvirt.long_calls import LongCalls
+from forewarn.drivers.libvirt.options import LibvirtOptions
+from forewarn.drivers.libvirt.places import Tools
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# One that is asked about the same machine twice at once answers the second time that it does not know.
+ASK_AGAIN = timedelta(seconds=2)
+# How often the definitions of a host's domains are copied, in seconds.
+COPY_EVERY = 600.0
+
+
+def make(setup: DriverSetup) -> "LibvirtDriver":
+    """Make the driver as it is set; UnusableDriver without libvirt-python."""
+    return LibvirtDriver(setup.read(LibvirtOptions()), wake=setup.wake)
+
+
+class LibvirtDriver:
+    """Does the steps of machines that are domains of libvirt."""
+
+    def __init__(self, options: LibvirtOptions, *, wake: Callable[[MachineId], None]) -> None:
+        self._connections = Connections(options, wake=wake)
+        self._kept = KeptDefinitions(options.definitions)
+        self._tools = Tools(
+            connections=self._connections,
+            options=options,
+            calls=LongCalls(ended=lambda machine: wake(MachineId(machine))),
+            kept=self._kept,
+            now=SystemClock().now,
+        )
+        self._limits = options.limits
+        self._lock = threading.Lock()
+        self._busy: set[str] = set()  # machines that a call is about
+        self._copied_at: dict[HostName, float] = {}
+
+    @property
+    def limits(self) -> DriverLimits:
+        """How it is called."""
+        return self._limits
+
+    def begin(self, task: DriverTask) -> Begun:
+        """Begin a step."""
+        return self._asked(task, Attempt.begin) or Failed(f"{task.name}: this driver does not work on hosts")
+
+    def check(self, task: DriverTask) -> Checked:
+        """Find out how a step is doing, and go on with it."""
+        return self._asked(task, Attempt.check) or Failed(f"{task.name}: this driver does not work on hosts")
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        """Call a step off."""
+        return self._asked(task, Attempt.cancel) or Unknown(f"{task.name}: no step of this driver's")
+
+    def _asked(self, task: DriverTask, verb: Callable[[Attempt], T]) -> T | Unknown | None:
+        if task.machine is None or task.work in (Work.HOST, Work.RECOMMEND):
+            return None
+        with self._alone(task.machine) as alone:
+            if not alone:
+                return Unknown("it is being seen to already", task.now + ASK_AGAIN)
+            try:
+                return verb(Attempt(task, task.machine, self._tools))
+            except (NoAnswer, Declined) as error:
+                return Unknown(str(error))
+
+    @contextmanager
+    def _alone(self, machine: Machine) -> Iterator[bool]:
+        """Keep calls about one machine apart: an earlier one may have been given up, and not be over."""
+        with self._lock:
+            alone = machine.id not in self._busy
+            self._busy.add(machine.id)
+        try:
+            yield alone
+        finally:
+            if alone:
+                with self._lock:
+                    self._busy.discard(machine.id)
+
+    # Hosts
+
+    def precheck(self, machine: Machine, target: Host) -> str | None:
+        """Return why a machine could not go to a host: it does not answer, or the machine is not for it."""
+        try:
+            hypervisor = self._connections.get(target)
+            domain = hypervisor.find(machine.id)
+            if machine.host is None and domain is None:  # it is off, and defined where it was
+                return refusals.missing(machine, hypervisor)
+        except (NoAnswer, Declined) as error:
+            return str(error)
+        return None
+
+    def reach(self, host: Host) -> str | None:
+        """Return why a host cannot be reached now; of one that can, copy what there is to copy."""
+        try:
+            hypervisor = self._connections.get(host)
+            hypervisor.ask()
+            self._copy_definitions(hypervisor)
+        except (NoAnswer, Declined) as error:
+            return str(error)
+        return None
+
+    def _copy_definitions(self, hypervisor: Hypervisor) -> None:
+        now = time.monotonic()
+        if not self._kept.kept or now - self._copied_at.get(hypervisor.host, -COPY_EVERY) < COPY_EVERY:
+            return
+        for domain in hypervisor.domains():
+            try:
+                self._kept.keep(domain.uuid, domain.xml(inactive=True))
+            except (Declined, OSError) as error:
+                log.warning("the definition of %s is not copied: %s", domain.uuid, error)
+        self._copied_at[hypervisor.host] = now

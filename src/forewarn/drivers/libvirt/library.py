@@ -1,0 +1,94 @@
+"""libvirt-python, imported when a driver is made: without it the server starts, and this driver cannot."""
+
+import importlib
+import json
+import logging
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from forewarn.core.words import HostName
+from forewarn.drivers.driver_setup import UnusableDriver
+
+log = logging.getLogger(__name__)
+
+_INSTALL = (
+    "libvirt-python is not installed: pip install 'forewarn[libvirt]' (it is built with libvirt-dev, "
+    "pkg-config and a compiler), and start the server again"
+)
+
+
+class NoAnswer(Exception):
+    """A host cannot be reached, or what it was asked it has not answered: nothing is known."""
+
+
+class Declined(Exception):
+    """libvirt has said no: what it was asked to do is not done."""
+
+
+def load() -> Any:
+    """Import the library, and keep it from writing every error to standard error."""
+    try:
+        libvirt: Any = importlib.import_module("libvirt")
+    except ImportError as error:
+        raise UnusableDriver(_INSTALL) from error
+    libvirt.registerErrorHandler(_note, None)
+    return libvirt
+
+
+def _note(_context: object, error: tuple[Any, ...]) -> None:
+    log.debug("libvirt: %s", error[2])
+
+
+@contextmanager
+def asking(libvirt: Any, host: HostName, connection: Any) -> Iterator[None]:
+    """Turn what libvirt says into the two kinds of trouble that make a difference."""
+    try:
+        yield
+    except libvirt.libvirtError as error:
+        said = str(error).strip()
+        if _says_nothing(libvirt, error) or not _is_alive(libvirt, connection):
+            raise NoAnswer(f"{host}: {said}") from error
+        raise Declined(said) from error
+
+
+def _says_nothing(libvirt: Any, error: Any) -> bool:
+    """Return whether an error says nothing of what was asked: it may be done, or not."""
+    silent = (libvirt.VIR_ERR_RPC, libvirt.VIR_ERR_NO_CONNECT, libvirt.VIR_ERR_OPERATION_TIMEOUT)
+    return error.get_error_code() in silent
+
+
+def _is_alive(libvirt: Any, connection: Any) -> bool:
+    try:
+        return bool(connection.isAlive())
+    except libvirt.libvirtError:
+        return False
+
+
+# The guest agent
+
+# A file of Linux that is another one after each boot.
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+# A guest that boots, or hangs, keeps a host's lane no longer, in seconds.
+AGENT_WAIT = 3
+
+
+def boot_of(libvirt: Any, domain: Any) -> str:
+    """Have the guest agent say which boot this is; "" if it does not."""
+    try:
+        handle = _agent(domain, "guest-file-open", path=BOOT_ID, mode="r")
+        try:
+            said = _agent(domain, "guest-file-read", handle=handle, count=64)
+        finally:
+            _agent(domain, "guest-file-close", handle=handle)
+        return b64decode(said["buf-b64"]).decode("ascii").strip()
+    except (libvirt.libvirtError, KeyError, TypeError, ValueError) as error:
+        log.debug("the guest agent of %s does not tell its boot: %s", domain.name(), error)
+        return ""
+
+
+def _agent(domain: Any, command: str, **arguments: Any) -> Any:
+    ask: Any = importlib.import_module("libvirt_qemu").qemuAgentCommand
+    text = json.dumps({"execute": command, "arguments": arguments})
+    return json.loads(ask(domain, text, AGENT_WAIT, 0))["return"]

@@ -1,0 +1,155 @@
+"""The two hosts of a step and its domain there: where the machine was, and where it goes."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from forewarn.control.driver import DriverTask
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import Work
+from forewarn.drivers.libvirt.connections import Connections
+from forewarn.drivers.libvirt.domains import Domain
+from forewarn.drivers.libvirt.hypervisor import Hypervisor
+from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
+from forewarn.drivers.libvirt.library import Declined, NoAnswer
+from forewarn.drivers.libvirt.long_calls import LongCalls
+from forewarn.drivers.libvirt.marks import Mark
+from forewarn.drivers.libvirt.options import LibvirtOptions
+from forewarn.drivers.libvirt.sights import LongCall, Seen, Sight
+
+log = logging.getLogger(__name__)
+
+_WHERE_IT_GOES = frozenset({Work.START, Work.RECOVER})  # works that begin on the target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What all steps share."""
+
+    connections: Connections
+    options: LibvirtOptions
+    calls: LongCalls
+    kept: KeptDefinitions
+    now: Callable[[], datetime]  # real time
+
+
+@dataclass(slots=True)
+class Place:
+    """A host of a step, and its domain there."""
+
+    hypervisor: Hypervisor
+    found: Domain | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The domain, which must be there."""
+        if self.found is None:
+            raise Declined(f"{self.hypervisor.host} does not have it any more")
+        return self.found
+
+
+class Places:
+    """Where a step of a machine takes place."""
+
+    def __init__(self, task: DriverTask, machine: Machine, tools: Tools) -> None:
+        """Reach the hosts that it has to do with; NoAnswer if one cannot be reached."""
+        self.task = task
+        self.machine = machine
+        self._tools = tools
+        source, target = task.source, task.target
+        self.moves = target is not None and (source is None or source.name != target.name)
+        self.begins_there = task.work in _WHERE_IT_GOES
+        self._here = None if self.begins_there else self._reached(source)
+        self._there = self._reached(target or source) if self.begins_there or self.moves else None
+        if task.work is Work.RECOVER:
+            self._here = self._reached_perhaps(source)
+
+    def _reached(self, host: Host | None) -> Place:
+        if host is None:
+            raise NoAnswer(f"{self.machine.name} is on no host, and none was chosen for it")
+        return Place(self._tools.connections.get(host))
+
+    def _reached_perhaps(self, host: Host | None) -> Place | None:
+        """Return a host that has failed, and may answer all the same."""
+        try:
+            return None if host is None else self._reached(host)
+        except NoAnswer:
+            return None
+
+    @property
+    def here(self) -> Place:
+        """The host that carries the machine."""
+        return _wanted(self._here)
+
+    @property
+    def there(self) -> Place:
+        """The host that it goes to."""
+        return _wanted(self._there)
+
+    @property
+    def first(self) -> Place:
+        """The host on which the step begins."""
+        return self.there if self.begins_there else self.here
+
+    @property
+    def both(self) -> bool:
+        """Whether two hosts have to do with it."""
+        return self._here is not None and self._there is not None
+
+    # What is seen there
+
+    def look(self, mark: Mark | None = None) -> Sight:
+        """Look at the domains, and at what proves how far the attempt of a mark is."""
+        here, there = self._seen(self._here), self._seen(self._there)
+        call = self._tools.calls.of(self.task.id)
+        return Sight(here=here, there=there, boot=self._boot(mark, here, call), call=call)
+
+    def _seen(self, place: Place | None) -> Seen | None:
+        if place is None:
+            return None
+        place.found = place.hypervisor.find(self.machine.id)
+        return None if place.found is None else place.found.seen()
+
+    def _boot(self, mark: Mark | None, here: Seen | None, call: LongCall | None) -> str:
+        """Ask the guest agent which boot this is, where that is the proof; not while it is at work."""
+        proves = mark is not None and mark.boot and mark.asked is not None
+        busy = call is not None and call.running
+        return self.here.domain.boot() if proves and not busy and here is not None and here.active else ""
+
+    def mark_in(self, sight: Sight) -> Mark | None:
+        """Return the mark of this attempt; where two hosts have one, that which says more."""
+        found = [
+            seen.mark for seen in (sight.here, sight.there) if seen is not None and seen.mark is not None
+        ]
+        mine = [mark for mark in found if mark.is_of(self.task)]
+        return max(mine, key=lambda mark: (mark.ended is not None, bool(mark.back)), default=None)
+
+    def later_attempt(self, sight: Sight) -> int | None:
+        """Return the number of a later attempt at the same step, if one has been begun."""
+        for seen in (sight.here, sight.there):
+            if seen is not None and seen.mark is not None and seen.mark.is_later_than(self.task):
+                return seen.mark.attempt
+        return None
+
+    # Marks
+
+    @property
+    def holder(self) -> Domain | None:
+        """The domain that holds the mark."""
+        places = (self._there, self._here) if self.begins_there else (self._here, self._there)
+        return next((each.found for each in places if each is not None and each.found is not None), None)
+
+    def write(self, mark: Mark) -> Mark:
+        """Write a mark; a machine that is defined nowhere yet gets it with its definition."""
+        holder = self.holder
+        if holder is not None:
+            holder.write(mark)
+        return mark
+
+
+def _wanted(place: Place | None) -> Place:
+    if place is None:
+        raise Declined("it is on no host")
+    return place
