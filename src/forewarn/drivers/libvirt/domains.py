@@ -1,9 +1,9 @@
 """A domain of one host, as the driver sees and treats it."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from forewarn.drivers.libvirt import definitions, marks
 from forewarn.drivers.libvirt.definitions import Definition
@@ -11,8 +11,9 @@ from forewarn.drivers.libvirt.library import Declined, boot_of
 from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.sights import DomainState, Job, Seen
 
-if TYPE_CHECKING:
-    from forewarn.drivers.libvirt.hypervisor import Hypervisor
+Asking: TypeAlias = Callable[[], AbstractContextManager[None]]
+# VIR_DOMAIN_PAUSED_STARTING_UP: where a machine comes to, before it runs.
+_STARTING_UP = 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +31,10 @@ class Route:
 class Domain:
     """A domain; every call may raise NoAnswer or Declined."""
 
-    def __init__(self, hypervisor: Hypervisor, domain: Any) -> None:
-        self._hypervisor = hypervisor
-        self._library = hypervisor.library
+    def __init__(self, library: Any, domain: Any, *, asking: Asking) -> None:
+        """Take libvirt's domain, and what turns libvirt's errors into those two."""
+        self._library = library
+        self._asking = asking
         self._domain = domain
 
     @property
@@ -44,7 +46,7 @@ class Domain:
 
     def seen(self) -> Seen:
         """Return what it is doing."""
-        with self._hypervisor.asking():
+        with self._asking():
             state, reason = self._domain.state()
             active = bool(self._domain.isActive())
             persistent = bool(self._domain.isPersistent())
@@ -66,7 +68,7 @@ class Domain:
         """Return the mark in its metadata."""
         library = self._library
         flags = library.VIR_DOMAIN_AFFECT_CURRENT
-        with self._hypervisor.asking():
+        with self._asking():
             try:
                 xml = self._domain.metadata(library.VIR_DOMAIN_METADATA_ELEMENT, marks.NAMESPACE, flags)
             except library.libvirtError as error:
@@ -99,7 +101,7 @@ class Domain:
         """Return its XML, as it is or as it will be when it is started, with its secrets."""
         library = self._library
         kind = library.VIR_DOMAIN_XML_INACTIVE if inactive else 0
-        with self._hypervisor.asking():
+        with self._asking():
             return str(self._domain.XMLDesc(library.VIR_DOMAIN_XML_SECURE | kind))
 
     def boot(self) -> str:
@@ -108,7 +110,7 @@ class Domain:
 
     def snapshots(self) -> int:
         """Return how many snapshots it has."""
-        with self._hypervisor.asking():
+        with self._asking():
             try:
                 return int(self._domain.snapshotNum())
             except self._library.libvirtError as error:
@@ -131,7 +133,7 @@ class Domain:
     def write(self, mark: Mark) -> None:
         """Leave a mark, in what it is now and in what it will be when it is started again."""
         library = self._library
-        with self._hypervisor.asking():
+        with self._asking():
             flags = 0
             if self._domain.isActive():
                 flags |= library.VIR_DOMAIN_AFFECT_LIVE
@@ -147,18 +149,18 @@ class Domain:
 
     def suspend(self) -> None:
         """Stop its processors."""
-        with self._hypervisor.asking():
+        with self._asking():
             self._domain.suspend()
 
     def resume(self) -> None:
         """Let its processors go on."""
-        with self._hypervisor.asking():
+        with self._asking():
             self._domain.resume()
 
     def press_power_button(self) -> None:
         """Tell the guest by ACPI to shut down; whether it does is another matter."""
         library = self._library
-        with self._hypervisor.asking():
+        with self._asking():
             try:
                 self._domain.shutdownFlags(library.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN)
             except library.libvirtError as error:
@@ -168,34 +170,34 @@ class Domain:
 
     def shut_down_by_agent(self) -> None:
         """Have the guest agent shut down; returns when the guest is down, or after a minute."""
-        with self._hypervisor.asking():
+        with self._asking():
             self._domain.shutdownFlags(self._library.VIR_DOMAIN_SHUTDOWN_GUEST_AGENT)
 
     def reboot_by_agent(self) -> None:
         """Have the guest agent reboot; returns when the guest goes down, or after a minute."""
-        with self._hypervisor.asking():
+        with self._asking():
             self._domain.reboot(self._library.VIR_DOMAIN_REBOOT_GUEST_AGENT)
 
     def reset(self) -> None:
         """Reset it as by the button."""
-        with self._hypervisor.asking():
+        with self._asking():
             self._domain.reset()
 
     def power_off(self) -> None:
         """Switch it off."""
-        with self._hypervisor.asking():
+        with self._asking():
             self._domain.destroy()
 
     def start(self) -> None:
         """Switch it on."""
-        with self._hypervisor.asking():
+        with self._asking():
             self._domain.create()
 
     def undefine(self) -> None:
         """Forget it; its disks and the firmware's variables stay."""
         library = self._library
         keep = library.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM | library.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
-        with self._hypervisor.asking():
+        with self._asking():
             try:
                 self._domain.undefineFlags(keep)
             except library.libvirtError as error:
@@ -225,17 +227,13 @@ class Domain:
         if route.disks:
             flags |= library.VIR_MIGRATE_NON_SHARED_DISK
             params[library.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = list(route.disks)
-        with self._hypervisor.asking():
+        with self._asking():
             self._domain.migrateToURI3(route.peer, params, flags)
 
     def abort(self) -> None:
         """Break its migration off."""
         try:
-            with self._hypervisor.asking():
+            with self._asking():
                 self._domain.abortJob()
         except Declined:
             pass  # it has just ended
-
-
-# VIR_DOMAIN_PAUSED_STARTING_UP: where a machine comes to, before it runs.
-_STARTING_UP = 11

@@ -55,7 +55,7 @@ class Hypervisor:
         """Return a domain by its UUID."""
         with self.asking():
             try:
-                return Domain(self, self._connection.lookupByUUIDString(uuid))
+                return self._domain(self._connection.lookupByUUIDString(uuid))
             except self.library.libvirtError as error:
                 if error.get_error_code() == self.library.VIR_ERR_NO_DOMAIN:
                     return None
@@ -74,12 +74,15 @@ class Hypervisor:
     def domains(self) -> list[Domain]:
         """Return all domains, also those that are off."""
         with self.asking():
-            return [Domain(self, each) for each in self._connection.listAllDomains()]
+            return [self._domain(each) for each in self._connection.listAllDomains()]
 
     def define(self, xml: str) -> Domain:
         """Define a domain, or define it anew."""
         with self.asking():
-            return Domain(self, self._connection.defineXML(xml))
+            return self._domain(self._connection.defineXML(xml))
+
+    def _domain(self, domain: Any) -> Domain:
+        return Domain(self.library, domain, asking=self.asking)
 
     # Volumes
 

@@ -1,0 +1,237 @@
+"""What is next for a step on libvirt, from what was seen of it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from forewarn.control.driver import Running, Unknown
+from forewarn.core.words import HostName, OrderId, Work
+from forewarn.drivers.libvirt import decisions
+from forewarn.drivers.libvirt.decisions import Act, Broken, Finished, Next
+from forewarn.drivers.libvirt.marks import Mark
+from forewarn.drivers.libvirt.options import LibvirtOptions
+from forewarn.drivers.libvirt.sights import DomainState, Job, LongCall, Seen, Sight
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+OPTIONS = LibvirtOptions(
+    freeze_for=timedelta(seconds=5),
+    shutdown_for=timedelta(seconds=60),
+    reboot_for=timedelta(seconds=120),
+    migrate_for=timedelta(seconds=600),
+)
+RUNS, PAUSED, OFF = (
+    Seen(state=DomainState.RUNNING, run=7),
+    Seen(state=DomainState.PAUSED, run=7),
+    Seen(state=DomainState.OFF),
+)
+HELD = replace(PAUSED, migrating=True)
+ENDED = LongCall(running=False)
+
+
+def mark(work: Work, *, run: int | None = None, boot: str = "", back: str = "", **ago: float) -> Mark:
+    """Return a mark; times are said as seconds ago."""
+    times = {name: NOW - timedelta(seconds=seconds) for name, seconds in ago.items()}
+    target = HostName("kvm02") if work in (Work.FREEZE, Work.REDEPLOY) else None
+    named = {"order": OrderId("O"), "machine": "m", "attempt": 1, "work": work, "target": target}
+    return Mark(**{"begun": NOW, **named, "run": run, "boot": boot, "back": back, **times})  # type: ignore[arg-type]
+
+
+def mine(seen: Seen, of: Mark) -> Seen:
+    return replace(seen, mark=of)
+
+
+def decided(of: Mark, sight: Sight, *, moves: bool = False, options: LibvirtOptions = OPTIONS) -> Next:
+    return decisions.next_of(of.work, moves=moves)(of, sight, now=NOW, options=options)
+
+
+@pytest.mark.parametrize(
+    ("seen", "times", "next_"),
+    [
+        (RUNS, {}, Act.SUSPEND),
+        (RUNS, {"asked": 1}, Act.SUSPEND),  # a crash came between the mark and the act
+        (PAUSED, {"asked": 1, "away": 1}, Running(NOW + timedelta(seconds=4))),
+        (PAUSED, {"asked": 6, "away": 5}, Act.RESUME),
+        (PAUSED, {"asked": 6}, Act.RESUME),
+        (RUNS, {"asked": 6, "away": 5}, Finished()),
+    ],
+)
+def test_a_freeze_is_suspended_and_resumed_after_a_while(
+    seen: Seen, times: dict[str, float], next_: Next
+) -> None:
+    assert decided(mark(Work.FREEZE, **times), Sight(here=seen)) == next_
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"), [(None, "not have it"), (OFF, "it is off"), (PAUSED, "by other hands")]
+)
+def test_what_does_not_run_is_not_frozen(seen: Seen | None, why: str) -> None:
+    answer = decided(mark(Work.FREEZE), Sight(here=seen))
+    assert isinstance(answer, Broken)
+    assert why in answer.why
+
+
+@pytest.mark.parametrize(
+    ("work", "seen", "times", "next_"),
+    [
+        (Work.EVICT, RUNS, {}, Act.SHUT_DOWN),
+        (Work.EVICT, RUNS, {"asked": 59.5}, Running(NOW + timedelta(seconds=0.5))),
+        (Work.EVICT, RUNS, {"asked": 10}, Running(NOW + decisions.LOOK_AGAIN)),
+        (Work.EVICT, RUNS, {"asked": 60}, Act.POWER_OFF),
+        (Work.EVICT, PAUSED, {"asked": 60}, Act.POWER_OFF),
+        (Work.EVICT, OFF, {"asked": 5}, Finished()),
+        (Work.TERMINATE, RUNS, {}, Act.SHUT_DOWN),
+        (Work.TERMINATE, OFF, {"asked": 5}, Finished()),
+        (Work.TERMINATE, None, {"asked": 5}, Finished()),
+    ],
+)
+def test_a_guest_is_asked_to_shut_down_and_powered_off_if_it_does_not(
+    work: Work, seen: Seen | None, times: dict[str, float], next_: Next
+) -> None:
+    assert decided(mark(work, **times), Sight(here=seen)) == next_
+
+
+def test_only_with_destroy_a_terminated_domain_is_undefined() -> None:
+    destroying = LibvirtOptions(destroy=True)
+    assert decided(mark(Work.TERMINATE, asked=5), Sight(here=OFF), options=destroying) is Act.UNDEFINE_HERE
+    assert decided(mark(Work.EVICT, asked=5), Sight(here=OFF), options=destroying) == Finished()
+
+
+@pytest.mark.parametrize(
+    ("boot", "times", "next_"),
+    [
+        ("", {}, Act.REBOOT),
+        ("a", {"asked": 5}, Running(NOW + decisions.LOOK_AGAIN)),  # it has not gone down yet
+        ("", {"asked": 5}, Running(NOW + decisions.LOOK_AGAIN)),
+        ("b", {"asked": 5}, Finished(since=NOW - timedelta(seconds=5))),
+        ("a", {"asked": 120}, Act.RESET),
+        ("", {"asked": 130, "forced": 10}, Running(NOW + decisions.LOOK_AGAIN)),
+        ("b", {"asked": 130, "forced": 10}, Finished(since=NOW - timedelta(seconds=130))),
+    ],
+)
+def test_another_boot_of_which_the_agent_speaks_is_the_proof(
+    boot: str, times: dict[str, float], next_: Next
+) -> None:
+    of = mark(Work.REBOOT, run=7, boot="a", **times)
+    assert decided(of, Sight(here=RUNS, boot=boot)) == next_
+
+
+def test_a_guest_that_does_not_come_up_after_its_reset_has_failed() -> None:
+    answer = decided(mark(Work.REBOOT, run=7, boot="a", asked=240, forced=120), Sight(here=RUNS))
+    assert isinstance(answer, Broken)
+    assert "see its console" in answer.why
+
+
+@pytest.mark.parametrize(
+    ("seen", "times", "next_"),
+    [
+        (RUNS, {}, Act.SHUT_DOWN),
+        (RUNS, {"asked": 60}, Act.POWER_OFF),
+        (OFF, {"asked": 6}, Act.START_HERE),
+        (replace(RUNS, run=8), {"asked": 6}, Finished(since=NOW - timedelta(seconds=6))),
+    ],
+)
+def test_without_an_agent_a_new_run_from_being_off_is_the_proof(
+    seen: Seen, times: dict[str, float], next_: Next
+) -> None:
+    assert decided(mark(Work.REBOOT, run=7, **times), Sight(here=seen)) == next_
+
+
+def test_a_machine_is_never_started_elsewhere_before_its_host_has_forgotten_it() -> None:
+    of = mark(Work.REDEPLOY, asked=10)
+    there = mine(OFF, of)
+    assert decided(of, Sight(here=RUNS), moves=True) == Running(NOW + decisions.LOOK_AGAIN)
+    assert decided(of, Sight(here=OFF), moves=True) is Act.DEFINE_THERE
+    assert decided(of, Sight(here=OFF, there=there), moves=True) is Act.UNDEFINE_HERE
+    assert decided(of, Sight(here=None, there=there), moves=True) is Act.START_THERE
+    over = Finished(there=True, since=NOW - timedelta(seconds=10))
+    assert decided(of, Sight(here=None, there=mine(RUNS, of)), moves=True) == over
+    assert decided(of, Sight(here=OFF, there=mine(RUNS, of)), moves=True) is Act.UNDEFINE_HERE
+
+
+def test_one_that_somebody_started_again_on_its_host_is_shut_down_again() -> None:
+    of = mark(Work.REDEPLOY, asked=70)
+    assert decided(of, Sight(here=RUNS, there=mine(OFF, of)), moves=True) is Act.POWER_OFF
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "why"),
+    [
+        (None, None, "neither host has it"),
+        (OFF, OFF, "a domain with its UUID already"),
+        (OFF, mine(OFF, replace(mark(Work.REDEPLOY), attempt=2)), "a domain with its UUID already"),
+        (RUNS, mine(RUNS, mark(Work.REDEPLOY)), "runs on both hosts"),
+    ],
+)
+def test_a_move_that_makes_no_sense_fails_and_says_why(
+    here: Seen | None, there: Seen | None, why: str
+) -> None:
+    answer = decided(mark(Work.REDEPLOY), Sight(here=here, there=there), moves=True)
+    assert isinstance(answer, Broken)
+    assert why in answer.why
+
+
+def test_a_machine_that_its_target_does_not_take_runs_again_where_it_was() -> None:
+    of = mark(Work.REDEPLOY, asked=10, back="kvm02 does not take it: no space")
+    there = mine(OFF, of)
+    assert decided(of, Sight(here=None, there=there), moves=True) is Act.DEFINE_HERE
+    assert decided(of, Sight(here=OFF, there=there), moves=True) is Act.UNDEFINE_THERE
+    assert decided(of, Sight(here=OFF), moves=True) is Act.START_HERE
+    why = "kvm02 does not take it: no space; it runs where it was"
+    assert decided(of, Sight(here=RUNS), moves=True) == Broken(why)
+
+
+@pytest.mark.parametrize(
+    ("sight", "next_"),
+    [
+        (Sight(here=RUNS), Act.MIGRATE),
+        (
+            Sight(here=replace(RUNS, job=Job(progress=0.4)), there=HELD),
+            Running(NOW + decisions.LOOK_AGAIN, progress=0.4),
+        ),
+        (Sight(here=RUNS, call=LongCall(running=True)), Running(NOW + decisions.LOOK_AGAIN)),
+        (Sight(here=None, there=HELD), Running(NOW + decisions.LOOK_AGAIN)),
+        (Sight(here=None, there=RUNS), Finished(there=True)),
+        (Sight(here=OFF, there=RUNS), Act.UNDEFINE_HERE),
+        (Sight(here=HELD, there=RUNS, call=ENDED), Act.UNDEFINE_HERE),
+        (Sight(here=HELD, there=None, call=ENDED), Act.TAKE_BACK),
+        (Sight(here=RUNS, call=LongCall(running=False, error="no room")), Broken("no room")),
+    ],
+)
+def test_a_migration_is_seen_from_both_hosts(sight: Sight, next_: Next) -> None:
+    assert decided(mark(Work.FREEZE, asked=10), sight, moves=True) == next_
+
+
+def test_what_both_hosts_hold_without_a_migration_is_left_to_libvirt_and_to_people() -> None:
+    assert isinstance(decided(mark(Work.FREEZE, asked=10), Sight(here=RUNS, there=HELD), moves=True), Unknown)
+    assert isinstance(decided(mark(Work.FREEZE, asked=90), Sight(here=None, there=HELD), moves=True), Unknown)
+    assert isinstance(decided(mark(Work.FREEZE, asked=9), Sight(here=RUNS, there=RUNS), moves=True), Broken)
+
+
+def test_a_migration_that_takes_too_long_is_broken_off_and_not_begun_again() -> None:
+    late = mark(Work.FREEZE, asked=600)
+    assert decided(late, Sight(here=replace(RUNS, job=Job()), there=HELD), moves=True) is Act.ABORT
+    answer = decided(late, Sight(here=RUNS), moves=True)
+    assert isinstance(answer, Broken)
+    assert "not through within 10 m" in answer.why
+
+
+def test_a_machine_that_was_paused_by_others_is_not_migrated() -> None:
+    assert isinstance(decided(mark(Work.FREEZE), Sight(here=PAUSED), moves=True), Broken)
+
+
+def test_a_machine_starts_where_it_is_defined() -> None:
+    of = mark(Work.START)
+    assert decided(of, Sight(here=None, there=OFF), moves=True) is Act.START_THERE
+    assert decided(of, Sight(here=None, there=RUNS), moves=True) == Finished(there=True)
+    assert isinstance(decided(of, Sight(here=None, there=None), moves=True), Broken)
+    assert isinstance(decided(of, Sight(here=None, there=PAUSED), moves=True), Broken)
+
+
+def test_a_machine_of_a_lost_host_is_defined_and_started_elsewhere_unless_that_still_runs_it() -> None:
+    of = mark(Work.RECOVER)
+    assert decided(of, Sight(here=None), moves=True) is Act.DEFINE_THERE
+    assert decided(of, Sight(here=OFF, there=OFF), moves=True) is Act.START_THERE
+    answer = decided(of, Sight(here=RUNS), moves=True)
+    assert isinstance(answer, Broken)
+    assert "fence it" in answer.why
