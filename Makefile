@@ -17,7 +17,7 @@ NODE := $(BIN)/node
 PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
-.PHONY: run setup test test-long coverage check bench bench-scale bench-night reference test-mutants test-model test-system test-machines machines test-page test-console screenshots format clean
+.PHONY: run setup test test-long coverage check bench bench-scale bench-night reference test-mutants test-model test-system test-machines test-openstack machines test-page test-console screenshots format clean
 
 run: $(VENV)/.server
 	$(strip $(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) $(SERVED))
@@ -30,7 +30,7 @@ TESTED := tests/integration tests/contract tests/unit -n 5 --dist worksteal
 PAGE_TESTED := tests/system/console -n 2 --dist worksteal
 
 # Some shells forbid it, and then each of the many processes of the tests compiles all of forewarn again.
-test test-long coverage test-mutants test-model test-system test-machines test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
+test test-long coverage test-mutants test-model test-system test-machines test-openstack test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.dev
 	$(BIN)/pytest $(TESTED)
@@ -91,6 +91,10 @@ test-machines: machines
 	$(BIN)/pytest tests/machines $(MACHINES)
 
 machines: $(VENV)/.machines
+
+# The OpenStack driver on a real nova, which has a virtual environment of its own: some minutes to install.
+test-openstack: $(VENV)/.openstack
+	$(BIN)/pytest tests/openstack $(OPENSTACK)
 
 # The console in a browser, for whom Debian's Chromium is there already. PAGE="-k fleet" tries some.
 test-page: $(VENV)/.browser node_modules/.installed
@@ -157,6 +161,15 @@ $(VENV)/.machines: $(VENV)/.dev tests/machines/packages.txt tests/machines/unpac
 	  kernel=$$(apt-cache depends $$name | sed -n 's/ *Depends: \(linux-image-.*\)/\1/p'); name=$${kernel:-$$name}; \
 	  apt-get download -qq $$name && dpkg -x $${name}_*.deb $$name && rm $${name}_*.deb || exit 1; done
 	$(PIP) --editable '.[server,dev,libvirt]'
+	@touch $@
+
+# nova looks for its own etc beside its packages.
+$(VENV)/.openstack: $(VENV)/.dev tests/openstack/requirements.txt
+	@echo "Installing openstacksdk, and nova into $(VENV)/nova ..."
+	$(PIP) --editable '.[server,dev,openstack]'
+	$(PYTHON) -m venv $(VENV)/nova
+	$(VENV)/nova/bin/python -m pip --quiet --disable-pip-version-check install --requirement tests/openstack/requirements.txt
+	ln -sfn ../../../etc $$($(VENV)/nova/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/etc
 	@touch $@
 
 $(VENV)/.spin: | $(VENV)/.dev

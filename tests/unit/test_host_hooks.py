@@ -73,7 +73,7 @@ def test_the_work_is_done_by_a_hook_or_who_is_named_or_the_driver_if_it_can(
 def test_no_hook_is_run_in_a_rehearsal() -> None:
     order = serviced(fleet())
     rehearsed = replace(order, terms=replace(order.terms, rehearsal="mine"))
-    steps = [(step.task, step.driver) for step in host_work.plan(rehearsed, ALL)]
+    steps = [(step.task, step.driver) for step in host_work.plan(rehearsed, ALL, SIMULATED)]
     assert steps == [(HostTask.WORK, SIMULATED)]
 
 
@@ -117,7 +117,7 @@ def test_a_cancelled_order_has_its_host_let_go_by_the_hook_before_it_is_over() -
     assert (cancelled.state, cancelled.open, there.events()) == (OrderState.CANCELLED, True, ())
     assert running(there, order) == [HostTask.UNCORDON]
     assert there.waits(order.id) == [
-        f"order {order.id}: being cancelled by olga: ends once the hook has let host host-1 go"
+        f"order {order.id}: being cancelled by olga: ends once host host-1 is let go"
     ]
     assert host_state(there) is HostState.CORDONED
     there.finish_host(order.id, HostTask.UNCORDON)
@@ -208,3 +208,51 @@ def test_a_host_whose_work_nobody_took_up_takes_machines_again() -> None:
     reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
     assert there.advance(order.id).why == "abandoned by olga"
     assert host_state(there) is HostState.OK
+
+
+# Cordons of a driver
+
+
+def on_nova(hooks: frozenset[HostTask] = frozenset()) -> Fleet:
+    """A host whose driver cordons."""
+    there = fleet(Policy(hooks=hooks, cordoning=frozenset({"nova"})))
+    there.draft.put_host(replace(there.draft.hosts[HostName("host-1")], driver="nova"))
+    return there
+
+
+def cordoned(*hooks: HostTask, driver: str = "nova") -> dict[HostTask, str]:
+    order = serviced(on_nova(frozenset(hooks)), driver=driver)
+    return {step.task: step.driver for step in order.host_steps if step.task is not HostTask.WORK}
+
+
+def test_a_driver_cordons_where_no_hook_does() -> None:
+    assert cordoned() == {HostTask.CORDON: "nova", HostTask.UNCORDON: "nova"}
+    assert cordoned(HostTask.UNCORDON) == {HostTask.CORDON: "nova", HostTask.UNCORDON: HOOK}
+    assert cordoned(HostTask.CORDON) == {HostTask.CORDON: HOOK}
+
+
+def test_a_host_is_cordoned_by_its_driver_whoever_does_the_work() -> None:
+    assert cordoned(driver=EXTERNAL) == {HostTask.CORDON: "nova", HostTask.UNCORDON: "nova"}
+
+
+def test_what_is_only_pretended_cordons_nothing() -> None:
+    assert cordoned(driver=SIMULATED) == {}
+
+
+def test_machines_wait_for_the_driver_that_cordons() -> None:
+    there = on_nova()
+    order = serviced(there, driver="nova")
+    there.pass_(HOUR / 4)
+    assert there.waits(order.id) == ["host host-1: is not cordoned yet: driver nova has not ended"]
+    there.finish_host(order.id, HostTask.CORDON)
+    assert running(there, order) == [HostTask.WORK]
+
+
+def test_a_host_that_its_driver_does_not_let_go_stays_cordoned_and_says_so() -> None:
+    there = on_nova()
+    order = serviced(there, driver="nova")
+    there.finish_host(order.id, HostTask.CORDON)
+    interventions.cancel(there.draft, order.id, by="olga")
+    reports.step_failed(there.draft, AttemptId(order.id, "host/uncordon", 1), why="no")
+    there.advance(order.id)
+    assert "for driver nova has not let it go (no): do that by hand" in given_up(there, order).why

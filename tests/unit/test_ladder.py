@@ -140,3 +140,44 @@ def test_who_works_outside_has_tried_enough() -> None:
     fleet.pass_(15 * MINUTE)
     reports.report_failed(fleet.draft, order.id, by="test", why="it burns", policy=fleet.policy)
     assert fleet.draft.orders[order.id].state is OrderState.FAILED
+
+
+# A driver that chooses hosts itself
+
+
+def placed_elsewhere(*machines: Machine) -> tuple[Fleet, Order]:
+    fleet = Fleet(*machines, hosts=OTHERS, policy=Policy(choosing_hosts=frozenset({"nova"})))
+    order = fleet.service(driver="nova")
+    fleet.pass_(15 * MINUTE)
+    return fleet, order
+
+
+def test_no_host_is_chosen_where_the_driver_does_and_it_is_believed() -> None:
+    fleet, order = placed_elsewhere(live("a-0"))
+    moving = step(fleet, order)
+    assert (moving.state, moving.target) == (StepState.RUNNING, None)
+    reports.step_done(fleet.draft, AttemptId(order.id, moving.machine, 1), host=HostName("host-3"))
+    assert fleet.machine("a-0").host == "host-3"
+
+
+def test_what_such_a_driver_could_not_move_is_moved_once_more_and_then_redeployed() -> None:
+    fleet, order = placed_elsewhere(live("a-0"))
+    fleet.fail(order.id)
+    assert (step(fleet, order).state, step(fleet, order).attempt) == (StepState.RUNNING, 2)
+    fleet.fail(order.id)
+    lowered = step(fleet, order)
+    assert (lowered.work, lowered.state, lowered.failed_on) == (Work.REDEPLOY, StepState.WAITING, ())
+
+
+def test_such_a_driver_is_told_where_machines_come_back_to() -> None:
+    fleet = Fleet(live("a-0"), hosts=OTHERS, policy=Policy(choosing_hosts=frozenset({"nova"})))
+    order = fleet.service(driver="nova", host_driver="simulated", returning=True)
+    fleet.pass_(15 * MINUTE)
+    reports.step_done(
+        fleet.draft, AttemptId(order.id, step(fleet, order).machine, 1), host=HostName("host-2")
+    )
+    for _ in range(3):
+        fleet.pass_(15 * MINUTE)
+        fleet.finish_host(order.id)
+    back = [each for each in fleet.draft.orders[order.id].steps if each.state is StepState.RUNNING]
+    assert [each.target for each in back] == [HOST]

@@ -36,6 +36,7 @@ class DriverTask:
     # The host that carries the machine, or that is worked on, with its connection; None: it is on none.
     source: Host | None
     target: Host | None  # where the machine is to be afterwards; None: it stays, or the driver chooses
+    moves: bool = False  # whether it is to be on another host afterwards
     begun_at: datetime  # service time, as `deadline` is
     now: datetime
     deadline: datetime | None = None  # when the step should be over, as guests were told
@@ -158,6 +159,34 @@ class Fencing(Protocol):
 
     @property
     def fences(self) -> bool:
+        """Whether it does so, as it is set."""
+        ...
+
+
+@runtime_checkable
+class Cordoning(Protocol):
+    """A driver that can keep its hypervisor from sending machines to a host that is worked on.
+
+    Where no hook does it, `cordon` and `uncordon` are steps of the host's driver, begun and checked like
+    others. What somebody else has closed, it leaves closed.
+    """
+
+    @property
+    def cordons(self) -> bool:
+        """Whether it does so, as it is set."""
+        ...
+
+
+@runtime_checkable
+class ChoosingHosts(Protocol):
+    """A driver whose hypervisor knows best where machines can go: forewarn chooses no host for them.
+
+    `task.target` is then None, unless a machine has to go to one host, as when it comes back; `Done` names
+    the host.
+    """
+
+    @property
+    def chooses_hosts(self) -> bool:
         """Whether it does so, as it is set."""
         ...
 

@@ -107,6 +107,7 @@ def _of_machine(draft: Draft, order: Order, step: Step) -> dict[str, Any]:
         "machine": machine,
         "source": _host(draft, machine.host),
         "target": _host(draft, step.target),
+        "moves": step.moves,
         "deadline": _deadline(draft, order, step),
     }
 

@@ -54,10 +54,12 @@ class Policy:
     # A machine that leaves its host is moved so often again before it goes in another way, or has failed.
     move_retries: int = 1
     # Who does what to hosts is no time, and set elsewhere: the tasks that there are hooks for, and the
-    # drivers that fence hosts, and work on them, by themselves.
+    # drivers that fence hosts, work on them and cordon them by themselves, or choose where machines go.
     hooks: frozenset[HostTask] = field(default=frozenset(), metadata=SET_ELSEWHERE)
     fencing: frozenset[str] = field(default=frozenset({SIMULATED}), metadata=SET_ELSEWHERE)
     working_on_hosts: frozenset[str] = field(default=frozenset({SIMULATED}), metadata=SET_ELSEWHERE)
+    cordoning: frozenset[str] = field(default=frozenset(), metadata=SET_ELSEWHERE)
+    choosing_hosts: frozenset[str] = field(default=frozenset(), metadata=SET_ELSEWHERE)
 
     def __post_init__(self) -> None:
         for name in ("stale_after", "save_activity_every", "external_silence", "return_by"):

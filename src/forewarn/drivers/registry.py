@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from forewarn.config import Settings
-from forewarn.control.driver import Driver, Fencing, WorkingOnHosts
+from forewarn.control.driver import ChoosingHosts, Cordoning, Driver, Fencing, WorkingOnHosts
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Invalid
 from forewarn.core.spelling import hint
@@ -67,6 +67,8 @@ class Drivers:
         self.by_name[HOOK] = HookDriver(settings.hooks)
         self.fencing = frozenset(name for name in self.names if _fences(self.by_name[name]))
         self.working_on_hosts = frozenset(name for name in self.names if _works_on_hosts(self.by_name[name]))
+        self.cordoning = frozenset(name for name in self.names if _cordons(self.by_name[name]))
+        self.choosing_hosts = frozenset(name for name in self.names if _chooses_hosts(self.by_name[name]))
         external = self.by_name[EXTERNAL] if EXTERNAL in self.names else None
         if not isinstance(external, ExternalDriver):
             raise Invalid("forewarn's own drivers were not found: install forewarn again (make setup)")
@@ -169,6 +171,14 @@ def _fences(driver: Driver) -> bool:
 
 def _works_on_hosts(driver: Driver) -> bool:
     return isinstance(driver, WorkingOnHosts) and driver.works_on_hosts
+
+
+def _cordons(driver: Driver) -> bool:
+    return isinstance(driver, Cordoning) and driver.cordons
+
+
+def _chooses_hosts(driver: Driver) -> bool:
+    return isinstance(driver, ChoosingHosts) and driver.chooses_hosts
 
 
 def _called(entry: EntryPoint) -> str:

@@ -124,6 +124,8 @@ class OpenedService:
             hooks=self.settings.hooks.tasks,
             fencing=self.drivers.fencing,
             working_on_hosts=self.drivers.working_on_hosts,
+            cordoning=self.drivers.cordoning,
+            choosing_hosts=self.drivers.choosing_hosts,
         )
         return replace(context, drivers=self.drivers.known, policy=policy)
 

@@ -143,6 +143,7 @@ class OrderTerms:
     despite_hold: bool = False  # an emergency that a hold does not stop
     stopped_by: str = ""  # the hold that has called it off
     stopped_because: str = ""  # and its reason
+    driver_chooses: bool = False  # where its machines go is for its driver to say
 
     @property
     def undivided(self) -> bool:
@@ -192,6 +193,11 @@ class Order:
         if self.state is OrderState.CANCELLED and terms.abandoned_by:
             return f"cancelled by {terms.abandoned_by}"
         return f"abandoned by {terms.abandoned_by}" if terms.abandoned_by else ""
+
+    @property
+    def placed_here(self) -> bool:
+        """Whether forewarn chooses where its machines go; else whoever does the work, and reports it."""
+        return self.driver != EXTERNAL and not self.terms.driver_chooses
 
     @property
     def simulated(self) -> bool:

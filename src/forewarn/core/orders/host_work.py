@@ -27,29 +27,33 @@ TURNS = (
     HostTask.UNCORDON,
     HostTask.HEALTH,
 )
+# What a driver does whose hypervisor would send machines to the host, unless a hook does.
+CORDONS = frozenset({HostTask.CORDON, HostTask.UNCORDON})
 # What is done while nobody may be on the host who was not told.
 AT_WORK = frozenset({HostTask.BEFORE, HostTask.WORK, HostTask.AFTER})
 
 
-def plan(order: Order, policy: Policy) -> tuple[HostStep, ...]:
-    """Return what is done to a host: its work, and all that there is a hook for.
+def plan(order: Order, policy: Policy, cordoned_by: str) -> tuple[HostStep, ...]:
+    """Return what is done to a host: its work, all that there is a hook for, and what its own driver cordons.
 
     Where machines alone are treated, the host is asked after its health before a rollout goes on.
     """
     hooks = frozenset[HostTask]() if order.terms.rehearsal else policy.hooks  # there nothing is really done
     if order.action is not Action.SERVICE:
         hooks = hooks & {HostTask.HEALTH} if order.terms.rollout is not None else frozenset()
-    is_service = order.action is Action.SERVICE
-    tasks = (task for task in TURNS if (is_service and task is HostTask.WORK) or task in hooks)
-    return tuple(HostStep(task=task, driver=_driver(order, task, policy)) for task in tasks)
+    drivers = dict.fromkeys(hooks, HOOK)
+    if order.action is Action.SERVICE:
+        really = not order.terms.rehearsal and not order.simulated
+        if really and cordoned_by in policy.cordoning and HostTask.CORDON not in hooks:
+            drivers = dict.fromkeys(CORDONS, cordoned_by) | drivers
+        drivers[HostTask.WORK] = _worked_by(order, policy)
+    return tuple(HostStep(task=task, driver=drivers[task]) for task in TURNS if task in drivers)
 
 
-def _driver(order: Order, task: HostTask, policy: Policy) -> str:
-    if task is not HostTask.WORK:
-        return HOOK
+def _worked_by(order: Order, policy: Policy) -> str:
     if order.terms.host_driver is not None:
         return order.terms.host_driver
-    if task in policy.hooks and not order.terms.rehearsal:
+    if HostTask.WORK in policy.hooks and not order.terms.rehearsal:
         return HOOK
     return order.driver if order.driver in policy.working_on_hosts else EXTERNAL
 
@@ -110,13 +114,18 @@ def is_settled(order: Order) -> bool:
 
 
 def not_cordoned(order: Order) -> tuple[Waiting, ...]:
-    """Return that machines wait for the hook that cordons their host: others might still be sent there."""
+    """Return that machines wait for whoever cordons their host: others might still be sent there."""
     step = host_steps.find(order, HostTask.CORDON)
     if step is None or step.state in host_steps.SETTLED:
         return ()
     failed = step.state is StepState.FAILED
-    why = f"its hook failed, {step.why}" if failed else "its hook has not ended"
+    why = f"{by_whom(step)} failed, {step.why}" if failed else f"{by_whom(step)} has not ended"
     return (Waiting(what=f"host {order.host}", reason=f"is not cordoned yet: {why}"),)
+
+
+def by_whom(step: HostStep) -> str:
+    """Return who does something to a host, in words."""
+    return "its hook" if step.driver == HOOK else f"driver {step.driver}"
 
 
 # Cordons
@@ -156,8 +165,8 @@ def _why_kept(order: Order) -> str:
     if _is_half_done(order):
         return "the work on it was begun and is not finished: look at it, finish or undo that"
     step = host_steps.find(order, HostTask.UNCORDON)
-    if was_cordoned_by_hook(order) and step is not None and step.state is not StepState.DONE:
-        return f"its hook has not let it go ({step.why or step.state}): do that by hand"
+    if was_cordoned_by_step(order) and step is not None and step.state is not StepState.DONE:
+        return f"{by_whom(step)} has not let it go ({step.why or step.state}): do that by hand"
     return ""
 
 
@@ -176,8 +185,8 @@ def _was_begun(step: HostStep) -> bool:
 # Letting go of a host whose work is given up
 
 
-def was_cordoned_by_hook(order: Order) -> bool:
-    """Return whether a hook was begun that cordons the host, and there is one that undoes it."""
+def was_cordoned_by_step(order: Order) -> bool:
+    """Return whether a hook or a driver was asked to cordon the host, and one can undo it."""
     cordon = host_steps.find(order, HostTask.CORDON)
     uncordon = host_steps.find(order, HostTask.UNCORDON)
     return cordon is not None and cordon.begun_at is not None and uncordon is not None
@@ -189,7 +198,7 @@ def lets_go(draft: Draft, order: Order) -> HostStep | None:
     step = host_steps.find(order, HostTask.UNCORDON)
     if host is None or host.cordoned_for != order.id or host.state is not HostState.CORDONED:
         return None
-    waits = step is not None and step.state is StepState.WAITING and was_cordoned_by_hook(order)
+    waits = step is not None and step.state is StepState.WAITING and was_cordoned_by_step(order)
     return step if waits and not _is_half_done(order) else None
 
 

@@ -27,7 +27,7 @@ def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> 
     _check_kept(mine)
     if _has_begun(draft, mine):
         raise Conflict(f"order {order} is {mine.state}, too late to cancel")
-    if host_work.was_cordoned_by_hook(mine):
+    if host_work.was_cordoned_by_step(mine):
         return abandonment.cancel(draft, mine, by=by, why=why)
     mine = departures.close(draft, mine, why=why, by=by)
     host_work.release(draft, mine)

@@ -29,13 +29,14 @@ def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
 
 
 def _next(draft: Draft, order: Order, step: Step, policy: Policy) -> Step | None:
-    if step.target is not None and step.failures <= policy.move_retries:
-        avoided = (*step.failed_on, step.target)
+    sent = step.target is not None or not order.placed_here
+    if sent and step.failures <= policy.move_retries:
+        avoided = (*step.failed_on, *(() if step.target is None else (step.target,)))
         tries = f"attempt {step.failures + 1} of {policy.move_retries + 1}"
         _record(draft, order, step, f"is moved once more, {tries}")
         return replace(steps.tried_again(step), target=None, failed_on=avoided)
     # Where no host at all would have it, it is not the way that it goes.
-    in_vain = step.target is not None or step.refused or step.failed_on
+    in_vain = sent or step.refused or step.failed_on
     if step.work is Work.FREEZE and in_vain:
         _record(draft, order, step, "cannot be moved live: it is redeployed, with notice of its own")
         steps.left_running(draft, step)

@@ -11,7 +11,6 @@ from forewarn.core.model.order import Order, Step
 from forewarn.core.model.room import RACK, Room, lacking
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
-    EXTERNAL,
     GroupName,
     HostName,
     HostState,
@@ -29,7 +28,7 @@ def may_be_placed(order: Order) -> bool:
     """Return whether machines of an order may yet have to be given another host."""
     evacuated = order.terms.mode is ServiceMode.EVACUATE
     moves = order.work is not None and (evacuated or WORKS[order.work].moves)
-    if not order.open or not moves or order.driver == EXTERNAL:
+    if not order.open or not moves or not order.placed_here:
         return False
     # The machines of a host may become more; that of an order on a machine is placed once.
     return order.machine is None or not order.stages or any(step.state in _UNPLACED for step in order.steps)
@@ -51,8 +50,8 @@ def choose(
 def needs_room(draft: Draft, order: Order, step: Step) -> bool:
     """Return whether a machine of an order moves, and not just any host will do for it."""
     machine = draft.machines.get(step.machine)
-    # What is done to a failed host waits for nothing, and somebody outside chooses hosts by himself.
-    placed_here = step.moves and order.driver != EXTERNAL and step.work is not Work.RECOVER
+    # What is done to a failed host waits for nothing, and others choose hosts by themselves.
+    placed_here = step.moves and order.placed_here and step.work is not Work.RECOVER
     return (
         placed_here and draft.has_room and machine is not None and bool(machine.resources or machine.labels)
     )

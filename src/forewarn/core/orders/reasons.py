@@ -145,7 +145,7 @@ def not_to_close(order: Order) -> tuple[Waiting, ...]:
     names = ", ".join(step.name for step in order.driven)
     what = f"the work on {names} is called off or over"
     if all(step.name == HostTask.UNCORDON for step in order.driven):
-        what = f"the hook has let host {order.host} go"
+        what = f"host {order.host} is let go"
     ends = f"being {order.given_up}: ends once {what}"
     return (
         Waiting(what=f"order {order.id}", reason=ends),

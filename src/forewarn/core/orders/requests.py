@@ -78,6 +78,7 @@ def on_machine(
     _check_first(draft, target, action)
     _check_limit(draft, target, action, scheduled=scheduled, policy=policy)
     order = _place(draft, request, action, work=ACTIONS[action].work, machine=target)
+    order = _with_chooser(draft, order, policy)
     if ACTIONS[action].leaves:
         departures.leave_scheduled(
             draft, target, why=f"superseded by {action} (order {order.id})", keep=order.id
@@ -108,7 +109,9 @@ def on_host(
     if action is Action.SERVICE:
         request = replace(request, terms=service.with_mode(request.terms, target))
     order = _place(draft, request, action, work=work or ACTIONS[action].work, host=host)
-    order = draft.put_order(replace(order, host_steps=host_work.plan(order, policy)))
+    order = _with_chooser(draft, order, policy)
+    cordoned_by = draft.defaults.driver_of(target.driver)
+    order = draft.put_order(replace(order, host_steps=host_work.plan(order, policy, cordoned_by)))
     if action is Action.MAINTENANCE:
         _check_possible(draft, order, host, policy)
     if action is Action.SERVICE:
@@ -149,6 +152,14 @@ def _place(
     )
     draft.record(Kind.ORDER_PLACED, order, by=order.by, reason=_described(order))
     return draft.put_order(order)
+
+
+def _with_chooser(draft: Draft, order: Order, policy: Policy) -> Order:
+    """Note once and for all whether the driver chooses where machines go."""
+    chooses = order.driver in policy.choosing_hosts
+    return (
+        draft.put_order(replace(order, terms=replace(order.terms, driver_chooses=True))) if chooses else order
+    )
 
 
 def _driver(

@@ -32,11 +32,12 @@ def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None)
     machine = draft.machines[step.machine]
     if work is Work.RECOVER:
         machine = take_down(draft, step)  # whether or not there is a host for it
-    # An external driver chooses the host itself, and reports it when the machine has moved.
-    placed_here = step.moves and order.driver != EXTERNAL
-    target = (to or _kept(draft, step) or _choose(draft, order, step)) if placed_here else None
-    if placed_here and target is None:
-        return fail(draft, order, step, why=_nowhere(step))
+    # Others choose the host themselves, and report it when the machine has moved.
+    target = to if order.driver != EXTERNAL else None
+    if target is None and step.moves and order.placed_here:
+        target = _kept(draft, step) or _choose(draft, order, step)
+        if target is None:
+            return fail(draft, order, step, why=_nowhere(step))
     draft.put_machine(replace(machine, state=WORKS[work].during or machine.state, bound_for=target))
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, step, target))
     return replace(

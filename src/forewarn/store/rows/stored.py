@@ -54,7 +54,7 @@ _SHAPES = {
         optional=(
             *("notice", "heartbeat", "deadline", "expected", "paused", "rollout", "rehearsal"),
             *("whole", "together", "abandoned_by", "stopped_by", "stopped_because"),
-            *("mode", "returning", "host_driver", "fenced", "despite_hold"),
+            *("mode", "returning", "host_driver", "fenced", "despite_hold", "driver_chooses"),
         ),
         empty=OrderTerms(),
     ),

@@ -1,0 +1,132 @@
+"""What nova says of a server: values read from its answers, which know nothing of how they were asked for."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from forewarn.drivers.openstack.marks import Mark
+
+# What nova calls a failure in the list of a server's actions, and in its events.
+ERROR = "Error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A server, as it is now."""
+
+    id: str
+    name: str = ""
+    status: str  # as people see it: ACTIVE, SHUTOFF, PAUSED, VERIFY_RESIZE, ERROR, …
+    task_state: str | None = None  # what nova is doing to it; None: nothing
+    host: str | None  # None: none has it
+    host_status: str = ""  # of its compute service: UP, DOWN, UNKNOWN, MAINTENANCE
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    fault: str = ""  # what nova says was wrong with it last
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> "Server":
+        """Read it as nova writes it."""
+        return cls(
+            id=said["id"],
+            name=said.get("name", ""),
+            status=said["status"],
+            task_state=said.get("OS-EXT-STS:task_state"),
+            host=said.get("OS-EXT-SRV-ATTR:host"),
+            host_status=said.get("host_status", ""),
+            metadata=said.get("metadata", {}),
+            fault=said.get("fault", {}).get("message", ""),
+        )
+
+    @property
+    def idle(self) -> bool:
+        """Whether nova is doing nothing to it."""
+        return self.task_state is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerAction:
+    """Something that somebody had nova do to a server."""
+
+    request: str  # the id of the request: actions have no other
+    name: str
+    finished: datetime | None = None  # when the last part of it ended; None: it goes on, or was not looked at
+    failed: bool = False
+    why: str = ""  # what nova says of that
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> "ServerAction":
+        """Read it as nova writes it; with its events it has ended once each of them has."""
+        events = said.get("events") or []
+        ended = [event["finish_time"] for event in events]
+        return cls(
+            request=said["request_id"],
+            name=said["action"],
+            finished=max(map(read_time, ended)) if ended and all(ended) else None,
+            failed=said.get("message") == ERROR or any(event["result"] == ERROR for event in events),
+            why=next((event["details"] for event in events if event.get("details")), ""),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """A move of a server."""
+
+    id: int
+    type: str  # live-migration, migration, evacuation, resize
+    status: str
+    dest: str | None  # None: nova has not chosen yet
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> "Migration":
+        """Read it as nova writes it."""
+        return cls(
+            id=said["id"],
+            type=said["migration_type"],
+            status=said["status"],
+            dest=said.get("dest_compute"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """A server, and what was done to it since a mark."""
+
+    server: Server | None  # None: there is none any more
+    now: datetime  # by nova's clock
+    actions: tuple[ServerAction, ...] = ()  # newest first; those of interest with how they ended
+    migrations: tuple[Migration, ...] = ()  # newest first
+    progress: float | None = None  # of the last one, if nova says so
+    target: str | None = None  # the host that the machine is to go to; None: nova chooses
+
+    def last(self, *names: str) -> ServerAction | None:
+        """Return the last action of these names."""
+        return next((action for action in self.actions if action.name in names), None)
+
+    def succeeded(self, name: str) -> bool:
+        """Return whether such an action has ended well."""
+        return any(each.name == name and each.finished and not each.failed for each in self.actions)
+
+    def count(self, name: str) -> int:
+        """Return how often an action was asked for."""
+        return sum(action.name == name for action in self.actions)
+
+    def migration(self, *types: str) -> Migration | None:
+        """Return the last migration of these types."""
+        return next((move for move in self.migrations if move.type in types), None)
+
+
+def actions_since(mark: Mark, actions: Iterable[ServerAction]) -> tuple[ServerAction, ...]:
+    """Return the actions after a mark, newest first, as nova lists them."""
+    since = []
+    for action in actions:
+        if action.request == mark.after:
+            break
+        since.append(action)
+    return tuple(since)
+
+
+def read_time(text: str) -> datetime:
+    """Read a time of nova's, which is UTC and seldom says so."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""The OpenStack driver on a real nova: `make test-openstack`."""

@@ -1,0 +1,173 @@
+"""A real nova in one process: API, conductor, scheduler, placement and computes, through its own fixtures.
+
+Runs in the virtual environment of nova, and knows nothing of forewarn. The hypervisors are nova's fake ones,
+which can be told to be slow or to fail: `PUT /control` with a JSON object of what `Behaviour` has.
+"""
+
+import json
+import os
+import sys
+import time
+from socketserver import ThreadingMixIn
+from typing import ClassVar
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+os.environ["OS_NOVA_DISABLE_EVENTLET_PATCHING"] = "true"
+
+from nova import exception
+from nova.tests.functional import integrated_helpers
+from nova.virt import fake
+
+COMPUTES = ("compute1", "compute2")
+PROJECT = "6f70656e737461636b20737562737472"
+
+
+class Behaviour:
+    """How the hypervisors behave; of all of them."""
+
+    live_migration = 0.0  # how many seconds each takes
+    live_migration_fails = False
+    migration = 0.0
+    migration_fails = False
+    reboot = 0.0  # of soft ones; how long the guest ignores it
+    reboots: ClassVar[list] = []  # what was really done
+    pause = 0.0
+    stop = 0.0
+    evacuation_fails = False
+
+
+class ToldDriver(fake.MediumFakeDriver):
+    """A hypervisor that is slow, or fails, if it is told to."""
+
+    # Both computes are in one process: what holds for a real host must not count twice.
+    vcpus = 64
+
+    def __init__(self, virtapi, read_only=False):
+        super().__init__(virtapi, read_only)
+        self.aborted = set()
+
+    def live_migration(
+        self, context, instance, dest, post_method, recover_method, block_migration=False, migrate_data=None
+    ):
+        """Move a machine, unless that is aborted meanwhile or is to fail."""
+        self.aborted.discard(instance.uuid)
+        until = time.monotonic() + Behaviour.live_migration
+        while time.monotonic() < until and instance.uuid not in self.aborted:
+            time.sleep(0.05)
+        if instance.uuid in self.aborted:
+            recover_method(context, instance, dest, migrate_data, migration_status="cancelled")
+        elif Behaviour.live_migration_fails:
+            recover_method(context, instance, dest, migrate_data)  # as libvirt's: it stays
+        else:
+            post_method(context, instance, dest, block_migration, migrate_data)
+
+    def post_live_migration(self, context, instance, block_device_info, migrate_data=None):
+        """Forget a machine that has left."""
+        self.destroy(context, instance, network_info=None, block_device_info=block_device_info)
+
+    def live_migration_abort(self, instance):
+        """Let a machine stay."""
+        self.aborted.add(instance.uuid)
+
+    def migrate_disk_and_power_off(self, *args, **kwargs):
+        """Take a machine down that is to come up elsewhere."""
+        time.sleep(Behaviour.migration)
+        if Behaviour.migration_fails:
+            raise exception.InstanceFaultRollback(exception.ResizeError(reason="the disk is full"))
+
+    def reboot(self, context, instance, network_info, reboot_type, *args, **kwargs):
+        """Restart a machine; a soft reboot takes its time."""
+        if reboot_type == "SOFT":
+            time.sleep(Behaviour.reboot)
+        Behaviour.reboots.append((instance.uuid, reboot_type))
+        super().reboot(context, instance, network_info, reboot_type, *args, **kwargs)
+
+    def pause(self, instance):
+        """Stop a machine's time."""
+        time.sleep(Behaviour.pause)
+
+    def power_off(self, instance, timeout=0, retry_interval=0):
+        """Shut a machine down."""
+        time.sleep(Behaviour.stop)
+        super().power_off(instance, timeout, retry_interval)
+
+    def spawn(self, context, instance, *args, **kwargs):
+        """Start a machine, unless those of failed hosts are not to come up."""
+        if Behaviour.evacuation_fails and instance.task_state == "rebuild_spawning":
+            raise exception.NovaException("no room on the shelf")
+        super().spawn(context, instance, *args, **kwargs)
+
+
+class Nova(integrated_helpers.ProviderUsageBaseTestCase):
+    """What its functional tests set up, kept up."""
+
+    compute_driver = "fake.MediumFakeDriver"
+
+    def setUp(self):
+        """Start all services."""
+        fake.MediumFakeDriver = ToldDriver
+        super().setUp()
+        for host in COMPUTES:
+            self._start_compute(host)
+
+    def runTest(self):  # noqa: N802  (unittest's name)
+        """Test nothing."""
+
+
+class ThreadingServer(ThreadingMixIn, WSGIServer):
+    """Answers several at once."""
+
+    daemon_threads = True
+
+
+class QuietHandler(WSGIRequestHandler):
+    """Logs nothing."""
+
+    def log_message(self, *args):
+        """Log nothing."""
+
+
+def identified(app):
+    """Make every caller an administrator, as keystone would say; and let tests have their say."""
+
+    def call(environ, start_response):
+        if environ["PATH_INFO"] == "/control":
+            return _controlled(environ, start_response)
+        environ["HTTP_X_AUTH_USER"] = "admin"
+        environ["HTTP_X_AUTH_PROJECT_ID"] = PROJECT
+        environ["HTTP_X_ROLES"] = "reader,member,admin"
+        return app(environ, start_response)
+
+    return call
+
+
+def _controlled(environ, start_response):
+    if environ["REQUEST_METHOD"] == "PUT":
+        said = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        for name, value in said.items():
+            setattr(Behaviour, name, value)
+    body = {name: value for name, value in vars(Behaviour).items() if not name.startswith("_")}
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [json.dumps(body).encode()]
+
+
+def main():
+    """Serve on a port, 0 for any; write the address to the standard output once it answers."""
+    nova = Nova("runTest")
+    nova.setUp()
+    nova.flags(sync_power_state_interval=-1)
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    server = make_server(
+        "127.0.0.1",
+        port,
+        identified(nova.api_fixture.app()),
+        server_class=ThreadingServer,
+        handler_class=QuietHandler,
+    )
+    sys.stdout.write(f"http://127.0.0.1:{server.server_port}/v2.1\n")
+    sys.stdout.flush()
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

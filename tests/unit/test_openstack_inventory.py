@@ -1,0 +1,91 @@
+"""What the OpenStack driver makes of nova's lists."""
+
+from typing import Any
+
+from forewarn.core.model.inventory import FoundGroup, FoundHost
+from forewarn.core.words import Mobility
+from forewarn.drivers.openstack import inventory
+from forewarn.drivers.openstack.compute_api import ComputeService
+
+A, B, C = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "abc")
+
+
+def server(id_: str, name: str = "web", **more: Any) -> dict[str, Any]:
+    return {
+        "id": id_,
+        "name": name,
+        "status": "ACTIVE",
+        "tenant_id": "p1",
+        "OS-EXT-SRV-ATTR:host": "compute1",
+        "metadata": {},
+        "addresses": {},
+    } | more
+
+
+def found(*servers: dict[str, Any], **more: Any) -> Any:
+    return inventory.read(
+        servers, **({"groups": (), "aggregates": (), "services": (), "projects": {}} | more)
+    )
+
+
+def test_a_server_has_its_id_place_addresses_and_project() -> None:
+    port = {"OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01", "OS-EXT-IPS:type": "fixed"}
+    networks = {
+        "blue": [
+            {**port, "addr": "10.0.0.4"},
+            {**port, "addr": "fd00::4"},
+            {**port, "addr": "192.0.2.9", "OS-EXT-IPS:type": "floating"},
+        ]
+    }
+    (web,) = found(server(A.upper(), addresses=networks), projects={"p1": "Shop & Co"}).machines
+    assert (web.vm_id, web.name, web.host, web.project) == (A, "web", "compute1", "Shop-Co")
+    assert web.macs == ("fa:16:3e:00:00:01",)
+    assert web.addresses == ("10.0.0.4", "fd00::4")
+    assert (web.running, web.moving) == (True, False)
+
+
+def test_names_that_several_have_are_told_apart_and_all_are_allowed() -> None:
+    names = [each.name for each in found(server(A), server(B), server(C, "größe 1")).machines]
+    assert names == ["gr-e-1", "web-aaaaaaaa", "web-bbbbbbbb"]
+
+
+def test_a_server_that_is_off_or_moves_is_found_so() -> None:
+    off, moving = found(server(A, "a", status="SHUTOFF"), server(B, "b", status="VERIFY_RESIZE")).machines
+    assert (off.running, off.moving, moving.running, moving.moving) == (False, False, True, True)
+
+
+def test_groups_are_server_groups_or_what_metadata_says() -> None:
+    one = {"id": "g1", "name": "db", "members": [A], "project_id": "p1"}
+    empty = {"id": "g2", "name": "db", "members": [], "project_id": "p1"}
+    there = found(
+        server(A, "a"),
+        server(B, "b", metadata={"forewarn:group": "cache"}),
+        server(C, "c"),
+        groups=[one, empty],
+        projects={"p1": "shop"},
+    )
+    assert [each.group for each in there.machines] == ["db", "cache", None]
+    assert there.groups == (FoundGroup(name="cache", project="shop"), FoundGroup(name="db", project="shop"))
+
+
+def test_update_domains_are_those_of_the_aggregate_unless_the_server_says_otherwise() -> None:
+    rack = {"name": "rack-2", "hosts": ["compute1"], "metadata": {"forewarn:update-domain": "2"}}
+    own = {"forewarn:update-domain": "4", "forewarn:mobility": "live"}
+    a, b, c = found(
+        server(A, "a"),
+        server(B, "b", metadata=own),
+        server(C, "c", metadata={"forewarn:update-domain": "?", "forewarn:mobility": "fast"}),
+        aggregates=[rack],
+    ).machines
+    assert (a.update_domain, a.mobility) == (2, None)
+    assert (b.update_domain, b.mobility) == (4, Mobility.LIVE)
+    assert (c.update_domain, c.mobility) == (None, None)
+
+
+def test_hosts_are_those_with_a_compute_service() -> None:
+    service = ComputeService(
+        id="s", host="compute1", enabled=True, reason="", up=True, forced_down=False, zone="nova"
+    )
+    assert found(services=[service]).hosts == (
+        FoundHost(name="compute1", labels={"availability-zone": "nova"}),
+    )
