@@ -27,6 +27,10 @@ class Failed(Exception):
     """The work cannot be done; the text says why."""
 
 
+class CannotTell(Exception):
+    """A hypervisor does not answer: nothing is known of the work, and it is tried again."""
+
+
 class CalledOff(Exception):
     """The work was called off before it was too late."""
 
@@ -98,6 +102,8 @@ class Step:
                 return {"state": "failed", "why": known["why"]}
             case "cancelled":
                 return {"state": "failed", "why": "it was called off"}
+            case _ if known.get("trouble"):
+                return {"state": "unknown", "why": known["trouble"], "look_in": 10}
             case _:
                 far = {"mark": self._file.name, "progress": known.get("progress")}
                 return {"state": "running", "look_in": 1, **far}
@@ -120,12 +126,15 @@ class Step:
             if not mine or self.known["attempt"] != self.attempt or not self._under_way():
                 return
             asked = self.task["task"] or self.task["work"]
+            self.keep(trouble="")
             try:
                 if asked not in works:
                     raise Failed(f"this driver knows no {asked}")
                 self.keep(**{**(works[asked](self) or {}), "state": "done"})
             except CalledOff:
                 self.keep(state="cancelled")
+            except CannotTell as error:
+                self.keep(trouble=f"{error}")
             except (Failed, OSError) as error:
                 self.keep(state="failed", why=f"{error}")
 
@@ -142,7 +151,7 @@ class Step:
 
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds
-        while self._under_way() and time.monotonic() < until:
+        while self._under_way() and not self.known.get("trouble") and time.monotonic() < until:
             time.sleep(0.05)
 
     @contextmanager
