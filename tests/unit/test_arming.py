@@ -15,6 +15,7 @@ from forewarn.core.words import (
     GroupName,
     Kind,
     MachineName,
+    Mobility,
     OrderState,
 )
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
@@ -343,6 +344,18 @@ def test_an_emergency_passes_over_other_update_domains_and_says_so() -> None:
     assert fleet.history(Kind.PROMISE_BROKEN) == [
         "coolant leak: 1 m of notice instead of 15 m",
         f"coolant leak: announced although web: update domain 1 waits for domain 0 (order {first.id})",
+    ]
+
+
+def test_an_emergency_that_passes_over_itself_does_not_name_itself_as_another() -> None:
+    fleet = Fleet(
+        machine("web-0", mobility=Mobility.LIVE),
+        machine("web-1", domain=1, mobility=Mobility.LIVE),
+        hosts=["host-2"],
+    )
+    fleet.service(emergency="coolant leak", notice=15 * MINUTE)
+    assert fleet.history(Kind.PROMISE_BROKEN) == [
+        "coolant leak: announced although web: update domain 1 waits for domain 0 (of this same order)"
     ]
 
 

@@ -22,7 +22,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.orders import reports
-from forewarn.core.words import ApprovedBy, GroupName, HostName, Kind, ProjectName
+from forewarn.core.words import HOOK, ApprovedBy, GroupName, HostName, Kind, ProjectName
 from tests.harness import START
 from tests.unit.slices import MINUTE, Fleet, machine
 
@@ -74,6 +74,7 @@ def test_names_are_taken_out_of_texts(said: str, shown: str) -> None:
     ("said", "shown"),
     [
         (f"failed: {said_by_driver('root@n7: denied')}", f"failed: {TOLD_OPERATORS}"),
+        (f"failed: {said_by_driver('root@n7: denied', HOOK)}", f"failed: {TOLD_OPERATORS}"),
         (f"reboot: {said_by_driver(said_by_driver('n7'))}", f"reboot: {TOLD_OPERATORS}"),
         ("unknown: driver libvirt broke: no route to n7\nat line 3", "unknown: its driver broke"),
         ("driver libvirt has not answered within 30 s", "driver libvirt has not answered within 30 s"),

@@ -70,6 +70,14 @@ def test_the_work_is_done_by_a_hook_or_who_is_named_or_the_driver_if_it_can(
     assert {step.driver for step in order.host_steps if step.task is HostTask.WORK} == {who}
 
 
+def test_work_that_a_hook_does_is_not_simulated_whoever_moves_the_machines() -> None:
+    there = fleet()
+    order = serviced(there, driver=SIMULATED)
+    assert not order.simulated
+    assert "simulated" not in there.history(Kind.ORDER_PLACED)[-1]
+    assert serviced(fleet(Policy()), driver=SIMULATED).simulated
+
+
 def test_no_hook_is_run_in_a_rehearsal() -> None:
     order = serviced(fleet())
     rehearsed = replace(order, terms=replace(order.terms, rehearsal="mine"))

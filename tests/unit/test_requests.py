@@ -47,7 +47,10 @@ def test_an_order_keeps_who_asked_for_what() -> None:
 def test_a_second_order_on_a_machine_is_refused_with_the_name_of_the_first(action: Action) -> None:
     fleet = Fleet(machine("web-0"))
     first = fleet.order("web-0")
-    with pytest.raises(Conflict, match=f'"web-0" has order {first.id} \\(restart\\), which is announced'):
+    with pytest.raises(
+        Conflict,
+        match=f'"web-0" has order {first.id} \\(restart\\), which is announced: wait until it is done, or ',
+    ):
         fleet.order("web-0", action)
 
 

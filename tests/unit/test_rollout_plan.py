@@ -53,6 +53,19 @@ def test_waves_that_update_domains_keep_small_say_of_which_group() -> None:
     ]
 
 
+def test_a_wave_of_canaries_needs_no_reason_to_be_small_but_for_what_keeps_canaries_apart() -> None:
+    ground = survey(*(carries(web={0: 1}) for _ in range(3)))
+    wanted = replace(over(ground, at_once=3), waves=())
+    canary = planning.replan(replace(wanted, terms=replace(wanted.terms, canary=1)), ground)
+    assert [len(wave.hosts) for wave in canary.planned] == [1, 2]
+    assert list(plan_warnings.smaller_waves(canary, ground)) == []
+    apart = survey(carries(web={0: 1}), carries(web={1: 1}), carries(web={0: 1}))
+    two = planning.replan(replace(wanted, terms=replace(wanted.terms, canary=2)), apart)
+    assert list(plan_warnings.smaller_waves(two, apart)) == [
+        "1 of 3 waves has fewer than 3 hosts: two update domains of group web are not disturbed together"
+    ]
+
+
 def test_waves_that_are_full_and_a_last_one_that_is_not_need_no_reason() -> None:
     ground = survey(*(carries(web={0: 1}) for _ in range(5)))
     assert list(plan_warnings.smaller_waves(over(ground, at_once=2), ground)) == []

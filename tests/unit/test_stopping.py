@@ -7,7 +7,17 @@ import pytest
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.orders import reports, stopping
-from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, OrderState, ProjectName, StepState, Work
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    EXTERNAL,
+    Action,
+    HostName,
+    OrderState,
+    ProjectName,
+    StepState,
+    Work,
+)
+from forewarn.wire.answers.service_answers import StillRunningAnswer
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 
 EVERYWHERE = Hold(id="H", reason="wrong image", by="ops", at=NOON, abort=True)
@@ -55,6 +65,19 @@ def test_what_can_no_longer_be_called_off_is_named_and_ends_as_it_does() -> None
     made.finish(order.id)
     assert {step.state for step in made.draft.orders[order.id].steps} == {StepState.DONE}
     assert made.draft.orders[order.id].why == "stopped by ops: wrong image"
+
+
+def test_those_who_work_outside_are_asked_to_stop() -> None:
+    made = fleet()
+    order = begun(made, driver=EXTERNAL)
+    reports.heartbeat(made.draft, order.id, heard_at=made.now, policy=made.policy)
+    stopping.stop(made.draft, order.id, EVERYWHERE)
+    first, *_ = made.running(order.id)
+    reports.step_too_late(made.draft, AttemptId(order.id, first.machine, first.attempt))
+    stopped = made.advance(order.id)
+    asked = f"{first.name}: is done outside, and is asked to stop with its next heartbeat"
+    assert asked in made.waits(order.id)
+    assert {each.too_late for each in StillRunningAnswer.of(stopped)} == {False}
 
 
 def test_what_a_driver_says_of_a_step_that_has_ended_changes_nothing() -> None:

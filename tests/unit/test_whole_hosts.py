@@ -79,7 +79,9 @@ def test_what_is_done_together_still_waits_for_what_others_have_announced_to_the
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1), machine("web-2", "host-2"))
     fleet.maintain("host-2")
     order = fleet.maintain(together=WHY)
-    assert fleet.waits(order.id) == ["web: update domains 0 and 1 wait for domain 0"]
+    assert fleet.waits(order.id) == [
+        "web: update domains 0 and 1, done together, wait for domain 0 of another order"
+    ]
 
 
 def test_a_group_must_spare_all_that_are_done_together() -> None:

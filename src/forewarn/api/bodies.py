@@ -116,6 +116,8 @@ class ServiceBody(HostOrderBody):
         """Return what is asked for, and who works on the host itself."""
         self.check_notice()
         check_heartbeat(self.heartbeat_seconds, EXTERNAL if self.host_work == EXTERNAL else self.driver)
+        if self.returning and self.mode is ServiceMode.IN_PLACE:
+            raise Invalid("returning: in place no machine leaves, so that none can come back: leave it out")
         terms |= {"host_driver": self.host_work}
         return self.asked(OrderRequest, by=by, terms=self.asked(OrderTerms, **terms))
 

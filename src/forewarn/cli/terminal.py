@@ -22,6 +22,7 @@ UNBOUNDED = 100_000
 SHORT_ID = 8
 
 _GUID = re.compile(r"[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}")
+_TIME = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)Z")
 
 STYLES = {
     **dict.fromkeys(("running", "ok", "done", "yes"), "green"),
@@ -53,8 +54,9 @@ def short(id_: str | None) -> str:
     return id_[:SHORT_ID] if is_terminal() else id_
 
 
-def shorten_ids(text: str) -> str:
-    """Shorten the ids in a sentence for a person; a pipe gets all of them."""
+def readable(text: str) -> str:
+    """Write a sentence for a person: times as everywhere, ids shortened; a pipe gets all of them."""
+    text = _TIME.sub(r"\1 \2 UTC", text)
     return _GUID.sub(lambda id_: short(id_.group()), text)
 
 

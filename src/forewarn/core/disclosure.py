@@ -22,7 +22,7 @@ from forewarn.core.model.order import Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
-from forewarn.core.words import FOREWARN, ApprovedBy, Kind, ProjectName
+from forewarn.core.words import FOREWARN, HOOK, ApprovedBy, Kind, ProjectName
 
 V = TypeVar("V", Machine, Order, Event, Record, Webhook)
 
@@ -40,8 +40,11 @@ DONE_OUTSIDE = "waits for those who run the hosts to do it"
 TOLD_OPERATORS = "its driver has told the operators why"
 
 _DRIVER_SAYS = "its driver says: "
+_HOOK_SAYS = "its hook says: "
 # How texts go on that have words of a driver in them, to their ends.
-_DRIVERS_WORDS = re.compile(rf"{_DRIVER_SAYS}.*|(?P<broke>\bdriver \S+ broke): .*", re.DOTALL)
+_DRIVERS_WORDS = re.compile(
+    rf"(?:{_DRIVER_SAYS}|{_HOOK_SAYS}).*|(?P<broke>\bdriver \S+ broke): .*", re.DOTALL
+)
 # Where hypervisors are reached. Links of the web are for people, and stay.
 _ADDRESS = re.compile(r"\b(?!https?:)[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 AN_ADDRESS = "an address"
@@ -77,9 +80,9 @@ class Names:
     events: frozenset[str] = frozenset()  # listed ones, by their ids
 
 
-def said_by_driver(text: str) -> str:
-    """Mark a text as a driver's own, which operators alone read."""
-    return f"{_DRIVER_SAYS}{text}"
+def said_by_driver(text: str, driver: str = "") -> str:
+    """Mark a text as a driver's own, or a hook's, which operators alone read."""
+    return f"{_HOOK_SAYS if driver == HOOK else _DRIVER_SAYS}{text}"
 
 
 def _without_drivers_words(said: str) -> str:

@@ -175,6 +175,7 @@ def test_update_domains_that_would_restart_together_are_named(service: Service, 
     ("body", "why"),
     [
         ({"mode": "fly"}, "mode: expected evacuate or in-place"),
+        ({"mode": "in-place", "returning": True}, "returning: in place no machine leaves"),
         ({"host_work": "nobody"}, "host_work: expected"),
         ({"heartbeat_seconds": 9, "driver": "simulated"}, "heartbeat_seconds: expected only"),
         ({"notice_seconds": 9}, "notice_seconds: expected only beside an emergency"),

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.words import Action, Work
+from forewarn.core.policy import Policy
+from forewarn.core.words import Action, HostTask, Work
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from tests.harness import Service
 from tests.served import Api, app_of, check_answer, sample
@@ -108,6 +109,8 @@ def test_a_rollout_is_paused_resumed_and_aborted(api: Api) -> None:
         ({"hosts_at_once": 1.5}, 400),
         ({"gap_seconds": -1}, 400),
         ({"deadline": "tomorrow"}, 400),
+        ({"canary": 4}, 400),
+        ({"action": "service", "mode": "in-place", "returning": True}, 400),
     ],
 )
 def test_what_is_wrong_is_refused(api: Api, wrong: dict[str, Any], status: int) -> None:
@@ -129,6 +132,14 @@ def test_a_host_with_another_order_is_a_reason_and_no_error(service: Service, ap
     assert rollout["waiting"] == [
         {"what": "host-1", "reason": f"has order {other.id} (maintenance), which is announced"}
     ]
+
+
+def test_hosts_that_a_hook_works_on_are_not_simulated(service: Service) -> None:
+    service.policy = Policy(hooks=frozenset({HostTask.WORK}))
+    service.wire(service.store)
+    plan = {"hosts": "all", "action": "service", "dry_run": True}
+    rollout = Api(app_of(service))("POST", "/v1/rollouts", json=plan).json()["rollout"]
+    assert (rollout["driver"], rollout["simulated_hosts"]) == ("hook", [])
 
 
 def test_hosts_themselves_are_worked_on(api: Api) -> None:

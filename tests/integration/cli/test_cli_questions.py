@@ -130,7 +130,8 @@ def test_an_emergency_that_is_held_names_the_hold_to_lift() -> None:
     run("hold", "--reason", "a freeze", "--host", "host-1")
     said = run(*EMERGENCY).stdout
     assert "host host-1: held by" in said
-    assert re.search(r"lift the hold:  \S+ release 0000", said)
+    assert re.search(r"lift the hold: +\S+ release 0000", said)
+    assert re.search(r"host maintenance host-1 --action reboot --emergency .* --despite-hold\n", said)
 
 
 @pytest.mark.usefixtures("terminal")

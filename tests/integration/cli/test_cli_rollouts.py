@@ -53,6 +53,12 @@ def answer(*words: str) -> Any:
     return json.loads(run(*words, "--json").stdout)
 
 
+def test_a_plan_says_which_hosts_come_first_and_how_many_may_fail() -> None:
+    said = run("plan", "--all", "--canary", "1", "--soak", "30m", "--max-failures", "2").stdout
+    assert "Canaries: host-1 first, apart from all others, then 30 m before the others.\n" in said
+    assert "Failures: up to 2 of its hosts are left out before it pauses.\n" in said
+
+
 def test_a_plan_is_drawn_as_a_timeline() -> None:
     said = run("plan", "--all", "--hosts-at-once", "3").stdout
     waves = [line for line in said.splitlines() if "█" in line and "host-" in line]

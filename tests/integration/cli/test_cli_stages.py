@@ -2,12 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from forewarn.cli.main import app
+from forewarn.cli.views.step_tables import ON_HOST
+from forewarn.core.model.declaration import HostSpec
+from forewarn.core.model.host import HostResource
+from forewarn.core.words import HostName, HostTask, Mobility, StepState
+from forewarn.wire.answers.order_answers import HostStepAnswer
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
 from tests.stores import sqlite_url
@@ -106,3 +113,30 @@ def test_one_machine_alone_leaves_its_host(server: str) -> None:
 def test_whoever_vouches_that_a_host_is_fenced_reads_that_it_is_taken_so(server: str) -> None:
     failed = said(server, "host", "fail", "host-2", "--fenced", "pulled its plug", "--yes")
     assert "  Taken as fenced, vouched for by operator: pulled its plug.\n" in failed
+
+
+def test_work_on_a_host_whose_state_is_unknown_says_when_it_is_lost_too() -> None:
+    step = HostStepAnswer(
+        task=HostTask.WORK,
+        driver="hook",
+        attempt=1,
+        state=StepState.RUNNING,
+        begun_at=None,
+        ended_at=None,
+        progress=None,
+        why="no answer",
+        back_by=datetime(2026, 1, 5, 12, tzinfo=UTC),
+    )
+    drawn = " ".join(line.plain for line in ON_HOST.lines([step]))
+    assert "no answer; lost unless over by 2026-01-05 12:00:00 UTC" in " ".join(drawn.split())
+
+
+def test_bare_metal_has_nothing_left_for_others(tmp_path: Path) -> None:
+    service = Service(sqlite_url(tmp_path))
+    gpus = {"gpus": HostResource(amount=8)}
+    host = HostSpec(name=HostName("gpu01"), bare_metal=True, resources=gpus)
+    itself = machine("gpu01", "gpu01", mobility=Mobility.NONE)
+    service.apply(replace(fleet(itself, hosts=0), hosts=(host,)))
+    with serving(app_of(service)) as url:
+        assert "8 of 8" not in said(url, "host", "show", "gpu01")
+    service.close()

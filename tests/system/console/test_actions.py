@@ -344,7 +344,8 @@ def test_a_refusal_is_shown_as_it_is_and_what_was_typed_stays(server: Program, v
     first = server.post("/v1/machines/web-0/restart")["order"]["id"]
     dialog.get_by_role("button", name="Restart web-0").click()
     expect(dialog.get_by_role("alert")).to_have_text(
-        f'machine "web-0" has order {first} (restart), which is announced (409 Conflict)'
+        f'machine "web-0" has order {first} (restart), which is announced: wait until it is done, '
+        f"or `forewarn order cancel {first}` (409 Conflict)"
     )
     expect(dialog.get_by_label("Reason")).to_have_value("mine")
 

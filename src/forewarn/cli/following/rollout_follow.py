@@ -123,7 +123,7 @@ class _FollowedRollout:
 
 def reasons(rollout: RolloutAnswer, most: int = MOST_REASONS) -> list[str]:
     """Write what a rollout waits for, each reason once, and no more of them than can be read."""
-    every = list(dict.fromkeys(f"{each.what}: {each.reason}" for each in rollout.waiting))
+    every = list(dict.fromkeys(f"{each.what}: {terminal.readable(each.reason)}" for each in rollout.waiting))
     more = [f"… and {len(every) - most} more"] if len(every) > most else []
     return [*every[:most], *more]
 

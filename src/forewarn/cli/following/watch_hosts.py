@@ -98,7 +98,7 @@ def _doing(copy: FleetCopy, host: str, now: datetime) -> str:
     if orders:
         return "; ".join(_order(copy, order, now) for order in orders)
     reasons = (reason for rollout in copy.rollouts or () for reason in _turn(rollout, host))
-    return terminal.shorten_ids("; ".join(dict.fromkeys(reasons)))
+    return terminal.readable("; ".join(dict.fromkeys(reasons)))
 
 
 def _host_of(copy: FleetCopy, order: OrderAnswer) -> str | None:
@@ -130,7 +130,7 @@ def _order(copy: FleetCopy, order: OrderAnswer, now: datetime) -> str:
         said += "" if first is None else f", {formatting.countdown(first, now)}"
     # That an event awaits its approval is said of the event.
     reasons = [f"{each.what}: {each.reason}" for each in order.waiting if not is_guid(each.what)]
-    return ": ".join([said, *([terminal.shorten_ids("; ".join(dict.fromkeys(reasons)))] if reasons else [])])
+    return ": ".join([said, *([terminal.readable("; ".join(dict.fromkeys(reasons)))] if reasons else [])])
 
 
 def _stage(order: OrderAnswer) -> str:

@@ -62,7 +62,7 @@ def _doing(night: Night) -> str:
         doing.append(rollout.why)
     elif rollout.waiting and not current:
         first = rollout.waiting[0]
-        doing.append(f"{first.what}: {terminal.shorten_ids(first.reason)}")
+        doing.append(f"{first.what}: {terminal.readable(first.reason)}")
     return GAP.join(doing)
 
 

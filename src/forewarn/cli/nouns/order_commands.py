@@ -136,7 +136,7 @@ def _show_list(session: Session, orders: Sequence[OrderAnswer], wanted: Mapping[
             "STATE": _state,
             "ORDERED": lambda order: formatting.countdown(order.created_at, now),
             "BY": lambda order: order.by,
-            "WHY": lambda order: terminal.shorten_ids(order.why or _reasons(order) or order.reason or ""),
+            "WHY": lambda order: terminal.readable(order.why or _reasons(order) or order.reason or ""),
         },
         wraps=("ACTION", "STATE", "WHY"),
         spare=("BY", "ORDERED"),

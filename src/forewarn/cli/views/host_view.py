@@ -79,6 +79,8 @@ def _state(host: HostAnswer) -> str:
 
 def _left(host: HostAnswer, machines: Iterable[MachineAnswer], *, briefly: bool = False) -> list[str]:
     """Write how much of each resource is not taken by the machines that a host carries now."""
+    if host.bare_metal:  # all of it is its one machine's
+        return []
     carried, written = list(machines), []
     for name, resource in host.resources.items():
         left = resource.capacity - sum(machine.resources.get(name, 0) for machine in carried)

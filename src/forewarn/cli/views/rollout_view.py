@@ -142,7 +142,8 @@ def _canaries(rollout: RolloutAnswer) -> str | None:
         if rollout.soak_seconds
         else ""
     )
-    return f"the first {rollout.canary} of its hosts{soak}"
+    hosts = formatting.some(rollout.hosts[: rollout.canary], MOST_NAMES)
+    return f"{hosts} first, apart from all others{soak}"
 
 
 def _failures(rollout: RolloutAnswer) -> str | None:
@@ -189,9 +190,17 @@ def show_plan(rollout: RolloutAnswer) -> None:
     if rollout.simulated_hosts:
         said = _driver(rollout)
         terminal.fold(f"{said[0].upper()}{said[1:]}.")
+    _show_care(rollout)
     _show_emptying(rollout)
     _show_reasons(rollout)
     _show_warnings(rollout)
+
+
+def _show_care(rollout: RolloutAnswer) -> None:
+    """Say which hosts come first, and how many may fail."""
+    canaries, failures = _canaries(rollout), _failures(rollout)
+    for said in filter(None, (canaries and f"Canaries: {canaries}", failures and f"Failures: {failures}")):
+        terminal.fold(f"{said}.")
 
 
 def _show_emptying(rollout: RolloutAnswer) -> None:

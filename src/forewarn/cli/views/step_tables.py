@@ -49,7 +49,7 @@ ON_HOST = terminal.ItemTable[HostStepAnswer](
         "BY": lambda step: step.driver,
         "BEGUN": lambda step: step.begun_at,
         "ENDED": lambda step: step.ended_at,
-        "WHY": lambda step: step.why or _back_by(step),
+        "WHY": lambda step: "; ".join(filter(None, (step.why, _back_by(step)))) or None,
     },
     wraps=("WHY",),
     spare=("ATTEMPT", "BY", "ENDED"),

@@ -12,7 +12,7 @@ from forewarn.wire.guid import is_guid
 def show_waiting(waiting: Iterable[WaitingAnswer]) -> None:
     """Print what an order waits for."""
     for each in waiting:
-        terminal.fold(f"{_what(each.what)}: {terminal.shorten_ids(each.reason)}", indent="  ", hanging="    ")
+        terminal.fold(f"{_what(each.what)}: {terminal.readable(each.reason)}", indent="  ", hanging="    ")
 
 
 def show_waiting_of(session: Session, order: OrderAnswer) -> None:

@@ -8,7 +8,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
 from forewarn.cli.views.waiting_view import in_the_way
 from forewarn.client.replies import FORBIDDEN, RequestRefused
-from forewarn.core.words import EventStatus
+from forewarn.core.words import Action, EventStatus, ServiceMode
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer, WaitingAnswer
 from forewarn.wire.answers.service_answers import HoldAnswer
@@ -41,6 +41,9 @@ def _ways(session: Session, order: OrderAnswer) -> Iterator[Way]:
     for wait in order.waiting:
         if wait.what in holds:
             yield "lift the hold", f"release {terminal.short(holds[wait.what].id)}"
+            if order.emergency:
+                yield "or cancel it", f"order cancel {terminal.short(order.id)}"
+                yield "or then order it again, past the hold", f"{_again(order)} --despite-hold"
         elif is_guid(wait.what):
             yield "start without waiting", f"event approve {terminal.short(wait.what)}"
         elif wait.reason.startswith("outside "):
@@ -67,4 +70,10 @@ def _past(wait: WaitingAnswer, listed: list[EventAnswer]) -> Iterator[Way]:
 
 def _again(order: OrderAnswer) -> str:
     why = shlex.quote(order.emergency or "")
-    return f"host maintenance {order.host} --action {order.work} --emergency {why}"
+    match order.action:
+        case Action.SERVICE:
+            return f"host service {order.host} --{order.mode or ServiceMode.EVACUATE} --emergency {why}"
+        case Action.DEGRADE:
+            return f"host degrade {order.host} --emergency {why}"
+        case _:
+            return f"host maintenance {order.host} --action {order.work} --emergency {why}"

@@ -92,7 +92,7 @@ def perform(driver: Driver, call: DriverCall) -> Answer:
     # The answer first: to ask what a driver can do takes forty times as long.
     if not isinstance(answer, Failed | Unknown | Refused) or isinstance(driver, InOwnWords):
         return answer
-    return replace(answer, why=said_by_driver(answer.why))
+    return replace(answer, why=said_by_driver(answer.why, task.driver))
 
 
 def _asked(driver: Driver, call: DriverCall) -> Answer:

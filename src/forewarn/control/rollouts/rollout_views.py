@@ -26,7 +26,7 @@ from forewarn.core.rollouts import emptying, forecast, plan_warnings, planning, 
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected
 from forewarn.core.rollouts.plan_warnings import on_one_host
-from forewarn.core.words import HostName, HostState, RolloutAction, Work
+from forewarn.core.words import HostName, HostState, RolloutAction, ServiceMode, Work
 from forewarn.wire.wording import either
 
 EVERY_HOST = 10_000_000
@@ -71,7 +71,7 @@ class RolloutViews(FleetReading):
         with self._store.read() as snapshot:
             mine, survey = self.planned(snapshot, request, now)
             warnings = self.warnings(snapshot, mine, survey, fresh, now)
-            drivers = mine.driven_by(snapshot.rules.host_drivers())
+            drivers = mine.driven_by(snapshot.rules.host_drivers(), self._policy.hooks)
             around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else Surroundings()
         mine = replace(mine, id="", state=RolloutState.PLANNED)
         candidates = Candidates(mine, survey, self._policy)
@@ -110,13 +110,17 @@ class RolloutViews(FleetReading):
             read = snapshot.rollouts.page_of_open if only_open else snapshot.rollouts.page
             found, more = read(after=after, limit=limit)
             now, drivers = self._clock.now(), snapshot.rules.host_drivers()
-        return [_view(mine, now, drivers) for mine in found], more
+        return [self._view(mine, now, drivers) for mine in found], more
 
     def shown(
         self, snapshot: Snapshot, mine: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()
     ) -> RolloutView:
         """Show a rollout that was found."""
-        return replace(_view(mine, now, snapshot.rules.host_drivers()), warnings=warnings)
+        return replace(self._view(mine, now, snapshot.rules.host_drivers()), warnings=warnings)
+
+    def _view(self, mine: Rollout, now: datetime, known: HostDrivers) -> RolloutView:
+        drivers = mine.driven_by(known, self._policy.hooks)
+        return RolloutView(rollout=mine, waiting=planning.reasons(mine, now=now), drivers=drivers)
 
     def planned(
         self, snapshot: Snapshot, request: RolloutRequest, now: datetime
@@ -129,6 +133,10 @@ class RolloutViews(FleetReading):
         self._drivers_known.check(request.terms.driver)
         self._drivers_known.check(request.terms.host_driver, where="host_work")
         hosts = _wanted_hosts(snapshot.fleet, request)
+        if request.terms.canary > len(hosts):
+            raise Invalid(
+                f"canary: expected at most {len(hosts)}, as many as hosts, got {request.terms.canary}"
+            )
         mine = Rollout(
             id=self._new_id(),
             number=UNSAVED + 1,  # the record that says it has begun
@@ -162,10 +170,6 @@ class RolloutViews(FleetReading):
         return (*_also_in(mine, snapshot.rollouts.open()), *on_one_host(survey), *unexpected, *never)
 
 
-def _view(mine: Rollout, now: datetime, drivers: HostDrivers) -> RolloutView:
-    return RolloutView(rollout=mine, waiting=planning.reasons(mine, now=now), drivers=mine.driven_by(drivers))
-
-
 def _also_in(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
     """Warn of hosts that another rollout has still to do, before both wait."""
     for also in shared_with(mine, others):
@@ -191,6 +195,8 @@ def _check_action(request: RolloutRequest) -> None:
     for name, value in named.items():
         if value and not is_service:
             raise Invalid(f'{name}: expected only beside action "service"')
+    if terms.returning and terms.mode is ServiceMode.IN_PLACE:
+        raise Invalid("returning: in place no machine leaves, so that none can come back: leave it out")
     if terms.whole and is_service:
         raise Invalid('whole: a host that is worked on itself always is; expected only "together"')
 

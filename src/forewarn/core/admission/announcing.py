@@ -81,9 +81,16 @@ def _apart(
     others = armed.keys() - (mine if len(mine) == 1 else set())
     if not others:
         return None
-    waits = "update domain {} waits" if len(mine) == 1 else "update domains {} wait"
-    reason = f"{waits.format(_listing(sorted(mine)))} for domain {min(others)}"
-    return Waiting(what=group, reason=reason + _whose(armed[min(others)], named=named), group=group)
+    first = min(others)
+    whose = _whose(armed[first], named=named)
+    if len(mine) == 1:
+        reason = f"update domain {min(mine)} waits for domain {first}{whose}"
+    else:  # which may be one of its own: others may be at that too
+        of_another = whose or " of another order"
+        reason = (
+            f"update domains {_listing(sorted(mine))}, done together, wait for domain {first}{of_another}"
+        )
+    return Waiting(what=group, reason=reason, group=group)
 
 
 def _frozen(

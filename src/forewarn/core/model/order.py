@@ -1,5 +1,6 @@
 """Orders, their stages, and the steps of single machines."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -107,6 +108,11 @@ class HostStep:
         return f"{self.task}"
 
 
+def really_works_on_host(steps: Iterable[HostStep]) -> bool:
+    """Return whether somebody works on a host itself, whoever only simulates what is done to its machines."""
+    return any(step.task is HostTask.WORK and step.driver != SIMULATED for step in steps)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """A part of an order: machines of at most one update domain of any group, but for evacuations.
@@ -201,8 +207,9 @@ class Order:
 
     @property
     def simulated(self) -> bool:
-        """Whether nothing is really done to its machines; what does nothing to any is as real as ever."""
-        return self.driver == SIMULATED and self.work is not None and self.work.touches_machines
+        """Whether nothing is really done; what does nothing to any machine is as real as ever."""
+        touches = self.work is not None and self.work.touches_machines
+        return self.driver == SIMULATED and touches and not really_works_on_host(self.host_steps)
 
     @property
     def steps(self) -> tuple[Step, ...]:

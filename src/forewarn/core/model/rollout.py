@@ -1,6 +1,6 @@
 """Rollouts and their waves."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -9,8 +9,10 @@ from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
+    HOOK,
     Action,
     HostName,
+    HostTask,
     MachineId,
     OrderId,
     RolloutAction,
@@ -169,8 +171,14 @@ class Rollout:
         """Whether machines that can leave their hosts do so before these are worked on."""
         return self.work is Work.HOST and self.terms.mode is not ServiceMode.IN_PLACE
 
-    def driven_by(self, known: HostDrivers) -> dict[HostName, str]:
-        """Return who does or did the work on each host, or would do it now."""
+    def driven_by(self, known: HostDrivers, hooks: Collection[HostTask] = ()) -> dict[HostName, str]:
+        """Return who does or did the work on each host, or would do it now.
+
+        On hosts themselves that may be somebody else than who moves their machines.
+        """
+        worker = self.terms.host_driver or (HOOK if HostTask.WORK in hooks else None)
+        if self.work is Work.HOST and worker is not None:
+            return dict.fromkeys(self.hosts, worker)
         return {host: self.terms.driver or self.drivers.get(host) or known.of(host) for host in self.hosts}
 
     @property

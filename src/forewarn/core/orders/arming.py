@@ -50,7 +50,8 @@ def record_emergency(draft: Draft, order: Order, announced: Iterable[Event], pol
         return
     for event in (each for each in announced if each.armed):
         if passed := _passed_over(draft, order, event, policy):
-            why = f"{order.terms.emergency}: announced although {'; '.join(map(str, passed))}"
+            said = "; ".join(map(str, passed)).replace(f"(order {order.id})", "(of this same order)")
+            why = f"{order.terms.emergency}: announced although {said}"
             draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
 
 

@@ -157,8 +157,17 @@ def not_to_close(order: Order) -> tuple[Waiting, ...]:
 
 def _too_late(order: Order) -> tuple[Waiting, ...]:
     """Return the steps that cannot be called off any more."""
-    late = (_named(order, step) for step in order.driven if step.too_late)
-    return tuple(Waiting(what=what, reason="can no longer be called off: it goes on") for what in late)
+    return tuple(
+        Waiting(what=_named(order, step), reason=_goes_on(order, step))
+        for step in order.driven
+        if step.too_late
+    )
+
+
+def _goes_on(order: Order, step: Step | HostStep) -> str:
+    if order.driver_of(step) == EXTERNAL:
+        return "is done outside, and is asked to stop with its next heartbeat"
+    return "can no longer be called off: it goes on"
 
 
 def _unknown(order: Order) -> tuple[Waiting, ...]:

@@ -77,7 +77,7 @@ def on_machine(
     bare_metal.check_machine(draft, target, action)
     _check_first(draft, target, action)
     _check_limit(draft, target, action, scheduled=scheduled, policy=policy)
-    order = _place(draft, request, action, work=ACTIONS[action].work, machine=target)
+    order = _place(draft, request, action, target, work=ACTIONS[action].work, policy=policy)
     order = _with_chooser(draft, order, policy)
     if ACTIONS[action].leaves:
         departures.leave_scheduled(
@@ -108,10 +108,8 @@ def on_host(
     bare_metal.check_host(target, action, work, request.terms)
     if action is Action.SERVICE:
         request = replace(request, terms=service.with_mode(request.terms, target))
-    order = _place(draft, request, action, work=work or ACTIONS[action].work, host=host)
+    order = _place(draft, request, action, target, work=work or ACTIONS[action].work, policy=policy)
     order = _with_chooser(draft, order, policy)
-    cordoned_by = draft.defaults.driver_of(target.driver)
-    order = draft.put_order(replace(order, host_steps=host_work.plan(order, policy, cordoned_by)))
     if action is Action.MAINTENANCE:
         _check_possible(draft, order, host, policy)
     if action is Action.SERVICE:
@@ -129,11 +127,12 @@ def _place(
     draft: Draft,
     request: OrderRequest,
     action: Action,
+    target: Machine | Host,
     *,
     work: Work | None,
-    machine: Machine | None = None,
-    host: HostName | None = None,
+    policy: Policy,
 ) -> Order:
+    machine, host = (target, None) if isinstance(target, Machine) else (None, target)
     order = Order(
         id=OrderId(draft.new_id()),
         number=draft.number + 1,
@@ -143,13 +142,16 @@ def _place(
         project=machine.project if machine else None,
         machine=machine.id if machine else None,
         machine_name=machine.name if machine else None,
-        host=host,
+        host=host.name if host else None,
         by=request.by,
         reason=request.reason,
-        driver=_driver(draft, request, work, machine=machine, host=host),
+        driver=_driver(draft, request, work, machine=machine, host=host.name if host else None),
         terms=request.terms,
         created_at=draft.now,
     )
+    if host is not None:
+        cordoned_by = draft.defaults.driver_of(host.driver)
+        order = replace(order, host_steps=host_work.plan(order, policy, cordoned_by))
     draft.record(Kind.ORDER_PLACED, order, by=order.by, reason=_described(order))
     return draft.put_order(order)
 
@@ -225,9 +227,7 @@ def _check_first(draft: Draft, machine: Machine, action: Action) -> None:
             and (ACTIONS[other.action].leaves or not ACTIONS[action].leaves)
             and (recommends(other.action) == recommends(action) or ACTIONS[other.action].leaves)
         ):
-            raise Conflict(
-                f'machine "{machine.name}" has order {other.id} ({other.action}), which is {other.state}'
-            )
+            raise Conflict(f'machine "{machine.name}" has {_in_the_way(other)}')
 
 
 def _check_limit(draft: Draft, machine: Machine, action: Action, *, scheduled: int, policy: Policy) -> None:
@@ -258,9 +258,21 @@ def _check_host(draft: Draft, host: Host, action: Action) -> None:
             raise Conflict(f'host "{host.name}" is lost, and order {other.id} is still at it: {ways} first')
     if action in (Action.MAINTENANCE, Action.SERVICE, Action.DEGRADE):
         for other in departures.orders_on(draft, host.name):
-            raise Conflict(
-                f'host "{host.name}" has order {other.id} ({other.action}), which is {other.state}'
-            )
+            raise Conflict(f'host "{host.name}" has {_in_the_way(other)}')
+
+
+def _in_the_way(order: Order) -> str:
+    """Name an order that keeps another one away, and what can be done about it."""
+    match order.state:
+        case _ if order.terms.abandoned_by:
+            way = f"which is being {order.given_up}: wait until it is over"
+        case OrderState.QUEUED | OrderState.ANNOUNCED:
+            way = f"which is {order.state}: wait until it is done, or `forewarn order cancel {order.id}`"
+        case OrderState.FAILED:
+            way = f"which is failed: `forewarn order retry {order.id}` or `forewarn order abandon {order.id}`"
+        case _:
+            way = f"which is {order.state}: wait until it is done, or `forewarn order abandon {order.id}`"
+    return f"order {order.id} ({order.action}), {way}"
 
 
 def _check_possible(draft: Draft, order: Order, host: HostName, policy: Policy) -> None:

@@ -198,4 +198,7 @@ def _left_on(draft: Draft, machine: Machine) -> HostName | None:
 
 def _said(order: Order, step: Step, target: HostName | None) -> str:
     said = f"{step.work} to {target}" if target else f"{step.work}"
-    return f"{said}, simulated" if order.simulated else said
+    simulated = order.simulated or (
+        order.driver == SIMULATED and step.moves
+    )  # others restart with their host
+    return f"{said}, simulated" if simulated else said

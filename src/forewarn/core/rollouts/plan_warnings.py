@@ -50,12 +50,16 @@ def smaller_waves(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
     """Say why waves have fewer hosts than may be done at once, though there are more."""
     planned, limits = rollout.planned, waves.limits(rollout, survey)
     hosts = list(chain.from_iterable(wave.hosts for wave in planned))
+    canaries = frozenset(rollout.canaries)
     smaller: dict[str, int] = {}
     after = 0
     for wave in planned[:-1]:
         after += len(wave.hosts)
+        others = hosts[after : after + LOOKED_AT]
+        if not canaries.isdisjoint(wave.hosts):  # no others join them, whatever they carry
+            others = [host for host in others if host in canaries]
         if len(wave.hosts) < rollout.hosts_at_once:
-            for why in limits.why_no_more(wave.hosts, hosts[after : after + LOOKED_AT]):
+            for why in limits.why_no_more(wave.hosts, others):
                 smaller[why or WINDOWS] = smaller.get(why or WINDOWS, 0) + 1
     fewer = f"fewer than {rollout.hosts_at_once} hosts"
     said = (

@@ -13,7 +13,7 @@ from forewarn.control.parts.work import (
     OrderFilter,
 )
 from forewarn.core.model.event import Event
-from forewarn.core.model.order import Order
+from forewarn.core.model.order import HostStep, Order, really_works_on_host
 from forewarn.core.model.promise import MonthlyPromises
 from forewarn.core.model.slice import Sent
 from forewarn.core.words import (
@@ -30,14 +30,14 @@ from forewarn.store.reads.loading import IS_SCHEDULED
 from forewarn.store.reads.notice_reads import NoticeReads
 from forewarn.store.reads.promise_reads import PromiseReads
 from forewarn.store.reads.reader import EVENT_PROJECT, Reader, among
-from forewarn.store.rows.stored import EVENTS, ORDERS, name_key
+from forewarn.store.rows.stored import EVENTS, ORDERS, STORED, name_key
 from forewarn.store.rows.times import micros
 
 _M, _O, _E, _R = tables.machines.c, tables.orders.c, tables.events.c, tables.records.c
 _TOUCHED, _NAMED = tables.order_machines.c, tables.event_machines.c
 _LISTED = EVENTS.select().where(tables.LISTED_EVENT)
 _OWNERS = among(select(_E.id, EVENT_PROJECT), _E.id)
-_SIMULATED = among(select(_E.id).join(tables.orders, _O.id == _E.order_id), _E.id).where(
+_SIMULATED = among(select(_E.id, _O.host_steps).join(tables.orders, _O.id == _E.order_id), _E.id).where(
     _O.driver == SIMULATED, _O.work.in_([work.value for work in Work if work.touches_machines])
 )
 # Asked with most orders, and so put together once.
@@ -84,7 +84,9 @@ class WorkReads(Reader):
 
     def simulated_events(self, events: Sequence[EventId]) -> Set[EventId]:
         """Return those of these events for which nothing is really done."""
-        return {event for (event,) in self._among(_SIMULATED, {event.upper() for event in events})}
+        rows = self._among(_SIMULATED, {event.upper() for event in events})
+        read = STORED.read
+        return {event for event, steps in rows if not really_works_on_host(read(tuple[HostStep, ...], steps))}
 
     def listed_events(self) -> Sequence[Event]:
         """List all listed events, by creation."""

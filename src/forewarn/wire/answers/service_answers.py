@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 from forewarn.core.admission.holds import reach
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import Order, Step
+from forewarn.core.words import EXTERNAL
 from forewarn.wire.answers.answer import ApiAnswer
 
 
@@ -62,7 +63,9 @@ class StillRunningAnswer(ApiAnswer):
         for step in order.driven:
             machine = step.name if isinstance(step, Step) else None
             task = None if isinstance(step, Step) else step.name
-            yield cls.like(step, order=order.id, host=order.host, machine=machine, task=task)
+            # Those who work outside are told to stop when they next report.
+            late = step.too_late and order.driver_of(step) != EXTERNAL
+            yield cls.like(step, order=order.id, host=order.host, machine=machine, task=task, too_late=late)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

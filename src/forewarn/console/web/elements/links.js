@@ -4,6 +4,7 @@ import { shortId } from "../page/formatting.js";
 import { address } from "../page/router.js";
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
+import { time } from "./times.js";
 
 /**
  * @param {string} name
@@ -38,10 +39,11 @@ function idLink(path, id) {
   return h("a", { class: "mono", href: address(path, { id }), title: id }, shortId(id));
 }
 
-const ID = /([0-9A-F]{8}-(?:[0-9A-F]{4}-){3}[0-9A-F]{12})/;
+const ID = /([0-9A-F]{8}-(?:[0-9A-F]{4}-){3}[0-9A-F]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;
+const TIME = /^\d{4}-\d\d-\d\dT/;
 
 /**
- * Write a sentence with links where it names orders and events that are not over.
+ * Write a sentence with links where it names orders and events that are not over, and times as all others are.
  *
  * @param {string} text
  * @returns {import("../types").Child}
@@ -49,5 +51,6 @@ const ID = /([0-9A-F]{8}-(?:[0-9A-F]{4}-){3}[0-9A-F]{12})/;
 export const linkedIds = (text) =>
   text.split(ID).map((part) => {
     if (copy.orders.has(part)) return orderLink(part);
+    if (TIME.test(part)) return time(part);
     return copy.events.has(part) ? eventLink(part) : part;
   });

@@ -29,7 +29,9 @@ export function hostMeans(host, machines) {
     { class: "facts", key: "means" },
     host.bare_metal && fact("Bare metal", "it is itself the one machine that it carries"),
     labels.length > 0 && fact("Labels", labels.map(([name, value]) => `${name}=${value}`).join(", ")),
-    resources.map(([name, resource]) => fact(name, left(name, resource, machines))),
+    resources.map(([name, resource]) =>
+      fact(name, host.bare_metal ? number(resource.amount) : left(name, resource, machines)),
+    ),
     !host.bare_metal && WAYS.map(([mobility, label]) => fact(label, names(machines, mobility))),
   );
 }
