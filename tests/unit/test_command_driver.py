@@ -116,11 +116,19 @@ def test_what_answers_cancel_says_nothing_else(command: Command, word: str) -> N
 
 
 @pytest.mark.parametrize(
-    "output", ["", "done", "[1]", "{}", '{"state": "finished"}', '{"state": "done"} {"state": "done"}', '{"a']
+    "output", ["done", "[1]", "{}", '{"state": "finished"}', '{"state": "done"} {"state": "done"}', '{"a']
 )
 def test_what_is_no_answer_is_unknown(command: Command, output: str) -> None:
     driver = command(f"printf %s '{output}'")
-    assert driver.begin(TASK) == Unknown('the command answered begin with no JSON object that has a "state"')
+    assert driver.begin(TASK) == Unknown(
+        f'the command answered begin with no JSON object that has a "state": {output}'
+    )
+
+
+def test_a_command_that_says_nothing_is_unknown(command: Command) -> None:
+    assert command("exit 0").check(TASK) == Unknown(
+        'the command answered check with no JSON object that has a "state"'
+    )
 
 
 # Ends

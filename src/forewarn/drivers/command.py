@@ -31,6 +31,7 @@ from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriv
 from forewarn.drivers.programs.program_answers import ProgramAnswer, Said, read_answer
 from forewarn.drivers.programs.program_runs import GRACE, Exited, Invocation, NotRun, Outcome, TimedOut, run
 from forewarn.drivers.programs.tasks_as_json import as_json, as_variables
+from forewarn.wire.text import on_one_line
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,8 @@ BEGIN, CHECK, CANCEL = "begin", "check", "cancel"
 CANNOT_TELL = 75
 # What a call may take beside the command itself: to start it, and to end it when its time is over.
 AROUND = timedelta(seconds=2 * GRACE)
+# As much of what is no answer as is shown, for its author to recognise.
+SHOWN = 60
 # Of so many steps is known which attempt was the latest.
 REMEMBERED = 10_000
 
@@ -156,7 +159,9 @@ class CommandDriver:
             case 0 if answer is not None and answer.state is not None:
                 return answer.as_state(answer.state, now=task.now)
             case 0:
-                return Unknown(f'the command answered {call} with no JSON object that has a "state"')
+                beginning = on_one_line(outcome.output[:SHOWN].decode(errors="replace")).strip()
+                said = f": {beginning}" if beginning else ""
+                return Unknown(f'the command answered {call} with no JSON object that has a "state"{said}')
             case 75:
                 answer = answer or ProgramAnswer(why=outcome.last_line or f"the command cannot tell ({call})")
                 return answer.as_state("unknown", now=task.now)

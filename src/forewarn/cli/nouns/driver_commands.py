@@ -1,8 +1,20 @@
-"""`forewarn driver`: show who can do work."""
+"""`forewarn driver`: show who can do work, and try one out."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from forewarn.cli import terminal
+from forewarn.cli.nouns.fleet_commands import read_file
+from forewarn.cli.nouns.serve_commands import installed
+from forewarn.cli.options import completion
 from forewarn.cli.session import Noun, Session
-from forewarn.wire.answers.fleet_answers import DriverAnswer
+from forewarn.wire.answers.fleet_answers import DriverAnswer, FleetAnswer
+
+if TYPE_CHECKING:
+    from forewarn.server.driver_trial import TrialAnswer
 
 app = Noun()
 
@@ -27,3 +39,82 @@ def _installed(driver: DriverAnswer) -> str:
 def list_(session: Session) -> None:
     """List the drivers that hosts and orders can name."""
     session.print_reply(session.client.page(DriverAnswer), lambda page: LIST.print(page.items))
+
+
+@app.command("try")
+def try_(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="DRIVER", autocompletion=completion.names("drivers"))],
+    machine: Annotated[
+        str,
+        typer.Option(
+            metavar="MACHINE", help="Asked about this one.", autocompletion=completion.names("machines")
+        ),
+    ],
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The settings of the server, in TOML.")
+    ] = None,
+    fleet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The fleet, in TOML; else that of the server.")
+    ] = None,
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORK",
+            help="Really do it: freeze, reboot, redeploy, evict, terminate or start. Ctrl-C calls it off.",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST", help="Where the machine is to go.", autocompletion=completion.names("hosts")
+        ),
+    ] = None,
+) -> None:
+    """Call a driver from here, as the server would: only with `check`, unless something is to be begun."""
+    from forewarn.wire.fleet import read_fleet
+
+    trials = installed("forewarn.server.driver_trial")
+    settings = installed("forewarn.server.serve").settings_of({"config": config and str(config)})
+    declared = read_file(fleet) if fleet else session.client.get("/v1/fleet", FleetAnswer).value.fleet
+    step = trials.TrialStep(driver=name, machine=machine, work=trials.work_of(begin), target=to)
+    trial = trials.DriverTrial(settings, read_fleet(declared), step)
+    said, good = _carried_out(session, trial) if begin else _checked(trial)
+    if session.json:
+        terminal.print_json({"answers": [asdict(each) for each in said], "good": good})
+    elif not begin:
+        _show(said[0])
+        terminal.echo(
+            "As expected: it knows of no such step."
+            if good
+            else "Expected not-begun: nobody has ever asked it for this step."
+        )
+    if not good:
+        raise typer.Exit(1)
+
+
+def _checked(trial: Any) -> tuple[list["TrialAnswer"], bool]:
+    said, good = trial.check()
+    return [said], good
+
+
+def _carried_out(session: Session, trial: Any) -> tuple[list["TrialAnswer"], bool]:
+    """Show each answer as it comes; whoever loses patience calls it off."""
+    said: list[TrialAnswer] = []
+    good = False
+    try:
+        for answer, done in trial.carry_out():
+            good = done
+            said.append(answer)
+            if not session.json:
+                _show(answer)
+    except KeyboardInterrupt:
+        said.append(trial.cancel())
+        if not session.json:
+            _show(said[-1])
+    return said, good
+
+
+def _show(answer: "TrialAnswer") -> None:
+    says = f": {answer.says}" if answer.says else ""
+    terminal.echo(f"{answer.call:<7}{answer.state}{says}  ({answer.seconds:g} s)")

@@ -50,7 +50,7 @@ def apply(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before machines are removed.")] = False,
 ) -> None:
     """Make the fleet what a file says; the difference is shown first."""
-    declared = _read(file)
+    declared = read_file(file)
     with _naming(file):
         planned = _put(session, declared, dry_run=True)
     changes = planned.value.changes
@@ -121,7 +121,8 @@ def _put(session: Session, declared: object, *, dry_run: bool | None = None) -> 
     return session.client.call("PUT", "/v1/fleet", AppliedFleetAnswer, body=declared, params=params)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_file(file: Path) -> dict[str, Any]:
+    """Read what a fleet file declares."""
     import json
 
     from forewarn.wire.fleet import parse_fleet_file, unreadable_fleet_file

@@ -1,0 +1,175 @@
+"""A driver, tried out before a fleet is trusted to it: asked about a step that nobody has ordered."""
+
+import threading
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from forewarn.clock import SystemClock, monotonic
+from forewarn.config import Settings
+from forewarn.control.driver import Cancelled, Done, DriverTask, Failed, NotBegun, Running, TooLate, Unknown
+from forewarn.control.engine.driver_calls import Answer, DriverCall, Refused, Verb, perform
+from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.model.declaration import FleetSpec, MachineSpec
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import TRAITS, Machine
+from forewarn.core.moments import format_span
+from forewarn.core.spelling import hint
+from forewarn.core.words import (
+    STANDALONE,
+    Action,
+    GroupName,
+    HostName,
+    MachineId,
+    OrderId,
+    Work,
+)
+from forewarn.drivers.registry import Drivers
+from forewarn.server.wiring import new_id
+from forewarn.wire.wording import either, shown
+
+# What can be tried on one machine, and who would order it.
+TRIED = {
+    Work.FREEZE: Action.FREEZE,
+    Work.REBOOT: Action.RESTART,
+    Work.REDEPLOY: Action.REDEPLOY,
+    Work.EVICT: Action.EVICT,
+    Work.TERMINATE: Action.TERMINATE,
+    Work.START: Action.START,
+}
+# When a driver that does not say is asked again, and the least time between two questions.
+ASK_AGAIN, SOONEST = timedelta(seconds=5), timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialStep:
+    """What is tried."""
+
+    driver: str
+    machine: str
+    work: Work = Work.FREEZE
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialAnswer:
+    """What a driver has answered to one call."""
+
+    call: str
+    state: str  # as programs say it
+    says: str  # the rest, for people
+    seconds: float
+
+
+def work_of(word: str | None) -> Work:
+    """Return what is to be tried; Invalid names what can be."""
+    if word is None:
+        return Work.FREEZE
+    if word not in TRIED:
+        raise Invalid(f"--begin: expected {either(sorted(TRIED))}, got {shown(word)}{hint(word, TRIED)}")
+    return Work(word)
+
+
+class DriverTrial:
+    """Asks one driver about one machine, as an order would."""
+
+    def __init__(self, settings: Settings, fleet: FleetSpec, step: TrialStep) -> None:
+        drivers = Drivers(settings, monotonic=monotonic)
+        drivers.known.check(step.driver)
+        self._driver = drivers.by_name[step.driver]
+        if self._driver.limits is None:
+            raise Conflict(f"driver {step.driver} is part of the server: there is nothing to try")
+        self._clock = SystemClock()
+        self._task = _task(fleet, step, now=self._clock.now())
+
+    def check(self) -> tuple[TrialAnswer, bool]:
+        """Ask about the step, of which nothing can be known; return whether that is what it says."""
+        answer, said = self._asked(Verb.CHECK)
+        return said, isinstance(answer, NotBegun)
+
+    def carry_out(self) -> Iterator[tuple[TrialAnswer, bool]]:
+        """Have the step done in real, to its end; yield each answer, and whether it is done."""
+        answer, said = self._asked(Verb.BEGIN)
+        while True:
+            yield said, isinstance(answer, Done)
+            if not isinstance(answer, Running | Unknown):
+                return
+            now = self._clock.now()
+            wait = max((answer.look_at or now + ASK_AGAIN) - now, SOONEST)
+            threading.Event().wait(wait.total_seconds())
+            if isinstance(answer, Running) and answer.mark:
+                self._task = replace(self._task, mark=answer.mark)
+            answer, said = self._asked(Verb.CHECK)
+
+    def cancel(self) -> TrialAnswer:
+        """Have the step called off."""
+        return self._asked(Verb.CANCEL)[1]
+
+    def _asked(self, verb: Verb) -> tuple[Answer, TrialAnswer]:
+        began = monotonic()
+        self._task = replace(self._task, now=self._clock.now())
+        answer = perform(self._driver, DriverCall(verb=verb, task=self._task))
+        state, says = _words(answer)
+        return answer, TrialAnswer(
+            call=verb.value, state=state, says=says, seconds=round(monotonic() - began, 2)
+        )
+
+
+def _task(fleet: FleetSpec, step: TrialStep, *, now: datetime) -> DriverTask:
+    machine = next((each for each in fleet.machines if each.name == step.machine), None)
+    if machine is None:
+        known = (each.name for each in fleet.machines)
+        raise NotFound(f'machine "{step.machine}" is not in the fleet{hint(step.machine, known)}')
+    if step.work is Work.REDEPLOY and step.target is None:
+        raise Invalid("--to: expected a host that the machine is to go to")
+    return DriverTask(
+        order=OrderId(new_id()),
+        attempt=1,
+        action=TRIED[step.work],
+        work=step.work,
+        machine=_machine(machine),
+        source=_host(fleet, machine.host) if machine.host is not None else None,
+        target=_host(fleet, HostName(step.target)) if step.target is not None else None,
+        begun_at=now,
+        now=now,
+        driver=step.driver,
+    )
+
+
+def _machine(spec: MachineSpec) -> Machine:
+    id_ = spec.vm_id or MachineId(str(uuid.uuid5(uuid.NAMESPACE_OID, f"{spec.project}/{spec.name}")))
+    return Machine(
+        id=id_,
+        name=spec.name,
+        project=spec.project,
+        group=spec.group or GroupName(f"{STANDALONE}{id_}"),
+        host=spec.host,
+        **{name: getattr(spec, name) for name in TRAITS},
+    )
+
+
+def _host(fleet: FleetSpec, name: HostName) -> Host:
+    spec = next((each for each in fleet.hosts if each.name == name), None)
+    if spec is None:
+        raise NotFound(f'host "{name}" is not in the fleet{hint(name, (each.name for each in fleet.hosts))}')
+    return Host(name=spec.name, driver=spec.driver, uri=spec.uri, labels=spec.labels)
+
+
+def _words(answer: Answer) -> tuple[str, str]:
+    match answer:
+        case Done(host=host, impact=impact):
+            away = "" if impact is None else f"away for {format_span(timedelta(seconds=impact))}"
+            return "done", ", ".join(filter(None, (f"on {host}" if host else "", away)))
+        case Running(progress=progress, mark=mark):
+            far = "" if progress is None else f"{progress:.0%}"
+            return "running", ", ".join(filter(None, (far, f"mark {mark}" if mark else "")))
+        case Failed(why=why) | Unknown(why=why) | Refused(why=why):
+            return type(answer).__name__.lower(), why
+        case NotBegun():
+            return "not-begun", ""
+        case Cancelled():
+            return "cancelled", ""
+        case TooLate():
+            return "too-late", ""

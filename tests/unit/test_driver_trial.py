@@ -1,0 +1,106 @@
+"""A driver is tried out on a step that nobody has ordered: it is asked, and told to begin only on demand."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from forewarn.config import Settings
+from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.model.declaration import FleetSpec, HostSpec, MachineSpec
+from forewarn.core.words import HostName, MachineName, Work
+from forewarn.server import driver_trial
+from forewarn.server.driver_trial import DriverTrial, TrialStep, work_of
+
+FLEET = FleetSpec(
+    hosts=(HostSpec(name=HostName("rack-1")), HostSpec(name=HostName("rack-2"))),
+    machines=(MachineSpec(name=MachineName("web-0"), host=HostName("rack-1")),),
+)
+STEP = TrialStep(driver="lab", machine="web-0")
+Trial = Callable[..., DriverTrial]
+
+# Begun, then at half, then done; the file says how far it is.
+BY_AND_BY = """
+echo "$1 $FOREWARN_WORK $FOREWARN_MACHINE $FOREWARN_TARGET" >> $d/calls
+case "$1-$(wc -l < $d/calls)" in
+begin-*) echo '{"state": "running", "mark": "job 7", "look_in": 0}' ;;
+check-1) echo '{"state": "not-begun"}' ;;
+check-2) echo '{"state": "running", "progress": 0.5}' ;;
+check-3) echo "{\\"state\\": \\"done\\", \\"impact\\": 1.5, \\"host\\": \\"$FOREWARN_TARGET\\"}" ;;
+cancel-*) echo '{"state": "too-late"}' ;;
+esac
+"""
+
+
+@pytest.fixture
+def trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
+    """Make a trial whose driver is a script."""
+    monkeypatch.setattr(driver_trial, "SOONEST", timedelta())
+    monkeypatch.setattr("forewarn.drivers.programs.program_answers.ASK_AGAIN", timedelta())
+
+    def made(text: str, step: TrialStep = STEP) -> DriverTrial:
+        command = ["/bin/sh", "-c", f'd="{tmp_path}"; {text}', "lab"]
+        settings = Settings(drivers={"lab": {"kind": "command", "command": command}})
+        return DriverTrial(settings, FLEET, step)
+
+    return made
+
+
+def test_a_driver_is_only_asked_and_should_know_nothing(trial: Trial, tmp_path: Path) -> None:
+    said, good = trial(BY_AND_BY).check()
+    assert (said.call, said.state, good) == ("check", "not-begun", True)
+    assert (tmp_path / "calls").read_text() == "check freeze web-0 \n"
+
+
+def test_a_driver_that_says_what_it_cannot_know_is_found_out(trial: Trial) -> None:
+    said, good = trial("echo hello").check()
+    assert (said.state, good) == ("unknown", False)
+    assert "no JSON object" in said.says
+
+
+def test_work_is_carried_out_to_its_end_on_demand(trial: Trial, tmp_path: Path) -> None:
+    step = TrialStep(driver="lab", machine="web-0", work=Work.REDEPLOY, target="rack-2")
+    answers = list(trial(BY_AND_BY, step).carry_out())
+    assert [(said.call, said.state, said.says) for said, _ in answers] == [
+        ("begin", "running", "mark job 7"),
+        ("check", "running", "50%"),
+        ("check", "done", "on rack-2, away for 1.5 s"),
+    ]
+    assert [done for _, done in answers] == [False, False, True]
+    assert (tmp_path / "calls").read_text().splitlines()[0] == "begin redeploy web-0 rack-2"
+
+
+def test_work_that_fails_is_over(trial: Trial) -> None:
+    ((said, done),) = trial("echo no room >&2; exit 1").carry_out()
+    assert (said.state, done) == ("failed", False)
+    assert said.says.endswith("no room")
+
+
+def test_work_is_called_off(trial: Trial) -> None:
+    assert trial(BY_AND_BY).cancel().state == "too-late"
+    assert trial("""echo '{"state": "cancelled"}'""").cancel().state == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("step", "kind", "said"),
+    [
+        (TrialStep(driver="labb", machine="web-0"), Invalid, "did you mean lab?"),
+        (TrialStep(driver="simulated", machine="web-0"), Conflict, "there is nothing to try"),
+        (TrialStep(driver="lab", machine="web-00"), NotFound, 'machine "web-00" is not in the fleet'),
+        (TrialStep(driver="lab", machine="web-0", work=Work.REDEPLOY), Invalid, "--to: expected a host"),
+        (TrialStep(driver="lab", machine="web-0", target="rack-3"), NotFound, 'host "rack-3" is not'),
+    ],
+)
+def test_what_cannot_be_tried_is_refused(
+    trial: Trial, step: TrialStep, kind: type[Exception], said: str
+) -> None:
+    with pytest.raises(kind) as refused:
+        trial("exit 0", step)
+    assert said in str(refused.value)
+
+
+def test_only_work_on_machines_is_tried() -> None:
+    assert (work_of(None), work_of("reboot")) == (Work.FREEZE, Work.REBOOT)
+    with pytest.raises(Invalid, match="--begin: expected evict, freeze"):
+        work_of("host")
