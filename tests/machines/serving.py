@@ -1,0 +1,112 @@
+"""A real `forewarn serve` in a bed: its guests reach it at 169.254.169.254, and libvirt does its work."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.machines.bed import Bed, Guest
+from tests.machines.bed.bed import METADATA
+from tests.process import Program, until
+
+# Emulated machines beside busy tests: what takes a second alone may take a minute.
+WORK_PATIENCE = 240.0
+# Steps are told to be quick where a guest does not care: tests wait for them.
+OPTIONS = {"timeout": '"30s"', "freeze-for": '"1s"', "shutdown-for": '"20s"', "reboot-for": '"60s"'}
+
+
+class Service(Program):
+    """The service, asked from outside of its network."""
+
+    def __init__(self, bed: Bed, folder: Path, *flags: str | Path) -> None:
+        super().__init__(
+            folder,
+            *flags,
+            clock="system",
+            listen=(f"{METADATA}:80",),
+            operator="127.0.0.1:8170",
+            before=bed.inside,
+        )
+        self._bed = bed
+
+    def call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """Ask the operator API, from its own network."""
+        with self._bed.entered():
+            return super().call(method, path, **more)
+
+    # What is done to machines
+
+    def order(self, path: str, **more: Any) -> str:
+        """Order something, and return the order's id."""
+        return str(self.post(path, json=more or None)["order"]["id"])
+
+    def seen(self, order: str) -> dict[str, Any]:
+        """Return an order as it is now."""
+        found: dict[str, Any] = self.get(f"/v1/orders/{order}")
+        return found.get("order", found)
+
+    def steps(self, order: str) -> dict[str, dict[str, Any]]:
+        """Return the steps of an order, by their machines."""
+        stages = self.seen(order)["stages"]
+        return {step["machine"]: step for stage in stages for step in stage["steps"]}
+
+    def wait_for_order(self, order: str, *states: str, within: float = WORK_PATIENCE) -> dict[str, Any]:
+        """Wait until an order is in one of these states (`done`, if none is named), and return it."""
+        wanted = states or ("done",)
+
+        def reached() -> dict[str, Any] | None:
+            found = self.seen(order)
+            return found if found["state"] in wanted else None
+
+        try:
+            return until(reached, what=f"an order that is {' or '.join(wanted)}", within=within)
+        except AssertionError as late:
+            raise AssertionError(f"{late}; it is {self.seen(order)}\n{self.err.text[-3000:]}") from None
+
+    def host_of(self, machine: str) -> str | None:
+        """Return the host that the service says a machine is on."""
+        found: str | None = self.get(f"/v1/machines/{machine}")["host"]
+        return found
+
+    def kinds(self, **of: str) -> list[str]:
+        """Return the kinds of the records there are, oldest first."""
+        records = self.get("/v1/history", params={"limit": 1000, **of})["records"]
+        return [record["kind"] for record in reversed(records)]
+
+
+def fleet(bed: Bed, guests: Mapping[Guest, str], *, mobility: Mapping[str, str] | None = None) -> str:
+    """Write a fleet of a bed's hosts and of guests, each on a host."""
+    lines = ["[defaults]", 'driver = "libvirt"']
+    for host in bed.hosts.values():
+        lines += [f"[hosts.{host.name}]", f'uri = "{host.uri}"']
+    for guest, host_name in guests.items():
+        lines += [
+            "[[machines]]",
+            f'name = "{guest.name}"',
+            f'host = "{host_name}"',
+            f'vm-id = "{guest.vm_id}"',
+        ]
+        lines += [f'address = "{guest.address}"', f'mac = "{guest.mac}"']
+        lines += [f'mobility = "{(mobility or {}).get(guest.name, "live")}"']
+    return "\n".join(lines) + "\n"
+
+
+@contextmanager
+def serving(
+    bed: Bed,
+    folder: Path,
+    guests: Mapping[Guest, str],
+    *,
+    mobility: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+    settings: Sequence[str] = (),
+) -> Iterator[Service]:
+    """Serve a fleet of guests; `options` are those of `[drivers.libvirt]`, as TOML values."""
+    folder.joinpath("fleet.toml").write_text(fleet(bed, guests, mobility=mobility))
+    driver = [f"{name} = {value}" for name, value in {**OPTIONS, **(options or {})}.items()]
+    folder.joinpath("settings.toml").write_text("\n".join([*settings, "[drivers.libvirt]", *driver]) + "\n")
+    flags = ("--config", folder / "settings.toml", "--fleet", folder / "fleet.toml")
+    with Service(bed, folder, *flags) as service:
+        yield service
