@@ -76,7 +76,7 @@ class Service(Program):
         return [record["kind"] for record in reversed(records)]
 
 
-def fleet(bed: Bed, guests: Mapping[Guest, str], *, mobility: Mapping[str, str] | None = None) -> str:
+def fleet(bed: Bed, guests: Mapping[Guest, str], *, mobility: str, spot: bool) -> str:
     """Write a fleet of a bed's hosts and of guests, each on a host."""
     lines = ["[defaults]", 'driver = "libvirt"']
     for host in bed.hosts.values():
@@ -89,7 +89,7 @@ def fleet(bed: Bed, guests: Mapping[Guest, str], *, mobility: Mapping[str, str] 
             f'vm-id = "{guest.vm_id}"',
         ]
         lines += [f'address = "{guest.address}"', f'mac = "{guest.mac}"']
-        lines += [f'mobility = "{(mobility or {}).get(guest.name, "live")}"']
+        lines += [f'mobility = "{mobility}"', f'priority = "{"spot" if spot else "regular"}"']
     return "\n".join(lines) + "\n"
 
 
@@ -99,12 +99,13 @@ def serving(
     folder: Path,
     guests: Mapping[Guest, str],
     *,
-    mobility: Mapping[str, str] | None = None,
+    mobility: str = "live",
+    spot: bool = False,
     options: Mapping[str, str] | None = None,
     settings: Sequence[str] = (),
 ) -> Iterator[Service]:
     """Serve a fleet of guests; `options` are those of `[drivers.libvirt]`, as TOML values."""
-    folder.joinpath("fleet.toml").write_text(fleet(bed, guests, mobility=mobility))
+    folder.joinpath("fleet.toml").write_text(fleet(bed, guests, mobility=mobility, spot=spot))
     driver = [f"{name} = {value}" for name, value in {**OPTIONS, **(options or {})}.items()]
     folder.joinpath("settings.toml").write_text("\n".join([*settings, "[drivers.libvirt]", *driver]) + "\n")
     flags = ("--config", folder / "settings.toml", "--fleet", folder / "fleet.toml")

@@ -28,7 +28,7 @@ class Disk:
     format: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Guest:
     """A machine of a bed, whichever host it is on."""
 

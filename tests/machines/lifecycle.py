@@ -1,0 +1,47 @@
+"""What libvirt tells of its machines, as it happens: so that a test sees how often something was done."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.machines.bed import Bed
+from tests.process import Output, until
+
+
+class Lifecycle:
+    """The events of the hosts of a bed, by `virsh event`."""
+
+    def __init__(self, outputs: dict[str, Output]) -> None:
+        self._outputs = outputs
+
+    def count(self, machine: str, happened: str) -> int:
+        """Return how often something happened to a machine, on any host: `Suspended`, `Shutdown`, …"""
+        wanted = f"for domain '{machine}': {happened}"
+        return sum(wanted in line for output in self._outputs.values() for line in output.lines)
+
+    def wait_for(self, machine: str, happened: str) -> None:
+        until(lambda: self.count(machine, happened), what=f"{happened} of {machine}", within=240)
+
+
+@contextmanager
+def lifecycle(bed: Bed) -> Iterator[Lifecycle]:
+    """Follow the events of all hosts; their libvirtd must not be killed meanwhile."""
+    programs = {
+        name: subprocess.Popen(
+            [*bed.inside, "virsh", "-c", host.uri, "event", "--event", "lifecycle", "--loop"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for name, host in bed.hosts.items()
+    }
+    outputs = {name: Output(program.stdout) for name, program in programs.items() if program.stdout}
+    try:
+        yield Lifecycle(outputs)
+    finally:
+        for program in programs.values():
+            program.kill()
+            program.wait()
+        for output in outputs.values():
+            output.finish()

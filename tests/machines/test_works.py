@@ -1,0 +1,116 @@
+"""The whole way on a real guest: it polls, sees what is to come, approves, and it is really done to it."""
+
+import re
+from pathlib import Path
+
+from tests.machines.bed import Bed, Guest
+from tests.machines.serving import serving
+from tests.process import until
+
+FREEZE_SECONDS = 3
+
+
+def test_a_guest_that_approves_is_frozen_and_goes_on_where_it_was(bed: Bed, tmp_path: Path) -> None:
+    guest = bed.guest("web-0", number=21)
+    with serving(bed, tmp_path, {guest: "kvm01"}, options={"freeze-for": f'"{FREEZE_SECONDS}s"'}) as service:
+        _ready(guest)
+        order = service.order("/v1/machines/web-0/freeze")
+        _approved(guest, "Freeze")
+        until(lambda: bed.where("web-0") == {"kvm01": "paused"}, what="a machine that is really frozen")
+        service.wait_for_order(order)
+        _ticks_on(guest)
+        step = service.steps(order)["web-0"]
+    assert (bed.where("web-0"), guest.console.boots) == ({"kvm01": "running"}, 1)
+    assert step["impact_seconds"] >= FREEZE_SECONDS
+
+
+def test_a_guest_that_approves_is_rebooted_and_its_console_shows_the_second_boot(
+    bed: Bed, tmp_path: Path
+) -> None:
+    guest = bed.guest("web-0", number=21)
+    with serving(bed, tmp_path, {guest: "kvm01"}) as service:
+        first = _ready(guest)
+        order = service.order("/v1/machines/web-0/restart")
+        _approved(guest, "Reboot")
+        second = guest.console.wait_for_boot(2)
+        service.wait_for_order(order)
+        step = service.steps(order)["web-0"]
+    assert first != second
+    assert guest.console.matching("guest reboots"), "it was reset, though it has an agent"
+    assert step["impact_seconds"] > 0
+    assert guest.console.boots == 2
+
+
+def test_a_live_guest_leaves_its_host_while_it_runs(bed: Bed, tmp_path: Path) -> None:
+    guest = bed.guest("web-0", number=21, flags=["tick=0.1"], disks=[bed.network_disk("web-0")])
+    with serving(bed, tmp_path, {guest: "kvm01"}) as service:
+        _ready(guest)
+        order = service.order("/v1/hosts/kvm01/service", mode="evacuate", host_work="external")
+        _approved(guest, "Freeze")
+        until(lambda: service.host_of("web-0") == "kvm02", what="a machine on the other host", within=240)
+        _ticks_on(guest)
+        announced = _duration(guest)
+        step = service.steps(order)["web-0"]
+    assert (bed.where("web-0"), guest.console.boots) == ({"kvm02": "running"}, 1)
+    assert 0 < step["impact_seconds"] <= announced
+
+
+def test_a_cold_guest_is_moved_with_its_disk(bed: Bed, tmp_path: Path) -> None:
+    guest = bed.guest("web-0", number=21, disks=[bed.network_disk("web-0")])
+    with serving(bed, tmp_path, {guest: "kvm01"}) as service:
+        _ready(guest)
+        order = service.order("/v1/machines/web-0/redeploy")
+        _approved(guest, "Redeploy")
+        service.wait_for_order(order)
+        guest.console.wait_for_boot(2)
+        place, step = service.host_of("web-0"), service.steps(order)["web-0"]
+    assert (place, bed.where("web-0")) == ("kvm02", {"kvm02": "running"})
+    assert guest.console.matching("guest has disk vda: written by web-0")
+    assert step["impact_seconds"] > 0
+
+
+def test_an_evicted_guest_shuts_down_and_comes_back_when_it_is_started(bed: Bed, tmp_path: Path) -> None:
+    guest = bed.guest("web-0", number=21)
+    with serving(bed, tmp_path, {guest: "kvm01"}, spot=True) as service:
+        _ready(guest)
+        service.wait_for_order(service.order("/v1/machines/web-0/evict"))
+        assert bed.where("web-0") == {"kvm01": "shut off"}
+        assert guest.console.matching("guest turns itself off")
+        service.wait_for_order(service.order("/v1/machines/web-0/start"))
+        guest.console.wait_for_boot(2)
+    assert len(bed.where("web-0")) == 1
+
+
+def test_a_terminated_guest_is_off_and_undefined_only_where_that_is_said(bed: Bed, tmp_path: Path) -> None:
+    guest = bed.guest("web-0", number=21)
+    with serving(bed, tmp_path, {guest: "kvm01"}, options={"destroy": "true"}) as service:
+        _ready(guest)
+        order = service.order("/v1/machines/web-0/terminate")
+        _approved(guest, "Terminate")
+        service.wait_for_order(order)
+    assert bed.where("web-0") == {}
+
+
+def _ready(guest: Guest) -> str:
+    """Wait until a guest has come up and polled; returns its boot."""
+    boot = guest.console.wait_for_boot()
+    guest.console.wait_for("guest sees")
+    return boot
+
+
+def _approved(guest: Guest, kind: str) -> None:
+    guest.console.wait_for(f'guest sees .*"EventType": *"{kind}"')
+    guest.console.wait_for("guest approves .* 200 ")
+
+
+def _duration(guest: Guest) -> int:
+    """Return the seconds that the guest was told it would be away."""
+    seen = guest.console.matching('"DurationInSeconds"')[-1]
+    found = re.search(r'"DurationInSeconds": *(\d+)', seen)
+    assert found is not None
+    return int(found[1])
+
+
+def _ticks_on(guest: Guest) -> None:
+    ticks = len(guest.console.matching("guest ticks"))
+    guest.console.wait_for("guest ticks", times=ticks + 2)
