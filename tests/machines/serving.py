@@ -63,11 +63,11 @@ class Service(Program):
         try:
             return until(reached, what=f"an order that is {' or '.join(wanted)}", within=within)
         except AssertionError as late:
-            raise AssertionError(f"{late}; it is {self.seen(order)}\n{self.err.text[-3000:]}") from None
+            raise AssertionError(f"{late}; it is {self.seen(order)}") from None
 
     def host_of(self, machine: str) -> str | None:
         """Return the host that the service says a machine is on."""
-        found: str | None = self.get(f"/v1/machines/{machine}")["host"]
+        found: str | None = self.get(f"/v1/machines/{machine}")["machine"]["host"]
         return found
 
     def kinds(self, **of: str) -> list[str]:
@@ -110,4 +110,8 @@ def serving(
     folder.joinpath("settings.toml").write_text("\n".join([*settings, "[drivers.libvirt]", *driver]) + "\n")
     flags = ("--config", folder / "settings.toml", "--fleet", folder / "fleet.toml")
     with Service(bed, folder, *flags) as service:
-        yield service
+        try:
+            yield service
+        except BaseException as error:
+            error.add_note(f"the service said:\n{service.err.text[-4000:]}")
+            raise

@@ -113,7 +113,7 @@ def _through(service: Service, order: str) -> None:
     try:
         until(moved, what="a machine that has moved", within=WORK_PATIENCE)
     except AssertionError as late:
-        raise AssertionError(f"{late}: {service.seen(order)}\n{service.err.text[-3000:]}") from None
+        raise AssertionError(f"{late}: {service.seen(order)}") from None
 
 
 def _ticks_on(guest: Guest) -> None:

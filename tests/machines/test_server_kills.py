@@ -123,4 +123,4 @@ def _wait_until_over(service: Service, order: str) -> None:
     try:
         until(over, what="steps that are done", within=WORK_PATIENCE)
     except AssertionError as late:
-        raise AssertionError(f"{late}: {service.seen(order)}\n{service.err.text[-3000:]}") from None
+        raise AssertionError(f"{late}: {service.seen(order)}") from None

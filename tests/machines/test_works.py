@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from tests.machines.bed import Bed, Guest
+from tests.machines.lifecycle import lifecycle
 from tests.machines.serving import serving
 from tests.process import until
 
@@ -12,14 +13,15 @@ FREEZE_SECONDS = 3
 
 def test_a_guest_that_approves_is_frozen_and_goes_on_where_it_was(bed: Bed, tmp_path: Path) -> None:
     guest = bed.guest("web-0", number=21)
-    with serving(bed, tmp_path, {guest: "kvm01"}, options={"freeze-for": f'"{FREEZE_SECONDS}s"'}) as service:
+    options = {"freeze-for": f'"{FREEZE_SECONDS}s"'}
+    with lifecycle(bed) as happened, serving(bed, tmp_path, {guest: "kvm01"}, options=options) as service:
         _ready(guest)
         order = service.order("/v1/machines/web-0/freeze")
         _approved(guest, "Freeze")
-        until(lambda: bed.where("web-0") == {"kvm01": "paused"}, what="a machine that is really frozen")
         service.wait_for_order(order)
         _ticks_on(guest)
         step = service.steps(order)["web-0"]
+        assert happened.count("web-0", "Suspended Paused") == happened.count("web-0", "Resumed") == 1
     assert (bed.where("web-0"), guest.console.boots) == ({"kvm01": "running"}, 1)
     assert step["impact_seconds"] >= FREEZE_SECONDS
 
