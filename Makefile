@@ -153,13 +153,15 @@ $(VENV)/.system: $(VENV)/.dev tests/system/packages.txt tests/system/unpacked.tx
 	@touch $@
 
 # Debian's kernel, busybox and guest agent are for the guests alone, so they are only unpacked.
-$(VENV)/.machines: $(VENV)/.dev tests/machines/packages.txt tests/machines/unpacked.txt
+$(VENV)/.hypervisors: tests/machines/packages.txt tests/machines/unpacked.txt | $(VENV)/bin/python
 	@test "$$(id -u)" = 0 || { echo "make test-machines installs Debian packages: run it as root"; exit 1; }
-	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	  -o DPkg::Lock::Timeout=300 $$(cat tests/machines/packages.txt) > /dev/null
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$(cat tests/machines/packages.txt) > /dev/null
 	cd $(VENV) && for name in $$(cat $(CURDIR)/tests/machines/unpacked.txt); do \
 	  kernel=$$(apt-cache depends $$name | sed -n 's/ *Depends: \(linux-image-.*\)/\1/p'); name=$${kernel:-$$name}; \
 	  apt-get download -qq $$name && dpkg -x $${name}_*.deb $$name && rm $${name}_*.deb || exit 1; done
+	@touch $@
+
+$(VENV)/.machines: $(VENV)/.dev $(VENV)/.hypervisors
 	$(PIP) --editable '.[server,dev,libvirt]'
 	@touch $@
 

@@ -1,6 +1,6 @@
 """A real `forewarn serve` in a bed: its guests reach it at 169.254.169.254, and libvirt does its work."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -102,12 +102,12 @@ def serving(
     mobility: str = "live",
     spot: bool = False,
     options: Mapping[str, str] | None = None,
-    settings: Sequence[str] = (),
 ) -> Iterator[Service]:
     """Serve a fleet of guests; `options` are those of `[drivers.libvirt]`, as TOML values."""
     folder.joinpath("fleet.toml").write_text(fleet(bed, guests, mobility=mobility, spot=spot))
     driver = [f"{name} = {value}" for name, value in {**OPTIONS, **(options or {})}.items()]
-    folder.joinpath("settings.toml").write_text("\n".join([*settings, "[drivers.libvirt]", *driver]) + "\n")
+    lines = ["[times]", 'linger = "1s"', "[drivers.libvirt]", *driver]
+    folder.joinpath("settings.toml").write_text("\n".join(lines) + "\n")
     flags = ("--config", folder / "settings.toml", "--fleet", folder / "fleet.toml")
     with Service(bed, folder, *flags) as service:
         try:

@@ -1,4 +1,4 @@
-"""One real guest on one real hypervisor: it boots, is frozen and is rebooted; the rest is `make test-machines`."""
+"""A real guest on a real hypervisor boots, is frozen and is rebooted; `make test-machines` does the rest."""
 
 from pathlib import Path
 
