@@ -15,7 +15,7 @@ SHOWN = 10
 
 def apply_file(fleet: FleetCommands, path: str, *, say: Callable[[str], None]) -> None:
     """Apply a fleet file, unless it is the one that was applied last."""
-    text = _text(path)
+    text = read_file(path)
     digest = hashlib.sha256(text.encode()).hexdigest()
     if digest == fleet.applied_fleet():
         return
@@ -31,7 +31,8 @@ def apply_file(fleet: FleetCommands, path: str, *, say: Callable[[str], None]) -
         raise type(error)(f"{path}: {error}") from None
 
 
-def _text(path: str) -> str:
+def read_file(path: str) -> str:
+    """Read a fleet file; refuse one that cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

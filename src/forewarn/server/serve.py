@@ -25,7 +25,7 @@ from forewarn.guest.http.listeners import Listen
 from forewarn.sdk.platform.systemd import Systemd
 from forewarn.server import addresses, descriptors, welcome
 from forewarn.server.descriptors import Shares
-from forewarn.server.fleet_file import apply_file
+from forewarn.server.fleet_file import apply_file, read_file
 from forewarn.server.log_setup import set_up_log
 from forewarn.server.reloading import Reloading
 from forewarn.server.threads.operator_server import OperatorServer
@@ -61,7 +61,10 @@ def serve(options: Mapping[str, Any]) -> None:
     set_up_log(settings)
     for unknown in config.unknown_names(os.environ):
         log.warning("%s", unknown)
-    places = _places(settings)  # read first: a slip there must not leave a changed store behind
+    # Read first: a slip there must not leave a new or changed store behind.
+    places = _places(settings)
+    if settings.fleet is not None:
+        read_file(settings.fleet)
     shares = descriptors.share(descriptors.raise_limit(), settings)
     reloading = partial(Reloading, settings, read=lambda: settings_of(options))
     settings = replace(settings, guest=replace(settings.guest, connections=shares.guests))

@@ -147,6 +147,13 @@ def test_a_settings_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
     assert "settings file nowhere.toml cannot be read" in refused.stderr
 
 
+def test_a_fleet_file_that_does_not_exist_is_named_and_leaves_no_store_behind(tmp_path: Path) -> None:
+    refused = run(tmp_path, "serve", "--fleet", "missing.toml", *FREE)
+    assert refused.returncode != 0
+    assert "missing.toml" in refused.stderr
+    assert not (tmp_path / "forewarn.db").exists()
+
+
 # Addresses
 
 

@@ -11,6 +11,7 @@ from tests import accessibility, console_story
 from tests.browsing import THEMES, wait_until
 from tests.console_fixtures import Visit
 from tests.console_story import VIEWS, Story
+from tests.process import Program
 
 ROUTES = Path(__file__).parents[3] / "src/forewarn/console/web/shell/routes.js"
 WIDTHS = (360, 768, 1440)
@@ -86,3 +87,11 @@ def _walk(page: Page) -> None:
         ".map(each => each.outerHTML.slice(0, 200))"
     )
     assert not missed, "\n".join(missed)
+
+
+def test_every_tab_is_whole_on_a_laptop(server: Program, visit: Visit) -> None:
+    page = visit(server).open("/console/fleet")
+    page.set_viewport_size({"width": 1000, "height": 800})
+    expect(page.get_by_role("link", name="Promises")).to_be_visible()
+    tabs = page.locator(".shell-header nav")
+    assert tabs.evaluate("nav => nav.scrollWidth - nav.clientWidth") == 0

@@ -182,7 +182,8 @@ function update(old, described) {
     if (!(name in described.props)) set(element, name, undefined, before.props[name]);
   }
   for (const [name, value] of Object.entries(described.props)) {
-    if (value !== before.props[name] || name.startsWith(".")) set(element, name, value, before.props[name]);
+    if (value === before.props[name] && (!name.startsWith(".") || isTypedIn(element, name))) continue;
+    set(element, name, value, before.props[name]);
   }
   // An element that fills itself is not touched inside.
   if (described.children.length || before.children.length) {
@@ -190,6 +191,14 @@ function update(old, described) {
   }
   return element;
 }
+
+/**
+ * Whether somebody is at a field: what is typed there and not sent off yet stays, whatever else is drawn anew.
+ *
+ * @param {Element} element
+ * @param {string} name
+ */
+const isTypedIn = (element, name) => name === ".value" && element === document.activeElement;
 
 /**
  * @param {Element} element

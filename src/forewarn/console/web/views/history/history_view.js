@@ -22,6 +22,8 @@ class HistoryView extends View {
   #window = new RecordWindow();
   #opened = "";
   #typing = 0;
+  // What is typed and not looked for yet.
+  #text = /** @type {string | null} */ (null);
   #scrollsTo = /** @type {number | null} */ (null);
 
   opened() {
@@ -41,7 +43,7 @@ class HistoryView extends View {
     const wanted = readWanted(this.query);
     return [
       h("h1", null, "History"),
-      filterBar(wanted, (text) => this.#typed(text)),
+      filterBar({ ...wanted, text: this.#text ?? wanted.text }, (text) => this.#typed(text)),
       this.#around(wanted.at),
       h(
         "div",
@@ -91,7 +93,11 @@ class HistoryView extends View {
   /** @param {string} text */
   #typed(text) {
     clearTimeout(this.#typing);
-    this.#typing = setTimeout(() => router.setQuery({ text, at: null }), TYPING);
+    this.#text = text;
+    this.#typing = setTimeout(() => {
+      this.#text = null;
+      router.setQuery({ text, at: null });
+    }, TYPING);
   }
 
   /** @param {number | null} at */
