@@ -11,7 +11,7 @@ from sqlalchemy import select
 from forewarn.control.parts.records import HistoryFilter
 from forewarn.control.parts.rules import ChangeSaving
 from forewarn.control.ports.scope import EVERYTHING, Scope
-from forewarn.control.ports.store import Transaction
+from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.core.checks import Change, violations
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.promise import PromiseCounts
@@ -32,6 +32,7 @@ class CheckedStore:
         self._store = store
         self._service = service
         self._announced = announced
+        self._counted: tuple[Slice, PromiseCounts] | None = None
         self.read, self.save_activity = store.read, store.save_activity
         self.together = store.together
         self.after_saving = store.after_saving
@@ -42,16 +43,19 @@ class CheckedStore:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        before, counted = self._service.everything(), self._counted()
+        before = self._service.everything()
+        counted = self._counted_before(before)
         saved: list[Changes] = []
         with self._store.write() as tx:
             yield _Remembering(tx, saved)  # type: ignore[misc]
         if not saved:
             return
         after = self._service.everything()
-        added = _difference(counted, self._counted())
         with self._store.read() as snapshot:
             fresh = snapshot.records.history(HistoryFilter(above=before.number, limit=1000))
+            self._counted = (after, _counts(snapshot))
+            _check_carried(snapshot, after)
+        added = _difference(counted, self._counted[1])
         for changes in saved:
             change = Change(
                 before=before,
@@ -63,22 +67,30 @@ class CheckedStore:
                 counted=added,
             )
             assert violations(change) == []
-        self._check_carried(after)
         self._announced |= {
             (event.order, named.machine) for event in after.events.values() for named in event.resources
         }
 
-    def _check_carried(self, saved: Slice) -> None:
-        """Hold how many machines hosts are said to carry against how many there are."""
-        carried = select(tables.hosts.c.name, tables.hosts.c.carried)
-        with self._store.read() as snapshot:
-            kept = {name: count for name, count in snapshot._transaction.connection.execute(carried) if count}
-        assert kept == Counter(each.destination for each in saved.machines.values() if each.destination)
+    def _counted_before(self, fleet: Slice) -> PromiseCounts:
+        """Return what is counted of promises; not read again for a fleet that is the very same."""
+        if self._counted is None or self._counted[0] is not fleet:
+            with self._store.read() as snapshot:
+                self._counted = (fleet, _counts(snapshot))
+        return self._counted[1]
 
-    def _counted(self) -> PromiseCounts:
-        with self._store.read() as snapshot:
-            months, _ = snapshot.work.promises(after=None, limit=1000)
-        return reduce(PromiseCounts.plus, months, PromiseCounts())
+
+def _check_carried(snapshot: Snapshot, saved: Slice) -> None:
+    """Hold how many machines hosts are said to carry against how many there are."""
+    carried = select(tables.hosts.c.name, tables.hosts.c.carried)
+    # What is kept beside the fleet is no part of any port.
+    connection = snapshot._transaction.connection  # type: ignore[attr-defined]
+    kept = {name: count for name, count in connection.execute(carried) if count}
+    assert kept == Counter(each.destination for each in saved.machines.values() if each.destination)
+
+
+def _counts(snapshot: Snapshot) -> PromiseCounts:
+    months, _ = snapshot.work.promises(after=None, limit=1000)
+    return reduce(PromiseCounts.plus, months, PromiseCounts())
 
 
 def _difference(before: PromiseCounts, after: PromiseCounts) -> PromiseCounts:

@@ -666,6 +666,36 @@ def test_what_is_called_off_while_its_host_is_worked_on_leaves_its_machines_runn
     assert (fleet.draft.hosts[HOST].state, fleet.events()) == (HostState.CORDONED, ())
 
 
+def restarted_by_its_owner() -> tuple[Fleet, Order, Order]:
+    """A machine that restarts with its host, and an order of its owner that waits for it."""
+    fleet = Fleet(staying("a-0"), hosts=OTHERS)
+    order = fleet.service()
+    fleet.pass_(15 * MINUTE)
+    restart = fleet.order("a-0")
+    (event,) = fleet.events(restart.id)
+    fleet.approve(event, "a-0")
+    fleet.advance(restart.id)
+    assert now(fleet, restart).due_at != fleet.now
+    return fleet, order, restart
+
+
+def test_what_waits_for_a_machine_goes_on_once_it_has_restarted_with_its_host() -> None:
+    fleet, order, restart = restarted_by_its_owner()
+    reports.step_done(fleet.draft, AttemptId(order.id, "host/work", 1))
+    fleet.advance(order.id)
+    assert now(fleet, restart).due_at == fleet.now
+    assert fleet.advance(restart.id).state is OrderState.STARTED
+
+
+def test_what_waits_for_a_machine_goes_on_once_the_work_on_its_host_is_given_up() -> None:
+    fleet, order, restart = restarted_by_its_owner()
+    interventions.abandon(fleet.draft, order.id, by="ann")
+    reports.step_cancelled(fleet.draft, AttemptId(order.id, "host/work", 1))
+    fleet.advance(order.id)
+    assert now(fleet, restart).due_at == fleet.now
+    assert fleet.advance(restart.id).state is OrderState.STARTED
+
+
 def test_a_host_that_is_restored_meanwhile_is_let_be() -> None:
     fleet, order = evacuated(machine("a-0"))
     host = fleet.draft.hosts[HOST]

@@ -75,7 +75,12 @@ def withdraw(draft: Draft, order: Order, *, why: str, by: str = "") -> Order:
     """End all events of an order, and make what is not done of its machines' steps moot."""
     for event in draft.events_of(order.id):
         events.end(draft, event, Kind.EVENT_CANCELLED, why=why, by=by)
-    return draft.put_order(_abandon_steps(draft, draft.orders[order.id], why=why))
+    before = draft.orders[order.id]
+    withdrawn = draft.put_order(_abandon_steps(draft, before, why=why))
+    for step in before.steps:
+        if step.state is StepState.RUNNING:
+            wake_others(draft, order, step.machine)
+    return withdrawn
 
 
 def ended(draft: Draft, order: Order, state: OrderState, *, why: str = "") -> Order:
@@ -109,6 +114,11 @@ def touching(draft: Draft, machine: MachineId) -> Sequence[Order]:
         for order in draft.orders_of(machine)
         if order.open and (order.machine == machine or any(step.machine == machine for step in order.steps))
     ]
+
+
+def wake_others(draft: Draft, order: Order, machine: MachineId) -> None:
+    """Have the other orders looked at that are about a machine, or have a step of it."""
+    draft.wake(other for other in touching(draft, machine) if other.id != order.id)
 
 
 def wake_host_of(draft: Draft, order: Order) -> None:

@@ -213,7 +213,7 @@ def _begin(draft: Draft, order: Order, index: int) -> Order:
             break
         if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
             begun[step.machine] = steps.begin(draft, order, step, to=back)
-            draft.wake(other for other in departures.touching(draft, step.machine) if other.id != order.id)
+            departures.wake_others(draft, order, step.machine)
     return stages.put_steps(order, index, begun)
 
 

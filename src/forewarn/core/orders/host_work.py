@@ -4,7 +4,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.orders import host_steps, service, steps
+from forewarn.core.orders import departures, host_steps, service, steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     EXTERNAL,
@@ -86,10 +86,13 @@ def _may_begin(order: Order, task: HostTask) -> bool:
 
 
 def _restarted(draft: Draft, order: Order) -> Order:
-    """Mark the machines that restarted with the host as done."""
+    """Mark the machines that restarted with the host as done; other orders may have waited for them."""
 
     def done(step: Step) -> Step:
-        return steps.done(draft, order, step) if step.state is StepState.RUNNING else step
+        if step.state is not StepState.RUNNING:
+            return step
+        departures.wake_others(draft, order, step.machine)
+        return steps.done(draft, order, step)
 
     changed = tuple(
         replace(stage, steps=tuple(map(done, stage.steps))) if stage.kind is StageKind.HOST else stage

@@ -280,7 +280,7 @@ def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
             begun[step.machine] = steps.begin(draft, order, step)
             if order.stages[index].kind is StageKind.HOST:  # nobody is asked: it restarts with its host
                 begun[step.machine] = replace(begun[step.machine], look_at=None)
-            draft.wake(other for other in departures.touching(draft, step.machine) if other.id != order.id)
+            departures.wake_others(draft, order, step.machine)
     return stages.put_steps(order, index, begun)
 
 
