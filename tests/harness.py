@@ -240,7 +240,9 @@ class Service:
 
     def wire(self, store: SqlStore) -> None:
         external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
-        drivers = DriversByName({SIMULATED: self.driver, EXTERNAL: external, **self.more_drivers})
+        drivers = self.drivers = DriversByName(
+            {SIMULATED: self.driver, EXTERNAL: external, **self.more_drivers}
+        )
         unsaved, polls = UnsavedNotices(self.polls), UnsavedPolls(self.polls)
         context = Context(
             store=NoticeSavingStore(store, unsaved),

@@ -18,6 +18,7 @@ from forewarn.control.ports.scope import EVERYTHING
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import Priority
+from forewarn.server.threads.listings import Listings
 from forewarn.store.read_only import ReadOnlyStore
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import read_body, read_page, write_body
@@ -121,6 +122,7 @@ def app_of(
             read=worker.read,
             read_for=read_for,
             pushing=Nobody(),
+            inventories=Listings(service.drivers),
             timekeeper=service.time,
             probes=health or Health(),
             guest_counters=lambda: {"polls": 7},

@@ -116,7 +116,7 @@ def test_a_store_of_the_first_schema_keeps_what_it_has(url: str) -> None:
             ("web", 7, GroupPolicy())
         ]
         assert list(whole.hosts) == ["host-1"]
-        assert snapshot.metrics.tallies() == {"notice-late": 0, "notice-never": 0, "promise-broken": 0}
+        assert not any(snapshot.metrics.tallies().values())
         assert (snapshot.webhooks.count(), snapshot.tokens.any()) == (0, False)
     opened.close()
 

@@ -154,6 +154,7 @@ MACHINE = {
     "labels": {},
     "enabled": True,
     "last_seen": "2026-01-05T12:00:00.25Z",
+    "source": "declared",
 }
 
 

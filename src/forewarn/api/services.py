@@ -1,6 +1,6 @@
 """What the API needs of the server it is part of."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Protocol, TypeVar
@@ -20,12 +20,15 @@ from forewarn.control.callers import (
     SharedReads,
     check_whole,
 )
+from forewarn.control.driver import Listing
 from forewarn.control.durations import Distribution, ReadCounts
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.ports.foreseen import ForeseenUseCase
 from forewarn.control.ports.scope import Scope
 from forewarn.core import access
 from forewarn.core.browser_sessions import Identified
+from forewarn.core.model.host import Host
+from forewarn.core.model.inventory import Found
 from forewarn.core.model.webhook import Webhook
 
 T = TypeVar("T")
@@ -94,6 +97,18 @@ class Pushing(Protocol):
         ...
 
 
+class Inventories(Protocol):
+    """Asks drivers what there is."""
+
+    def lister(self, source: str, /) -> Listing:
+        """Return a driver that lists what there is; Invalid if this one does not."""
+        ...
+
+    async def ask(self, source: str, hosts: Sequence[Host], /) -> Found:
+        """Return what a driver finds; hosts that do not answer are unreachable."""
+        ...
+
+
 class Probes(Protocol):
     """What the server knows about its own health."""
 
@@ -140,6 +155,7 @@ class ApiParts:
     read: RunUseCase  # the same for what only reads
     read_for: Callable[[str], RunUseCase]
     pushing: Pushing
+    inventories: Inventories
     timekeeper: TurnedTime
     probes: Probes
     guest_counters: Callable[[], Mapping[str, float]] = dict  # for the metrics, by name
@@ -214,6 +230,12 @@ class Services(CallerUseCases):
         """What belongs to no project; Refused to a project's people."""
         check_whole(self.scope)
         return self._parts.fleet
+
+    @property
+    def inventories(self) -> Inventories:
+        """What asks drivers what there is; Refused to a project's people."""
+        check_whole(self.scope)
+        return self._parts.inventories
 
     @property
     def answering(self) -> AnsweringOnce:

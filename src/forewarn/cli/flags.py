@@ -35,6 +35,8 @@ FLAGS = {
     "notice_seconds": "--notice",
     "returning": "--return",
     "soak_seconds": "--soak",
+    "from": "--from",
+    "take": "--take",
     "kinds": "--kind",
     "tags": "--tag",
     "labels": "--label",

@@ -107,6 +107,9 @@ class Draft:
         if kind is Kind.PROMISE_BROKEN and isinstance(about, Event):
             self.count(kind, len(about.resources))
             self.count_promises(about, PromiseCounts(broken=1))
+        if kind is Kind.UNANNOUNCED_IMPACT and isinstance(about, Machine):
+            self.count(kind, 1)
+            self._count_promises(about.project, PromiseCounts(unannounced=1), simulated=False)
         return self.number
 
     def count_move(self, *, expected: timedelta, taken: timedelta) -> None:
@@ -120,7 +123,10 @@ class Draft:
 
     def count_promises(self, event: Event, counts: PromiseCounts) -> None:
         """Add what has become of an event's promises to what is counted of its project and this month."""
-        project, simulated = self.groups[event.group].project, self.orders[event.order].simulated
+        simulated = self.orders[event.order].simulated
+        self._count_promises(self.groups[event.group].project, counts, simulated=simulated)
+
+    def _count_promises(self, project: ProjectName, counts: PromiseCounts, *, simulated: bool) -> None:
         key = (project, month_of(self.now), simulated)
         self._promises[key] = self._promises.get(key, PromiseCounts()).plus(counts)
 

@@ -12,6 +12,10 @@ OrderId = NewType("OrderId", str)  # an upper-case GUID
 EventId = NewType("EventId", str)  # an upper-case GUID
 
 DEFAULT_PROJECT = ProjectName("default")
+# Who speaks for a project, group, host or machine; else the driver that it was imported by.
+DECLARED: Final = "declared"  # a whole fleet, as a file declares it
+PUT: Final = "put"  # a person, one thing at a time
+BY_PEOPLE = frozenset({DECLARED, PUT})
 # By whom what the service does by itself is said to be done.
 FOREWARN = "forewarn"
 # What precedes the id of a standalone machine in the name of its own group; no declared name has a slash.
@@ -270,6 +274,7 @@ class Kind(StrEnum):
     PROJECT_CHANGED = "project-changed"
     PROJECT_REMOVED = "project-removed"
     FLEET_APPLIED = "fleet-applied"
+    UNANNOUNCED_IMPACT = "unannounced-impact"  # other hands were at a machine, and no event told of it
     CLOCK_JUMPED = "clock-jumped"
     SERVICE_AWAY = "service-away"  # it was down or frozen, and guests could not be heard
     CLOCK_ADVANCED = "clock-advanced"  # a manual clock was turned

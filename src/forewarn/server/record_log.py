@@ -18,6 +18,7 @@ GRAVE = frozenset(
             Kind.HOST_LOST,
             Kind.HOST_FENCED,
             Kind.PROMISE_BROKEN,
+            Kind.UNANNOUNCED_IMPACT,
             Kind.NOTICE_LATE,
             Kind.NOTICE_NEVER,
         ),

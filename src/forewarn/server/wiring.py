@@ -54,6 +54,7 @@ from forewarn.server.record_log import log_records
 from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
 from forewarn.server.threads.jobs import Jobs
 from forewarn.server.threads.lanes import Lanes, TakeAnswers
+from forewarn.server.threads.listings import Listings
 from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.time_watch import TimeWatch
 from forewarn.server.threads.worker import Worker
@@ -271,6 +272,7 @@ def wire(opened: OpenedService) -> Parts:
             read_for=reads.run_for,
             read_counts=reads.counts,
             pushing=pusher,
+            inventories=Listings(drivers.by_name),
             timekeeper=Timekeeper(
                 clock, engine, fleet.declarations, moved=lambda: loop.soon(guest.time_moved)
             ),

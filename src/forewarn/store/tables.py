@@ -91,6 +91,7 @@ projects = Table(
     metadata,
     Column("name", NAME, primary_key=True),
     Column("settings", JSON, nullable=False, server_default="{}"),  # as declared
+    Column("source", NAME, nullable=False, server_default="declared"),
 )
 
 hosts = Table(
@@ -105,6 +106,7 @@ hosts = Table(
     Column("labels", JSON, nullable=False, server_default="{}"),
     Column("bare_metal", Boolean, nullable=False, server_default=false()),
     Column("cordoned_for", NAME),
+    Column("source", NAME, nullable=False, server_default="declared"),
     Column("rack", NAME),  # of its labels
     # How many machines it carries, or will once moves are over. Kept: counting all of them anew costs more
     # the larger the fleet.
@@ -130,6 +132,7 @@ groups = Table(
     Column("enabled_at", TIME),
     Column("ready_at", TIME),
     Column("heard", Boolean, nullable=False, server_default=false()),
+    Column("source", NAME, nullable=False, server_default="declared"),
     Column("version", BigInteger, nullable=False),  # grows with each save: what compare-and-set compares
     Column("changed", BigInteger, nullable=False),  # the number of its last change, for the feed
     Index("groups_changed", "changed"),
@@ -177,6 +180,7 @@ machines = Table(
     Column("mobility", Text, nullable=False, server_default="cold"),
     Column("resources", JSON, nullable=False, server_default="{}"),
     Column("labels", JSON, nullable=False, server_default="{}"),
+    Column("source", NAME, nullable=False, server_default="declared"),
     Column("changed", BigInteger, nullable=False),
     UniqueConstraint("project", "key", name="machines_name"),
     UniqueConstraint("network", "address", name="machines_address"),
@@ -335,6 +339,7 @@ promises = Table(
     Column("late", BigInteger, nullable=False),
     Column("never", BigInteger, nullable=False),
     Column("broken", BigInteger, nullable=False),
+    Column("unannounced", BigInteger, nullable=False, server_default="0"),
     PrimaryKeyConstraint("project", "month", "simulated"),
 )
 

@@ -100,6 +100,7 @@ RUN = (202, 403, 403, 403, 403)
 RUN_200 = (200, 403, 403, 403, 403)
 KEPT = (200, 403, 403, 200, 200)
 NOT_NOW = (409, 403, 403, 403, 403)
+CODES = {400: "Invalid", 403: "Forbidden", 404: "NotFound", 409: "Conflict"}
 UNKNOWN_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
 
 CALLS: list[tuple[str, str, tuple[int, ...]]] = [
@@ -205,6 +206,8 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/fleet", ONLY_OF_THE_FLEET),
     ("PUT", "/v1/fleet", RUN_200),
     ("POST", "/v1/fleet/domains", RUN_200),
+    # No driver of this fleet lists what there is.
+    ("POST", "/v1/fleet/import", (400, 403, 403, 403, 403)),
     ("GET", "/v1/clock", LISTED),
     ("GET", "/v1/clock/offset", LISTED),
     ("POST", "/v1/clock/advance", RUN_200),
@@ -229,6 +232,7 @@ BODIES: dict[str, Any] = {
     "/v1/tokens": {"name": "new", "role": "viewer"},
     "/v1/fleet": {},
     "/v1/fleet/domains": {},
+    "/v1/fleet/import": {"from": "simulated"},
     "/v1/holds": {"reason": "holidays"},
     "/v1/rollouts": {"hosts": ["host-3"], "action": "freeze"},
     "/v1/webhooks": {"url": "https://hooks.example/forewarn"},
@@ -330,7 +334,7 @@ def test_each_role_gets_its_answer(
     if role in ("a's viewer", "a's user"):
         assert not re.search(r"\b(host-\d|olga|vera|test|bert|b-\w+)\b", answer.text), answer.text
     if wanted >= 400:
-        assert error_of(answer) == (wanted, {403: "Forbidden", 404: "NotFound", 409: "Conflict"}[wanted])
+        assert error_of(answer) == (wanted, CODES[wanted])
 
 
 @pytest.mark.usefixtures("tokens")

@@ -143,6 +143,7 @@ def test_groups_and_hosts_are_listed_and_shown(api: Api) -> None:
             "labels": {},
             "bare_metal": False,
             "cordoned_for": None,
+            "source": "declared",
             "machines": ["db", "web-1", "web-4"],
             "projects": ["default"],
         }

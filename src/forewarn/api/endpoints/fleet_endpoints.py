@@ -133,7 +133,7 @@ async def _apply(service: Services, spec: FleetSpec, *, by: str) -> tuple[str, .
         if declarations.turns.in_doubt:
             await service.run(declarations.resolve_doubt)
         checked = await service.read(lambda reads: reads.fleet.dry_runs.check(spec, by=by))
-        return await _save(service, checked, by=by)
+        return await save_fleet(service, checked, by=by)
 
 
 async def _fit(service: Services, group: GroupName | None, *, by: str) -> CheckedDomains:
@@ -143,11 +143,12 @@ async def _fit(service: Services, group: GroupName | None, *, by: str) -> Checke
         if declarations.turns.in_doubt:
             await service.run(declarations.resolve_doubt)
         checked = await service.read(lambda reads: reads.fleet.dry_runs.domains(group, by=by))
-        await _save(service, checked.fleet, by=by)
+        await save_fleet(service, checked.fleet, by=by)
     return checked
 
 
-async def _save(service: Services, checked: CheckedFleet, *, by: str) -> tuple[str, ...]:
+async def save_fleet(service: Services, checked: CheckedFleet, *, by: str) -> tuple[str, ...]:
+    """Save the parts of a fleet, each a job of its own."""
     application = service.fleet.declarations.application(checked, by=by)
     with application.awaited():
         while not application.over:

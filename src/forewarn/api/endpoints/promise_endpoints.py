@@ -40,8 +40,8 @@ class PromisesQuery(ListQuery):
 def list_promises(query: PromisesQuery, reads: CallerReading) -> Page[PromiseAnswer]:
     """List by project and month how many machines got their notice in time, late or never.
 
-    `broken` counts the records of kind `promise-broken`. What was simulated, also in a rehearsal, is counted
-    apart. These counts stay when old records are removed.
+    `broken` counts the records of kind `promise-broken`, `unannounced` those of `unannounced-impact`. What
+    was simulated, also in a rehearsal, is counted apart. These counts stay when old records are removed.
     """
     found, after = reads.narrowed(query.project).views.promises(
         month=query.month, after=query.after, limit=query.limit

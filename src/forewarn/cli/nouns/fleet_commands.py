@@ -10,6 +10,8 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.confirmation import confirm
 from forewarn.cli.options import completion
+from forewarn.cli.options.machine_options import pairs
+from forewarn.cli.options.shared_options import seconds
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
 from forewarn.client.replies import CONFLICT, Reply, RequestRefused
 from forewarn.core.errors import Invalid
@@ -65,6 +67,49 @@ def apply(
     session.print_reply(
         done, lambda made: terminal.echo(f"Applied: {formatting.counted(len(made.changes), 'change')}.")
     )
+
+
+@app.command("import")
+def import_(
+    session: Session,
+    source: Annotated[
+        str, typer.Option("--from", metavar="DRIVER", help="Who knows what there is: libvirt, openstack, …")
+    ],
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=URI", help="A host to ask besides those of the fleet; may be repeated."),
+    ] = None,
+    take: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD,…", help="In these fields the source is right, not what was declared."),
+    ] = None,
+    managed: Annotated[
+        bool, typer.Option("--managed", help="Take machines, too, that another manager has, as nova.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before half of it is removed.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on until you end it, and show each difference.")
+    ] = False,
+    every: Annotated[
+        str, typer.Option(metavar="DURATION", help="How often it is looked at with --watch.")
+    ] = "1m",
+) -> None:
+    """Make the fleet what a hypervisor or cloud has; the difference is shown first."""
+    from forewarn.cli.following.fleet_import import FleetImport
+
+    body = {
+        "from": source,
+        "hosts": pairs(host, "--host"),
+        "take": take.split(",") if take else [],
+        "managed": managed,
+        "yes": yes,
+    }
+    importing = FleetImport(session, body, dry_run=dry_run, yes=yes)
+    if watch:
+        importing.watch(seconds(every, hint="--every"))
+    else:
+        importing.run()
 
 
 @app.command()

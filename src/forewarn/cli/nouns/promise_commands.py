@@ -16,6 +16,7 @@ COLUMNS = {
     "LATE": lambda each: each.late,
     "NEVER": lambda each: each.never,
     "BROKEN": lambda each: each.broken,
+    "UNANNOUNCED": lambda each: each.unannounced,
     "WORK": lambda each: "simulated" if each.simulated else "real",
 }
 
@@ -27,7 +28,7 @@ def promises(
         str | None, typer.Option(metavar="MONTH", help="Only of this month, in UTC, as 2026-11.")
     ] = None,
 ) -> None:
-    """Count by project and month whose notice was kept, late or never got, and what was broken."""
+    """Count by project and month whose notice was kept, late or never got, and what else befell them."""
     wanted = {"month": month, **session.scope}
     none = "No promises: nothing that was announced has started and ended yet."
     table = terminal.ItemTable[PromiseAnswer](

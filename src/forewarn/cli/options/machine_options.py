@@ -30,17 +30,18 @@ _COMPLETED = {"host": names("hosts"), "group": names("groups")}
 def _body(
     *, tag: list[str] | None, label: list[str] | None, resource: list[str] | None, **typed: Any
 ) -> dict[str, Any]:
-    amounts = {name: _number(value) for name, value in _pairs(resource, "--resource").items()}
-    pairs = {"tags": _pairs(tag, "--tag"), "labels": _pairs(label, "--label"), "resources": amounts}
-    return given({**typed, **{name: values or None for name, values in pairs.items()}})
+    amounts = {name: _number(value) for name, value in pairs(resource, "--resource").items()}
+    given_pairs = {"tags": pairs(tag, "--tag"), "labels": pairs(label, "--label"), "resources": amounts}
+    return given({**typed, **{name: values or None for name, values in given_pairs.items()}})
 
 
-def _pairs(typed: list[str] | None, flag: str) -> dict[str, str]:
-    pairs = [each.partition("=") for each in typed or ()]
-    for name, equals, _ in pairs:
+def pairs(typed: list[str] | None, flag: str) -> dict[str, str]:
+    """Read what was typed pair by pair."""
+    typed_pairs = [each.partition("=") for each in typed or ()]
+    for name, equals, _ in typed_pairs:
         if not equals:
             raise typer.BadParameter(f"expected NAME=VALUE, got {name!r}", param_hint=flag)
-    return {name: value for name, _, value in pairs}
+    return {name: value for name, _, value in typed_pairs}
 
 
 def _number(written: str) -> float:

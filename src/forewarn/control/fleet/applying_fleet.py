@@ -39,6 +39,7 @@ class CheckedFleet:
 
     changes: tuple[str, ...]  # all of them, a line for each
     parts: Sequence[FleetPart]
+    origin: str = ""  # where it comes from, as its record says; nothing: somebody has declared it
 
 
 class FleetTurns:
@@ -91,6 +92,7 @@ class FleetApplication(FleetUseCase):
     ) -> None:
         super().__init__(context)
         self.changes = checked.changes
+        self._origin = checked.origin
         self._turns = turns
         self._given_up = False
         nothing = () if digest is None else (FleetPart(),)
@@ -132,7 +134,7 @@ class FleetApplication(FleetUseCase):
                 leaving = left_behind(tx, draft)
                 let_go(tx, draft, leaving, by=self._by)
                 if last and self.changes:
-                    said = counted(len(self.changes), "change")
+                    said = f"{counted(len(self.changes), 'change')} {self._origin}".strip()
                     draft.record(Kind.FLEET_APPLIED, None, by=self._by, reason=said)
             if last and self._digest is not None:
                 tx.fleet_file.set_applied(self._digest)
@@ -165,6 +167,7 @@ def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> S
     around = tx.rules.around(
         machines=[
             *part.removed_machines,
+            *(each.before.id for each in part.seen),
             *known,
             *_named(tx.fleet, new),
             *_bound_for(tx.fleet, part),
@@ -175,6 +178,7 @@ def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> S
         hosts=[
             *(each.name for each in part.hosts),
             *(each.host for each in new if each.host),
+            *(each.host for each in part.seen if each.host),
             *part.removed_hosts,
         ],
         groups=[*(each.name for each in part.groups), *groups, *part.removed_groups],

@@ -6,6 +6,7 @@ from datetime import timedelta
 from forewarn.control import naming
 from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet, FleetApplication, FleetTurns
 from forewarn.control.fleet.fitting_domains import DomainDryRuns
+from forewarn.control.fleet.importing_fleet import ImportDryRuns
 from forewarn.control.fleet.removed_projects import left_behind
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.signal import Signal
@@ -21,7 +22,7 @@ from forewarn.core.spelling import hint
 from forewarn.core.words import Kind, ProjectName
 
 
-class FleetDryRuns(DomainDryRuns):
+class FleetDryRuns(DomainDryRuns, ImportDryRuns):
     """What shows the changes that a declaration would make."""
 
     def changes(self, spec: FleetSpec, *, by: str) -> tuple[str, ...]:

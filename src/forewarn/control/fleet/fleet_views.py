@@ -1,15 +1,14 @@
 """What operators can ask about the fleet as a whole."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.parts.metrics import MetricQueries
 from forewarn.control.use_case import FleetReading
-from forewarn.core.fleet import machines
-from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostDrivers, HostSpec
-from forewarn.core.model.group import Group
+from forewarn.core.fleet import declared, machines
+from forewarn.core.model.declaration import FleetSpec, HostDrivers
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
@@ -65,9 +64,11 @@ class FleetViews(FleetReading):
         groups = [group for group in whole.groups.values() if group.kind is not GroupKind.STANDALONE]
         return FleetSpec(
             projects=tuple(whole.projects[name] for name in sorted(whole.projects)),
-            groups=tuple(_group_spec(group) for group in sorted(groups, key=lambda group: group.name)),
+            groups=tuple(
+                declared.group_spec(group) for group in sorted(groups, key=lambda group: group.name)
+            ),
             defaults=whole.defaults,
-            hosts=tuple(_host_spec(host) for _, host in sorted(whole.hosts.items())),
+            hosts=tuple(declared.host_spec(host) for _, host in sorted(whole.hosts.items())),
             machines=tuple(
                 machines.spec_of(machine, whole.groups[machine.group])
                 for machine in sorted(whole.machines.values(), key=lambda each: (each.project, each.name))
@@ -120,17 +121,3 @@ class FleetViews(FleetReading):
                 tallies=snapshot.metrics.tallies(),
                 overdue=max(late, timedelta()),
             )
-
-
-def _host_spec(host: Host) -> HostSpec:
-    return HostSpec(**{each.name: getattr(host, each.name) for each in fields(HostSpec)})
-
-
-def _group_spec(group: Group) -> GroupSpec:
-    return GroupSpec(
-        name=group.name,
-        kind=group.kind,
-        update_domains=group.update_domains,
-        project=group.project,
-        policy=group.policy,
-    )

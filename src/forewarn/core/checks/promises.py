@@ -11,7 +11,10 @@ from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.model.record import Record
 from forewarn.core.words import Action, EventStatus, Kind, Source
 
-_OF_PROMISES = (Kind.EVENT_STARTED, Kind.NOTICE_LATE, Kind.NOTICE_NEVER, Kind.PROMISE_BROKEN)
+_OF_PROMISES = (
+    *(Kind.EVENT_STARTED, Kind.NOTICE_LATE, Kind.NOTICE_NEVER),
+    *(Kind.PROMISE_BROKEN, Kind.UNANNOUNCED_IMPACT),
+)
 
 
 def notice_is_kept(change: Change) -> Iterator[str]:
@@ -54,6 +57,7 @@ def promises_are_counted(change: Change) -> Iterator[str]:
         late=sum(map(_names_in, said[Kind.NOTICE_LATE])),
         never=sum(map(_names_in, said[Kind.NOTICE_NEVER])),
         broken=len(said[Kind.PROMISE_BROKEN]),
+        unannounced=len(said[Kind.UNANNOUNCED_IMPACT]),
     )
     found = replace(change.counted, kept=0)
     if found != recorded:

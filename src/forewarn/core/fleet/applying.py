@@ -12,7 +12,7 @@ from typing import Any
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import machines
+from forewarn.core.fleet import machines, sightings
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, claims
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.group import Group
@@ -37,6 +37,7 @@ def apply(draft: Draft, part: FleetPart, *, by: str) -> tuple[str, ...]:
         *_apply_hosts(draft, part.hosts, by=by),
         *_apply_groups(draft, part.groups, by=by),
         *_remove_machines(draft, part.removed_machines, by=by),
+        *sightings.follow(draft, part.seen, by=by),
         *_apply_machines(draft, part.machines, by=by),
         *_drop_groups(draft, part.removed_groups, by=by),
         *_drop_hosts(draft, part.removed_hosts, by=by),
@@ -169,6 +170,7 @@ def _apply_groups(draft: Draft, groups: Iterable[GroupSpec], *, by: str) -> Iter
                 kind=wanted.kind,
                 policy=wanted.policy,
                 update_domains=wanted.update_domains,
+                source=wanted.source,
             )
             draft.record(Kind.GROUP_ADDED, draft.put_group(made), by=by)
             yield f"+ group {wanted.name}"
@@ -179,6 +181,7 @@ def _apply_groups(draft: Draft, groups: Iterable[GroupSpec], *, by: str) -> Iter
             kind=wanted.kind,
             update_domains=wanted.update_domains,
             policy=wanted.policy,
+            source=wanted.source,
         )
         if changed != known:
             _refuse_while_announced(draft, known, changed)
@@ -232,8 +235,8 @@ def _apply_machines(draft: Draft, declared: Sequence[DeclaredMachine], *, by: st
         known = draft.machines.get(each.known or wanted.vm_id or MachineId(""))
         known = known or others.get((wanted.project, wanted.name.casefold()))
         if known is None:
-            machines.add(draft, wanted, by=by)
-            yield f"+ machine {wanted.name} on {wanted.host}"
+            added = machines.add(draft, wanted, by=by, running=each.running)
+            yield f"+ machine {added.name}{f' on {added.host}' if added.host else ', stopped'}"
             continue
         own = draft.hosts.get(HostName(wanted.name))
         if own is not None and own.bare_metal and known.host not in (None, own.name):
@@ -283,7 +286,8 @@ def _drop_hosts(draft: Draft, names: Iterable[HostName], *, by: str) -> Iterable
 
 
 def _drop_projects(draft: Draft, names: Iterable[ProjectName], *, by: str) -> Iterable[str]:
-    members = {machine.project: machine for machine in draft.machines.values()}
+    members: dict[ProjectName, Machine | Group] = {group.project: group for group in draft.groups.values()}
+    members |= {machine.project: machine for machine in draft.machines.values()}
     for name in names:
         if name in members:
             raise Conflict(

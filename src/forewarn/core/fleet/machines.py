@@ -11,7 +11,9 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.orders import departures
 from forewarn.core.words import (
+    BY_PEOPLE,
     EXTERNAL,
+    PUT,
     STANDALONE,
     GroupKind,
     GroupName,
@@ -33,16 +35,22 @@ PLAIN = tuple(trait for trait in TRAITS if trait != "update_domain")
 def put(draft: Draft, spec: MachineSpec, known: Machine | None, *, by: str) -> Machine:
     """Add a machine, or make one what is declared, its host included: other hands may have moved it."""
     if known is None:
-        return add(draft, spec, by=by)
-    changed = change(draft, known, spec, by=by)
+        return add(draft, replace(spec, source=PUT), by=by)
+    changed = change(draft, known, replace(spec, source=_speaker(draft, known, spec)), by=by)
     if spec.host is None or spec.host == known.host:
         return changed
-    return _move(draft, changed, spec.host, by=by)
+    return move(draft, changed, spec.host, by=by)
 
 
-def remove(draft: Draft, machine: Machine, *, by: str) -> None:
+def _speaker(draft: Draft, known: Machine, spec: MachineSpec) -> str:
+    """Return who speaks for a machine that is put: a person, as soon as it is not what a source says."""
+    same = replace(spec, host=known.host, source=known.source) == spec_of(known, draft.groups[known.group])
+    return known.source if same or known.source in BY_PEOPLE else PUT
+
+
+def remove(draft: Draft, machine: Machine, *, by: str, why: str = "removed") -> None:
     """Take a machine out of the fleet."""
-    departures.leave_fleet(draft, machine, why="removed", by=by)
+    departures.leave_fleet(draft, machine, why=why, by=by)
 
 
 def spec_of(machine: Machine, group: Group) -> MachineSpec:
@@ -54,16 +62,18 @@ def spec_of(machine: Machine, group: Group) -> MachineSpec:
         group=None if group.kind is GroupKind.STANDALONE else group.name,
         project=machine.project,
         vm_id=machine.id,
+        source=machine.source,
         update_domain=machine.update_domain,
         **plain,
     )
 
 
-def add(draft: Draft, spec: MachineSpec, *, by: str) -> Machine:
-    """Add a machine that is not known yet."""
-    if spec.host is None:
+def add(draft: Draft, spec: MachineSpec, *, by: str, running: bool = True) -> Machine:
+    """Add a machine that is not known yet; one that does not run needs no host."""
+    if spec.host is not None:
+        _check_host(draft, spec.host, spec.name)
+    elif running:
         raise Invalid(f'machine "{spec.name}": host: expected the host that carries it first')
-    _check_host(draft, spec.host, spec.name)
     _check_bare_metal(draft, spec)
     id_ = _id_for(draft, spec)
     machine = Machine(
@@ -71,7 +81,9 @@ def add(draft: Draft, spec: MachineSpec, *, by: str) -> Machine:
         name=spec.name,
         project=spec.project,
         group=_group_for(draft, spec, id_),
-        host=spec.host,
+        host=spec.host if running else None,
+        state=MachineState.RUNNING if running else MachineState.STOPPED,
+        source=spec.source,
         update_domain=spec.update_domain,
         **{name: getattr(spec, name) for name in PLAIN},
     )
@@ -111,6 +123,7 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
         name=spec.name,
         group=group,
         project=spec.project,
+        source=spec.source,
         update_domain=spec.update_domain,
         **plain,
     )
@@ -125,7 +138,8 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
     return draft.put_machine(changed)
 
 
-def _move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine:
+def move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine:
+    """Have a machine on the host where other hands have brought it."""
     recovered = _is_recovered_outside(draft, machine)
     _check_host(draft, host, machine.name)
     departures.leave_host(draft, machine, why=f"moved to {host} by {by}")

@@ -5,9 +5,9 @@ part: machines that take over each other's names, addresses or ports; and a grou
 project or number of update domains, with its machines.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from forewarn.core.copies import replace
 from forewarn.core.fleet import machines
@@ -17,13 +17,24 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, ProjectName
+from forewarn.core.words import (
+    DECLARED,
+    GroupKind,
+    GroupName,
+    HostName,
+    MachineId,
+    OrderId,
+    ProjectName,
+    StepState,
+)
 
 # A host that is known is loaded with all that it carries.
 _KNOWN_HOST_WEIGHS = 20
 
+Name = TypeVar("Name", HostName, ProjectName)
 Claim: TypeAlias = tuple[str, object]  # what no two machines may have at once
 Node: TypeAlias = MachineId | GroupName
+Hands: TypeAlias = tuple[tuple[OrderId, int, StepState | None], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +43,20 @@ class DeclaredMachine:
 
     spec: MachineSpec
     known: MachineId | None
+    running: bool = True  # else a new one begins as stopped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenMachine:
+    """A machine that is known, as its source has it now."""
+
+    # What was known of it before the source was asked, and of what forewarn itself was doing to it: if
+    # either has changed since, what the source said is too old.
+    before: Machine
+    hands: "Hands"
+    host: HostName | None = None  # that has it
+    running: bool = False
+    gone: bool = False  # it is nowhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +69,17 @@ class FleetPart:
     groups: tuple[GroupSpec, ...] = ()
     removed_machines: tuple[MachineId, ...] = ()
     machines: tuple[DeclaredMachine, ...] = ()
+    seen: tuple[SeenMachine, ...] = ()
     removed_groups: tuple[GroupName, ...] = ()
     removed_hosts: tuple[HostName, ...] = ()
     removed_projects: tuple[ProjectName, ...] = ()
 
 
 def difference(base: Slice, spec: FleetSpec) -> FleetPart:
-    """Return all that a declaration changes, as one part; nothing in it: nothing differs."""
+    """Return all that a declaration changes, as one part; nothing in it: nothing differs.
+
+    It removes only what was declared in the same way: what was put or imported stays until it is named.
+    """
     declared = _declared_machines(base, spec)
     present = {each.known for each in declared}
     declared_groups = {each.name for each in spec.groups}
@@ -62,17 +91,24 @@ def difference(base: Slice, spec: FleetSpec) -> FleetPart:
         removed_machines=tuple(
             id_
             for _, id_ in sorted((_key(machine), id_) for id_, machine in base.machines.items())
-            if id_ not in present
+            if id_ not in present and base.machines[id_].source == DECLARED
         ),
         machines=tuple(each for each in declared if _is_changed(base, each)),
         removed_groups=tuple(
             name
             for name, group in sorted(base.groups.items())
-            if group.kind is not GroupKind.STANDALONE and name not in declared_groups
+            if group.kind is not GroupKind.STANDALONE
+            and name not in declared_groups
+            and group.source == DECLARED
         ),
-        removed_hosts=tuple(sorted(base.hosts.keys() - {each.name for each in spec.hosts})),
-        removed_projects=tuple(sorted(base.projects.keys() - {each.name for each in spec.projects})),
+        removed_hosts=tuple(_undeclared(base.hosts, {each.name for each in spec.hosts})),
+        removed_projects=tuple(_undeclared(base.projects, {each.name for each in spec.projects})),
     )
+
+
+def _undeclared(known: Mapping[Name, Host | Project], wanted: Collection[Name]) -> Iterator[Name]:
+    """Find what was declared, and is so no longer."""
+    return (name for name in sorted(known.keys() - wanted) if known[name].source == DECLARED)
 
 
 def cut(whole: FleetPart, base: Slice, *, at_once: int) -> list[FleetPart]:
@@ -86,6 +122,7 @@ def cut(whole: FleetPart, base: Slice, *, at_once: int) -> list[FleetPart]:
         parts.add(_KNOWN_HOST_WEIGHS if host.name in base.hosts else 1, hosts=(host,))
     parts.add_each("groups", (each for each in whole.groups if each.name not in deep))
     parts.add_each("removed_machines", whole.removed_machines)
+    parts.add_each("seen", whole.seen)
     for groups, changed in _together(whole, base, deep):
         parts.add(len(groups) + len(changed), groups=groups, machines=changed)
     # By host: a part loads those that it names.

@@ -8,6 +8,7 @@ from forewarn.core.model.host import HostResource
 from forewarn.core.model.machine import MachineTraits
 from forewarn.core.model.project import Project
 from forewarn.core.words import (
+    DECLARED,
     DEFAULT_PROJECT,
     EXTERNAL,
     GroupKind,
@@ -28,6 +29,7 @@ class MachineSpec(MachineTraits):
     group: GroupName | None = None  # None: standalone
     project: ProjectName = DEFAULT_PROJECT  # its group's, where it has one
     vm_id: MachineId | None = None  # None: the one that it has, or one that is made for it
+    source: str = DECLARED  # whose word this is
 
 
 NO_POLICY = GroupPolicy()
@@ -42,6 +44,7 @@ class GroupSpec:
     update_domains: int = 1
     project: ProjectName = DEFAULT_PROJECT
     policy: GroupPolicy = NO_POLICY
+    source: str = DECLARED  # whose word this is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,7 @@ class HostSpec:
     resources: Mapping[str, HostResource] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     bare_metal: bool = False
+    source: str = DECLARED  # whose word this is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

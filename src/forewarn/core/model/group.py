@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.words import ApprovalRule, GroupKind, GroupName, ProjectName, Work
+from forewarn.core.words import DECLARED, ApprovalRule, GroupKind, GroupName, ProjectName, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,7 @@ class Group:
     ready_at: datetime | None = None  # when polls are answered: enabled_at and the enable delay
     heard: bool = False  # whether a guest of it has ever polled
     policy: GroupPolicy = GroupPolicy()
+    source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by
 
     @property
     def enabled(self) -> bool:

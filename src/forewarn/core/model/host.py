@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from forewarn.core.words import HostName, HostState, OrderId
+from forewarn.core.words import DECLARED, HostName, HostState, OrderId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +33,4 @@ class Host:
     labels: Mapping[str, str] = field(default_factory=dict)  # what machines may ask of it
     bare_metal: bool = False  # it is itself the one machine that it carries, of the same name
     cordoned_for: OrderId | None = None  # the order that has cordoned it; None: nobody, or a person
+    source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by

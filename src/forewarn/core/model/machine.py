@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from forewarn.core.words import (
+    DECLARED,
     GroupName,
     HostName,
     MachineId,
@@ -50,6 +51,7 @@ class Machine(MachineTraits):
     host: HostName | None  # None: evicted, and not started again
     bound_for: HostName | None = None  # where it is being moved to
     state: MachineState = MachineState.RUNNING
+    source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by
 
     @property
     def destination(self) -> HostName | None:

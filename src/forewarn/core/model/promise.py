@@ -14,6 +14,7 @@ class PromiseCounts:
     late: int = 0
     never: int = 0
     broken: int = 0  # records that say so, whatever notice the machines then got
+    unannounced: int = 0  # how often other hands were at a machine, and nothing had been promised
 
     @property
     def judged(self) -> int:

@@ -12,8 +12,9 @@ from forewarn.store.reads.state_counts import StateCounts
 from forewarn.store.rows.times import moment_or_none
 
 _E, _H = tables.events.c, tables.hosts.c
+_TALLIED = (Kind.NOTICE_LATE, Kind.NOTICE_NEVER, Kind.PROMISE_BROKEN, Kind.UNANNOUNCED_IMPACT)
 # What was never counted is shown as 0, or a metric would begin in the middle.
-_COUNTED = {kind.value: 0 for kind in (Kind.NOTICE_LATE, Kind.NOTICE_NEVER, Kind.PROMISE_BROKEN)}
+_COUNTED = {kind.value: 0 for kind in _TALLIED}
 _HOLD_REACH = case(
     (tables.holds.c.host.is_not(None), "host"),
     (tables.holds.c.project.is_not(None), "project"),

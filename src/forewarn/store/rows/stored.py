@@ -99,7 +99,7 @@ def name_key(name: str) -> str:
 
 
 def _write_project(project: Project) -> Columns:
-    return {"name": project.name, "settings": write_project(project)}
+    return {"name": project.name, "settings": write_project(project), "source": project.source}
 
 
 def _read_rollout(row: Row) -> Rollout:
@@ -151,8 +151,8 @@ def _of_order(work: str | None) -> dict[str, Any]:
 
 PROJECTS = Mapped(
     table=tables.projects,
-    columns=(tables.projects.c.name, tables.projects.c.settings),
-    read=lambda row: read_project(row[0], row[1], f"projects.{row[0]}: "),
+    columns=(tables.projects.c.name, tables.projects.c.settings, tables.projects.c.source),
+    read=lambda row: replace(read_project(row[0], row[1], f"projects.{row[0]}: "), source=row[2]),
     write=_write_project,
 )
 HOSTS = mapped(Host, tables.hosts, STORED, derived={"rack": lambda host: host.labels.get(RACK)})

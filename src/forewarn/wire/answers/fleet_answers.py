@@ -11,7 +11,7 @@ from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.machine import Machine, MachineTraits
 from forewarn.core.model.project import Project
 from forewarn.core.model.summary import FleetSummary
-from forewarn.core.words import GroupKind, HostState, MachineState
+from forewarn.core.words import DECLARED, GroupKind, HostState, MachineState
 from forewarn.wire.answers.answer import ApiAnswer, leading
 from forewarn.wire.fleet import write_policy
 from forewarn.wire.projects import PROJECT
@@ -34,6 +34,7 @@ class MachineAnswer(MachineTraits, ApiAnswer):
     state: MachineState
     enabled: bool
     last_seen: datetime | None
+    source: str = DECLARED  # who speaks for it; not sent by the first version
 
     @classmethod
     def of(cls, machine: Machine, group: Group, *, last_seen: datetime | None) -> Self:
@@ -56,6 +57,7 @@ class GroupAnswer(ApiAnswer):
     enabled: bool
     enabled_at: datetime | None
     policy: Mapping[str, Any]
+    source: str = DECLARED  # who speaks for it; not sent by the first version
 
     @classmethod
     def of(cls, group: Group) -> Self:
@@ -78,6 +80,7 @@ class HostAnswer(ApiAnswer):
     labels: Mapping[str, str] = field(default_factory=dict)
     bare_metal: bool = False  # it is itself the one machine that it carries
     cordoned_for: str | None = None  # the order that has cordoned it; null: nobody, or a person
+    source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by
 
     @classmethod
     def driven(cls, host: Host, drivers: HostDrivers) -> Self:
@@ -134,6 +137,7 @@ class ProjectAnswer(ApiAnswer):
     blackout: tuple[date, ...]
     rehearsal: bool
     sees_hosts: bool = False  # not sent by the first version
+    source: str = DECLARED  # who speaks for it; not sent by the first version
 
     @classmethod
     def of(cls, project: Project) -> Self:
@@ -175,3 +179,18 @@ class FittedDomainsAnswer(ApiAnswer):
     waves_before: int
     waves_after: int
     changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportAnswer(ApiAnswer):
+    """What an import changes, and what it leaves alone."""
+
+    source: str  # the driver that was asked
+    changes: tuple[str, ...]
+    conflicts: tuple[str, ...]  # where the source and people differ: theirs stays
+    notes: tuple[str, ...]  # what was found and not taken, or could not be looked at
+    removes: int  # machines that are gone
+    of: int  # how many the source had imported
+    removes_half: bool  # then it wants to be told that this is meant
+    digest: str  # of this difference
+    applied: bool

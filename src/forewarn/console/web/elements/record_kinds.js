@@ -26,6 +26,7 @@ const LOOKS = {
   "event-deferred": ["warn", "»"],
   "event-postponed": ["warn", "»"],
   "promise-broken": ["danger", "✕"],
+  "unannounced-impact": ["danger", "!"],
   "notice-late": ["warn", "◔"],
   "notice-never": ["danger", "○"],
   "hold-set": ["danger", "■"],
@@ -82,7 +83,7 @@ const KINDS = /** @type {Kind[]} */ (Object.keys(LOOKS));
 export const FAMILIES = [
   family("events", "Events", "event"),
   family("orders", "Orders", "order"),
-  family("promises", "Promises", "promise", "notice"),
+  family("promises", "Promises", "promise", "notice", "unannounced"),
   family("rollouts", "Rollouts", "rollout"),
   family("holds", "Holds", "hold"),
   family("steps", "Steps", "step"),

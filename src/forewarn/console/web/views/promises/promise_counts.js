@@ -3,7 +3,7 @@
 /** @typedef {import("../../types").PromiseCount} PromiseCount */
 /** @typedef {"" | "real" | "simulated"} Work */
 /** @typedef {{ project: string, from: string, to: string, work: Work }} Wanted */
-/** @typedef {{ kept: number, late: number, never: number, judged: number, broken: number }} Counts */
+/** @typedef {{ kept: number, late: number, never: number, judged: number, broken: number, unannounced: number }} Counts */
 
 /** What may become of a promise of notice, the best first. */
 export const OUTCOMES = /** @type {const} */ (["kept", "late", "never"]);
@@ -37,7 +37,7 @@ export function isWanted(row, { project, from, to, work }) {
  * @returns {Counts}
  */
 export function total(rows) {
-  const sum = { kept: 0, late: 0, never: 0, judged: 0, broken: 0 };
+  const sum = { kept: 0, late: 0, never: 0, judged: 0, broken: 0, unannounced: 0 };
   for (const row of rows) {
     for (const name of /** @type {(keyof Counts)[]} */ (Object.keys(sum))) sum[name] += row[name];
   }

@@ -13,6 +13,7 @@ const RECORDS = /** @type {const} */ ({
   late: "notice-late",
   never: "notice-never",
   broken: "promise-broken",
+  unannounced: "unannounced-impact",
 });
 const SIMULATED = /** @type {const} */ ({ tone: "info", glyph: "◇", label: "simulated" });
 const REAL = /** @type {const} */ ({ tone: "calm", glyph: "◆", label: "real" });
@@ -56,6 +57,7 @@ const HEADS = [
   ["Late", "machines that were told too late"],
   ["Never", "machines that were not told at all"],
   ["Broken", "events whose promise an operator broke"],
+  ["Unannounced", "times that other hands were at a machine, and no event told of it"],
 ];
 
 /** @param {PromiseCount} row */
@@ -72,6 +74,7 @@ function rowOf(row) {
     h("td", { class: "number" }, linked(row, "late")),
     h("td", { class: "number" }, linked(row, "never")),
     h("td", { class: "number" }, linked(row, "broken")),
+    h("td", { class: "number" }, linked(row, "unannounced")),
   );
 }
 
@@ -106,7 +109,7 @@ function sumOf(rows) {
     null,
     h("th", { scope: "row", colspan: 3 }, "All of these"),
     h("td", { class: "number" }, h("strong", null, share(sum))),
-    [sum.judged, sum.kept, sum.late, sum.never, sum.broken].map((each) =>
+    [sum.judged, sum.kept, sum.late, sum.never, sum.broken, sum.unannounced].map((each) =>
       h("td", { class: "number" }, each.toLocaleString("en")),
     ),
   );

@@ -37,6 +37,12 @@ export function promiseWords() {
         { key: "broken meaning" },
         "events that an operator announced with less notice (emergency), or together with another update domain of the group. Their machines are judged all the same, by what was announced.",
       ),
+      h("dt", { key: "unannounced" }, "unannounced"),
+      h(
+        "dd",
+        { key: "unannounced meaning" },
+        "times that a machine was moved, started, stopped or destroyed by other hands, as an import found it, and no event told of it.",
+      ),
     ),
     h(
       "p",

@@ -19,13 +19,21 @@ import { promiseWords } from "./promise_words.js";
 /** @typedef {import("../../types").PromiseCount} PromiseCount */
 
 const COLUMNS = /** @type {const} */ ([
-  ...["project", "month", "simulated", "kept", "late", "never", "judged", "broken"],
+  ...["project", "month", "simulated", "kept", "late", "never", "judged", "broken", "unannounced"],
 ]);
 // Fewer than so many kept are more than an accident.
 const MOSTLY = 0.95;
 // Promises are judged when events end, and for a machine that leaves one when it does.
 const JUDGING = [
-  ...["event-finished", "event-cancelled", "event-left", "promise-broken", "notice-late", "notice-never"],
+  ...[
+    "event-finished",
+    "event-cancelled",
+    "event-left",
+    "promise-broken",
+    "notice-late",
+    "notice-never",
+    "unannounced-impact",
+  ],
 ];
 const WORKS = { "": "All work", real: "Real work", simulated: "Simulated work" };
 
@@ -139,7 +147,7 @@ function clear() {
 
 /** @param {readonly PromiseCount[]} rows */
 function sums(rows) {
-  const { kept, judged, late, never, broken } = total(rows);
+  const { kept, judged, late, never, broken, unannounced } = total(rows);
   return h(
     "dl",
     { class: "promise-sums", key: "sums" },
@@ -152,6 +160,7 @@ function sums(rows) {
     sum(late ? "warn" : "idle", "◔", late.toLocaleString("en"), "told late"),
     sum(never ? "danger" : "idle", "○", never.toLocaleString("en"), "never told"),
     sum(broken ? "danger" : "idle", "✕", broken.toLocaleString("en"), "broken on purpose"),
+    sum(unannounced ? "danger" : "idle", "!", unannounced.toLocaleString("en"), "unannounced"),
   );
 }
 

@@ -1,0 +1,119 @@
+"""Importing a fleet from a driver that lists what there is: what that would change, and in which parts."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet
+from forewarn.control.use_case import FleetReading
+from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.fleet import applying, importing
+from forewarn.core.fleet.found_fields import TAKEN, fit_name
+from forewarn.core.fleet.import_terms import ImportTerms
+from forewarn.core.fleet.parts import cut
+from forewarn.core.model.host import Host
+from forewarn.core.model.inventory import Found, FoundGroup, FoundMachine
+from forewarn.core.model.slice import Slice
+from forewarn.core.spelling import counted, hint
+from forewarn.core.words import GroupName, HostName, MachineId, ProjectName
+from forewarn.wire import fields
+
+# What --take may name: fields of machines, and those of hosts and groups that a source tells.
+TAKEABLE = (*TAKEN, "driver", "uri", "labels", "kind", "update_domains")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeImport:
+    """The fleet before a source is asked, and the hosts that it is asked about."""
+
+    base: Slice
+    hosts: Sequence[Host]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedImport:
+    """What an import changes, and what it leaves alone."""
+
+    fleet: CheckedFleet
+    plan: importing.ImportPlan
+    digest: str  # of what was found to change: the same again is the same difference
+
+    @property
+    def removes_half(self) -> bool:
+        """Whether half of what the source had imported would be gone."""
+        return self.plan.removes > 0 and self.plan.removes * 2 >= self.plan.of
+
+    def check(self, *, yes: bool, digest: str | None) -> None:
+        """Refuse what nobody has looked at, or has agreed to."""
+        if digest is not None and digest != self.digest:
+            raise Conflict("what the import would change is not what was shown: look at it again")
+        if self.removes_half and not yes:
+            gone, all_ = self.plan.removes, counted(self.plan.of, "machine")
+            raise Conflict(
+                f"the import would remove {gone} of {all_}: if they are really gone, say yes (--yes)"
+            )
+
+
+class ImportDryRuns(FleetReading):
+    """What shows the changes that an import would make."""
+
+    def before_import(self, source: str, given: Mapping[HostName, str]) -> BeforeImport:
+        """Return the fleet, and the hosts of a driver; those that are given are reached as it is said."""
+        self._drivers_known.check(source, where="from")
+        with self._store.read() as snapshot:
+            base = snapshot.rules.everything()
+        mine = {
+            name: host for name, host in base.hosts.items() if base.defaults.driver_of(host.driver) == source
+        }
+        for name, uri in given.items():
+            known = base.hosts.get(name) or Host(name=name)
+            mine[name] = replace(known, driver=source, uri=uri)
+        return BeforeImport(base=base, hosts=[mine[name] for name in sorted(mine)])
+
+    def check_import(
+        self, before: BeforeImport, found: Found, terms: ImportTerms, *, by: str
+    ) -> CheckedImport:
+        """Hold what was found against the fleet, as it was before the source was asked."""
+        tidy, draft = tidied(found), self._draft(before.base)
+        plan = importing.plan(draft, tidy, terms)
+        changes = applying.apply(draft, plan.part, by=by)
+        digest = hashlib.sha256("\n".join((*changes, *plan.conflicts)).encode()).hexdigest()
+        parts = cut(plan.part, before.base, at_once=AT_ONCE)
+        fleet = CheckedFleet(changes=changes, parts=parts, origin=f"imported from {terms.source}")
+        return CheckedImport(fleet=fleet, plan=plan, digest=digest)
+
+
+def check_takeable(names: Sequence[str]) -> frozenset[str]:
+    """Read the fields that a source may change."""
+    taken = {name.replace("-", "_") for name in names}
+    for name in sorted(taken - set(TAKEABLE)):
+        known = [each.replace("_", "-") for each in TAKEABLE]
+        shown = name.replace("_", "-")
+        raise Invalid(f"take: expected some of {', '.join(known)}, got {shown!r}{hint(shown, known)}")
+    return frozenset(taken)
+
+
+def tidied(found: Found) -> Found:
+    """Return what was found with names, addresses and MACs spelled as they are declared."""
+    return replace(
+        found,
+        machines=tuple(_tidied(each) for each in found.machines),
+        groups=tuple(_tidied_group(each) for each in found.groups),
+    )
+
+
+def _tidied(found: FoundMachine) -> FoundMachine:
+    return replace(
+        found,
+        vm_id=MachineId(fields.guid(found.vm_id)),
+        group=None if found.group is None else GroupName(fit_name(found.group)),
+        project=None if found.project is None else ProjectName(fit_name(found.project)),
+        addresses=tuple(fields.address(each) for each in found.addresses),
+        macs=tuple(fields.mac(each) for each in found.macs),
+    )
+
+
+def _tidied_group(found: FoundGroup) -> FoundGroup:
+    project = None if found.project is None else ProjectName(fit_name(found.project))
+    return replace(found, name=GroupName(fit_name(found.name)), project=project)

@@ -1,0 +1,123 @@
+"""Asking drivers what there is, beside everything else: a host that hangs holds up its own answer alone.
+
+Each question has a thread of its own. One that is not answered in time cannot be ended: it is left behind,
+and no more are asked of that driver than threads may be left.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from forewarn.control.driver import Driver, Listing
+from forewarn.core.errors import ForewarnError, Invalid, Unavailable
+from forewarn.core.model.host import Host
+from forewarn.core.model.inventory import Found
+from forewarn.core.moments import format_span
+from forewarn.core.words import HostName
+
+log = logging.getLogger(__name__)
+
+# Hosts that are asked together.
+AT_ONCE = 16
+# Threads of a driver whose questions were never answered.
+MOST_LEFT = 64
+# For a driver that names none, in seconds: a whole cloud takes longer than one call.
+PATIENCE = 60.0
+
+
+class Listings:
+    """Asks drivers for their inventories."""
+
+    def __init__(self, drivers: Mapping[str, Driver]) -> None:
+        self._drivers = drivers
+        self._left: Counter[str] = Counter()  # threads, by driver
+
+    def lister(self, source: str) -> Listing:
+        """Return a driver that lists what there is; Invalid if this one does not."""
+        driver = self._drivers[source]
+        if not isinstance(driver, Listing):
+            raise Invalid(
+                f'from: driver "{source}" cannot list what there is: declare it (forewarn fleet apply)'
+            )
+        return driver
+
+    async def ask(self, source: str, hosts: Sequence[Host]) -> Found:
+        """Return what there is; a host that does not answer in time is unreachable."""
+        driver = self.lister(source)
+        if not driver.lists_by_host:
+            return await self._question(source, driver, hosts)
+        if not hosts:
+            raise Invalid(f"from: no host has driver {source} yet: name one (--host NAME=URI)")
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def one(host: Host) -> Found:
+            async with turns:
+                try:
+                    return await self._question(source, driver, [host])
+                except ForewarnError as error:
+                    return Found(unreachable={host.name: f"{error}"})
+
+        return _together(await asyncio.gather(*map(one, hosts)))
+
+    async def _question(self, source: str, driver: Listing, hosts: Sequence[Host]) -> Found:
+        """Ask in a thread that is given up if it takes too long."""
+        if self._left[source] >= MOST_LEFT:
+            left = f"{MOST_LEFT} earlier questions to {source} were never answered"
+            raise Unavailable(f"{left}: start the server again")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Found] = loop.create_future()
+
+        def settle(found: Found | ForewarnError) -> None:
+            self._left[source] -= 1
+            if answer.done():
+                return
+            if isinstance(found, ForewarnError):
+                answer.set_exception(found)
+            else:
+                answer.set_result(found)
+
+        def ask() -> None:
+            found = _asked(source, driver, hosts)
+            with suppress(RuntimeError):  # the server has stopped meanwhile
+                loop.call_soon_threadsafe(settle, found)
+
+        self._left[source] += 1
+        threading.Thread(target=ask, name="forewarn-inventory", daemon=True).start()
+        seconds = _patience(self._drivers[source], len(hosts))
+        try:
+            return await asyncio.wait_for(answer, seconds)
+        except TimeoutError:
+            raise Unavailable(f"no answer within {format_span(seconds)}") from None
+
+
+def _asked(source: str, driver: Listing, hosts: Sequence[Host]) -> Found | ForewarnError:
+    try:
+        return driver.inventory(hosts)
+    except ForewarnError as error:
+        return error
+    except Exception as error:
+        log.debug("driver %s cannot list", source, exc_info=True)
+        return Unavailable(f"{type(error).__name__}: {error}")
+
+
+def _patience(driver: Driver, hosts: int) -> float:
+    limits = driver.limits
+    return PATIENCE if limits is None else limits.timeout.total_seconds() * max(1, hosts)
+
+
+def _together(answers: Iterable[Found]) -> Found:
+    """Put the answers of hosts together; groups that several name are one."""
+    found = list(answers)
+    silent: dict[HostName, str] = {}
+    for each in found:
+        silent |= each.unreachable
+    groups = {group.name: group for each in found for group in each.groups}
+    return Found(
+        machines=tuple(machine for each in found for machine in each.machines),
+        hosts=tuple(host for each in found for host in each.hosts),
+        groups=tuple(groups[name] for name in sorted(groups)),
+        unreachable=silent,
+    )

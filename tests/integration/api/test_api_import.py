@@ -1,0 +1,242 @@
+"""A fleet is imported from a driver: shown first, then applied, and never more than was shown."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Done, DriverLimits, DriverTask
+from forewarn.core.errors import Unavailable
+from forewarn.core.model.host import Host
+from forewarn.core.model.inventory import Found, FoundHost, FoundMachine
+from forewarn.core.words import MachineId, MachineName
+from forewarn.wire.answers.fleet_answers import ImportAnswer
+from tests.harness import Service, fleet, machine
+from tests.served import Api, app_of, check_answer
+from tests.stores import sqlite_url
+
+IDS = [f"aaaaaaaa-0000-4000-8000-{n:012}" for n in range(10)]
+
+
+class Hypervisor:
+    """A driver whose machines a test makes and destroys."""
+
+    limits: DriverLimits | None = None
+    lists_by_host = True
+
+    def __init__(self) -> None:
+        self.domains: dict[str, dict[str, str]] = {}  # names by id, by host
+        self.silent: dict[str, Exception] = {}
+        self.hangs = threading.Event()
+        self.asked: list[str | None] = []
+
+    def inventory(self, hosts: Sequence[Host]) -> Found:
+        (host,) = hosts
+        self.asked.append(host.uri)
+        if host.name == "stuck":
+            self.hangs.wait()
+        if host.name in self.silent:
+            raise self.silent[host.name]
+        return Found(
+            hosts=(FoundHost(name=host.name, uri=host.uri),),
+            machines=tuple(
+                FoundMachine(
+                    vm_id=MachineId(id_),
+                    name=MachineName(name),
+                    host=host.name,
+                    running=True,
+                    macs=("52-54-00-00-00-01",),
+                )
+                for id_, name in self.domains.get(host.name, {}).items()
+            ),
+        )
+
+    def begin(self, task: DriverTask) -> Begun:
+        return Done()
+
+    def check(self, task: DriverTask) -> Checked:
+        return Done()
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        return Cancelled()
+
+
+@pytest.fixture
+def hypervisor() -> Iterator[Hypervisor]:
+    made = Hypervisor()
+    made.domains["kvm01"] = {IDS[0]: "web-0", IDS[1]: "web-1"}
+    yield made
+    made.hangs.set()
+
+
+@pytest.fixture
+def service(tmp_path: Path, hypervisor: Hypervisor) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.close()
+    service.more_drivers["libvirt"] = hypervisor
+    service.open()
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def api(service: Service) -> Api:
+    return Api(app_of(service))
+
+
+HOSTS = {"kvm01": "qemu+ssh://kvm01/system", "kvm02": "qemu+ssh://kvm02/system"}
+
+
+def imported(api: Api, **more: Any) -> dict[str, Any]:
+    answer = api("POST", "/v1/fleet/import", json={"from": "libvirt", **more})
+    assert answer.status_code == 200, answer.text
+    check_answer(ImportAnswer, answer.json())
+    whole: dict[str, Any] = answer.json()
+    return whole
+
+
+def refused(api: Api, **more: Any) -> tuple[int, str]:
+    answer = api("POST", "/v1/fleet/import", json={"from": "libvirt", **more})
+    return answer.status_code, answer.json()["error"]["message"]
+
+
+def test_a_dry_run_shows_the_difference_and_changes_nothing(api: Api) -> None:
+    shown = imported(api, hosts=HOSTS, dry_run=True)
+    assert shown["changes"] == [
+        "+ project default",
+        "+ host kvm01",
+        "+ host kvm02",
+        "+ machine web-0 on kvm01",
+        "+ machine web-1 on kvm01",
+    ]
+    assert (shown["applied"], api("GET", "/v1/machines").json()["machines"]) == (False, [])
+
+
+def test_what_was_shown_is_imported_and_knows_its_source(service: Service, api: Api) -> None:
+    shown = imported(api, hosts=HOSTS, dry_run=True)
+    done = imported(api, hosts=HOSTS, digest=shown["digest"])
+    assert (done["changes"], done["applied"]) == (shown["changes"], True)
+    web = api("GET", "/v1/machines/web-0").json()["machine"]
+    assert (web["vm_id"], web["host"], web["source"]) == (IDS[0], "kvm01", "libvirt")
+    assert web["mac"] == "52:54:00:00:00:01"
+    host = api("GET", "/v1/hosts/kvm01").json()["host"]
+    assert (host["driver"], host["uri"], host["source"]) == ("libvirt", HOSTS["kvm01"], "libvirt")
+    assert imported(api)["changes"] == []
+    (record,) = api("GET", "/v1/history?kind=fleet-applied").json()["records"]
+    assert record["reason"] == "5 changes imported from libvirt"
+
+
+def test_a_difference_that_is_not_the_one_shown_is_refused(api: Api, hypervisor: Hypervisor) -> None:
+    shown = imported(api, hosts=HOSTS, dry_run=True)
+    hypervisor.domains["kvm02"] = {IDS[2]: "web-2"}
+    assert refused(api, hosts=HOSTS, digest=shown["digest"]) == (
+        409,
+        "what the import would change is not what was shown: look at it again",
+    )
+    assert api("GET", "/v1/machines").json()["machines"] == []
+
+
+def test_a_file_leaves_alone_what_was_imported(service: Service, api: Api) -> None:
+    imported(api, hosts=HOSTS)
+    service.apply(fleet(machine("db", host="host-1"), hosts=1))
+    names = [each["name"] for each in api("GET", "/v1/machines").json()["machines"]]
+    assert names == ["db", "web-0", "web-1"]
+    hosts = {each["name"]: each["source"] for each in api("GET", "/v1/hosts").json()["hosts"]}
+    assert hosts == {"host-1": "declared", "kvm01": "libvirt", "kvm02": "libvirt"}
+
+
+def test_a_machine_that_others_moved_counts_as_unannounced(api: Api, hypervisor: Hypervisor) -> None:
+    imported(api, hosts=HOSTS)
+    hypervisor.domains["kvm02"] = {IDS[1]: hypervisor.domains["kvm01"].pop(IDS[1])}
+    assert imported(api)["changes"] == ["~ machine web-1: moved from kvm01 to kvm02 by other hands"]
+    assert api("GET", "/v1/machines/web-1").json()["machine"]["host"] == "kvm02"
+    (record,) = api("GET", "/v1/history?kind=unannounced-impact").json()["records"]
+    assert (record["machine"], record["reason"]) == ("web-1", "moved from kvm01 to kvm02 by other hands")
+    (counted,) = api("GET", "/v1/promises").json()["promises"]
+    assert (counted["unannounced"], counted["judged"], counted["simulated"]) == (1, 0, False)
+    assert "forewarn_unannounced_impact_total 1.0" in api("GET", "/metrics").text
+
+
+def test_what_a_person_puts_is_theirs(api: Api, hypervisor: Hypervisor) -> None:
+    imported(api, hosts=HOSTS)
+    api("PUT", "/v1/machines/web-0", json={"mac": "52:54:00:00:00:99", "host": "kvm02"})
+    assert api("GET", "/v1/machines/web-0").json()["machine"]["source"] == "put"
+    again = imported(api)
+    assert again["changes"] == ["~ machine web-0: moved from kvm02 to kvm01 by other hands"]
+    assert again["conflicts"] == [
+        "machine web-0: mac is 52:54:00:00:00:99, libvirt has 52:54:00:00:00:01 (--take mac)"
+    ]
+    took = imported(api, take=["mac"])
+    assert took["changes"] == ["~ machine web-0: mac 52:54:00:00:00:99 to 52:54:00:00:00:01"]
+    assert imported(api)["conflicts"] == []
+
+
+def test_a_put_that_changes_nothing_leaves_the_source(api: Api) -> None:
+    imported(api, hosts=HOSTS)
+    api("PUT", "/v1/machines/web-0", json={"mac": "52:54:00:00:00:01"})
+    assert api("GET", "/v1/machines/web-0").json()["machine"]["source"] == "libvirt"
+
+
+def test_half_of_the_fleet_is_not_removed_unasked(api: Api, hypervisor: Hypervisor) -> None:
+    imported(api, hosts=HOSTS)
+    del hypervisor.domains["kvm01"][IDS[0]]
+    assert imported(api, dry_run=True)["removes_half"]
+    assert refused(api) == (
+        409,
+        "the import would remove 1 of 2 machines: if they are really gone, say yes (--yes)",
+    )
+    assert imported(api, yes=True)["changes"] == ["- machine web-0: destroyed by other hands"]
+
+
+def test_a_host_that_cannot_be_reached_removes_nothing_and_is_said(api: Api, hypervisor: Hypervisor) -> None:
+    imported(api, hosts=HOSTS)
+    hypervisor.silent["kvm01"] = Unavailable("no route to host")
+    hypervisor.silent["kvm02"] = ValueError("odd")
+    answer = imported(api)
+    assert answer["changes"] == []
+    assert answer["notes"] == [
+        "host kvm01 cannot be reached: no route to host",
+        "host kvm02 cannot be reached: ValueError: odd",
+    ]
+
+
+def test_a_host_that_hangs_holds_up_nothing_else(api: Api, hypervisor: Hypervisor) -> None:
+    hypervisor.limits = DriverLimits(timeout=timedelta(milliseconds=50), at_once=1)
+    answer = imported(api, hosts={**HOSTS, "stuck": "test://stuck"})
+    assert answer["notes"] == ["host stuck cannot be reached: no answer within 0.05 s"]
+    assert "+ machine web-0 on kvm01" in answer["changes"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"from": "simulated"}, 'from: driver "simulated" cannot list what there is: declare it'),
+        ({"from": "libvrit"}, 'from: expected external, libvirt or simulated, got "libvrit"; did you mean'),
+        ({"from": "libvirt"}, "from: no host has driver libvirt yet: name one (--host NAME=URI)"),
+        ({}, "from: expected the name of a driver, but it is missing"),
+        ({"from": "libvirt", "hosts": {"a": "x"}}, "hosts.a: expected a URI"),
+        ({"from": "libvirt", "take": ["adress"]}, "take: expected some of name, group"),
+        ({"from": "libvirt", "what": 1}, "what: there is no such field"),
+    ],
+)
+def test_a_bad_import_is_refused_in_one_line(api: Api, body: dict[str, Any], message: str) -> None:
+    answer = api("POST", "/v1/fleet/import", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith(message)
+    assert api("GET", "/v1/hosts").json()["hosts"] == []
+
+
+def test_hosts_of_the_fleet_are_asked_where_they_are_declared(
+    service: Service, api: Api, hypervisor: Hypervisor
+) -> None:
+    api(
+        "PUT",
+        "/v1/fleet",
+        json={"hosts": {"kvm01": {"driver": "libvirt", "uri": "test://declared"}, "other": {}}},
+    )
+    hypervisor.asked.clear()
+    assert imported(api)["changes"] == ["+ machine web-0 on kvm01", "+ machine web-1 on kvm01"]
+    assert hypervisor.asked == ["test://declared"]

@@ -1,0 +1,509 @@
+"""What an import changes: a source's own things follow it, people's stay theirs, and nothing is guessed."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.core.fleet import applying, importing
+from forewarn.core.fleet.import_terms import ImportTerms
+from forewarn.core.fleet.importing import ImportPlan
+from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.model.host import Host
+from forewarn.core.model.inventory import Found, FoundGroup, FoundHost, FoundMachine
+from forewarn.core.words import (
+    DECLARED,
+    PUT,
+    Action,
+    GroupKind,
+    GroupName,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineName,
+    MachineState,
+    Mobility,
+    ProjectName,
+)
+from tests.unit.slices import MINUTE, Fleet, machine
+
+A, B, C = (HostName(name) for name in ("host-a", "host-b", "host-c"))
+WEB = GroupName("web")
+LIBVIRT = ImportTerms(source="libvirt")
+
+
+def host(name: HostName, **more: Any) -> FoundHost:
+    return FoundHost(name=name, uri=f"test://{name}", **more)
+
+
+def vm(id_: str, on: HostName | None = A, **more: Any) -> FoundMachine:
+    return FoundMachine(vm_id=MachineId(id_), host=on, **{"name": MachineName(id_), "running": True, **more})
+
+
+def found(*machines: FoundMachine, hosts: Sequence[HostName] = (A, B), **more: Any) -> Found:
+    return Found(machines=machines, hosts=tuple(host(name) for name in hosts), **more)
+
+
+def planned(fleet: Fleet, what: Found, terms: ImportTerms = LIBVIRT) -> ImportPlan:
+    fleet.turn()
+    return importing.plan(fleet.draft, what, terms)
+
+
+def taken(fleet: Fleet, what: Found, terms: ImportTerms = LIBVIRT) -> tuple[str, ...]:
+    """Import what was found, and return each change as a line."""
+    part = planned(fleet, what, terms).part
+    lines = applying.apply(fleet.draft, part, by="test")
+    fleet.turn()
+    return lines
+
+
+def imported(*machines: FoundMachine, **more: Any) -> Fleet:
+    fleet = Fleet()
+    taken(fleet, found(*machines, **more))
+    return fleet
+
+
+def declared(name: str, on: HostName = A, **more: Any) -> Fleet:
+    """A machine that a person declares, on a host that libvirt works on."""
+    fleet = Fleet(machine(name, on, **more), hosts=[A, B])
+    for each in (A, B):
+        fleet.draft.put_host(Host(name=each, driver="libvirt", uri=f"test://{each}"))
+    fleet.turn()
+    return fleet
+
+
+# What is new
+
+
+def test_an_empty_fleet_gets_what_was_found() -> None:
+    fleet = Fleet()
+    lines = taken(
+        fleet,
+        found(
+            vm("web-0", group=WEB, update_domain=1, macs=("52:54:00:00:00:01",), addresses=("10.0.0.1",)),
+            vm("alone", B, project=ProjectName("shop"), mobility=Mobility.LIVE, tags={"a": "b"}),
+        ),
+    )
+    assert lines == (
+        "+ project shop",
+        "+ host host-a",
+        "+ host host-b",
+        "+ group web",
+        "+ machine alone on host-b",
+        "+ machine web-0 on host-a",
+    )
+    web, alone = fleet.machine("web-0"), fleet.machine("alone")
+    assert (web.group, web.update_domain, web.address, web.mac) == (WEB, 1, "10.0.0.1", "52:54:00:00:00:01")
+    assert (alone.project, alone.mobility, alone.tags) == ("shop", Mobility.LIVE, {"a": "b"})
+    made = fleet.draft.hosts[A]
+    assert (made.driver, made.uri, made.source) == ("libvirt", "test://host-a", "libvirt")
+    assert {web.source, alone.source, fleet.draft.groups[WEB].source} == {"libvirt"}
+    assert fleet.draft.groups[WEB].update_domains == 2
+
+
+def test_a_fleet_that_never_was_gets_its_default_project() -> None:
+    fleet = Fleet()
+    fleet.draft.projects.clear()
+    fleet.turn()
+    assert taken(fleet, found(vm("a"), hosts=[A]))[0] == "+ project default"
+    assert fleet.draft.projects[ProjectName("default")].source == DECLARED
+
+
+def test_a_machine_that_is_off_begins_as_stopped() -> None:
+    fleet = Fleet()
+    assert "+ machine a, stopped" in taken(fleet, found(vm("a", running=False), vm("b", None, running=False)))
+    assert [(fleet.machine(name).host, fleet.machine(name).state) for name in "ab"] == [
+        (None, MachineState.STOPPED)
+    ] * 2
+
+
+def test_names_are_made_such_as_can_be_declared_and_told_apart() -> None:
+    same = [vm(f"{n}2345678-x", name=MachineName("my vm!")) for n in (1, 2)]
+    fleet = imported(*same, vm("3", name=MachineName("€")))
+    assert sorted(each.name for each in fleet.draft.machines.values()) == [
+        "my-vm",
+        "my-vm-22345678",
+        "unnamed",
+    ]
+    assert taken(fleet, found(*reversed(same), vm("3", name=MachineName("€")))) == ()
+
+
+def test_an_address_that_another_has_is_not_taken() -> None:
+    fleet = declared("web-0", address="10.0.0.1")
+    plan = planned(fleet, found(vm("web-0"), vm("b", addresses=("10.0.0.1",))))
+    assert plan.notes == ("machine b: address 10.0.0.1 is not taken: web-0 has it",)
+    assert taken(fleet, found(vm("web-0"), vm("c", addresses=("10.0.0.1", "10.0.0.2")))) == (
+        "+ machine c on host-a",
+    )
+    assert fleet.machine("c").address == "10.0.0.2"
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (vm("b", manager="nova"), "nova manages it (--managed imports it all the same)"),
+        (vm("b", C), "it is on host-c, which the source does not list"),
+        (vm("b", B), "host host-b is failed"),
+        (vm("b", A), "host host-a is declared as bare metal"),
+    ],
+)
+def test_what_cannot_be_taken_is_said(what: FoundMachine, said: str) -> None:
+    fleet = Fleet(hosts=[A, B])
+    fleet.draft.put_host(Host(name=A, bare_metal=True))
+    fleet.draft.put_host(Host(name=B, state=HostState.FAILED))
+    plan = planned(fleet, found(what))
+    assert plan.notes == (f"machine b is not imported: {said}",)
+    assert plan.part.machines == ()
+
+
+def test_what_another_manager_has_is_taken_if_asked_for() -> None:
+    terms = replace(LIBVIRT, managed=True)
+    assert "+ machine a on host-a" in taken(Fleet(), found(vm("a", manager="nova")), terms)
+
+
+# What a source has imported follows it
+
+
+def test_what_was_imported_follows_its_source() -> None:
+    fleet = imported(vm("a", addresses=("10.0.0.1",), macs=("m1",)), vm("b", addresses=("10.0.0.2",)))
+    again = found(
+        vm("a", name=MachineName("c"), addresses=("10.0.0.2",), macs=("m2",), network="blue"),
+        vm("b", addresses=("10.0.0.1",), group=WEB),
+        hosts=[A],
+    )
+    uri = FoundHost(name=A, uri="test://moved", labels={"rack": "1"})
+    assert taken(fleet, replace(again, hosts=(uri,))) == (
+        "~ host host-a: uri test://host-a to test://moved, labels",
+        "+ group web",
+        "~ machine c: name a to c, network none to blue, address 10.0.0.1 to 10.0.0.2, mac m1 to m2",
+        "~ machine b: group standalone/b to web, address 10.0.0.2 to 10.0.0.1",
+    )
+
+
+def test_what_a_source_does_not_say_stays() -> None:
+    full = vm("a", addresses=("10.0.0.1",), macs=("m1",), group=WEB, update_domain=2, tags={"a": "b"})
+    fleet = imported(full)
+    assert taken(fleet, found(vm("a"))) == ()
+    assert taken(fleet, found(vm("a", addresses=("10.0.0.9", "10.0.0.1"), macs=("m0", "m1")))) == ()
+
+
+def test_a_machine_that_gets_another_group_begins_in_its_first_update_domain() -> None:
+    fleet = imported(vm("a", group=WEB, update_domain=2))
+    taken(fleet, found(vm("a", group=GroupName("db"))))
+    assert (fleet.machine("a").group, fleet.machine("a").update_domain) == ("db", 0)
+    assert WEB not in fleet.draft.groups  # nothing is left in it
+
+
+def test_a_machine_that_an_event_names_keeps_what_its_guests_know() -> None:
+    fleet = imported(vm("a", group=WEB))
+    fleet.draft.put_group(replace(fleet.draft.groups[WEB], enabled_at=fleet.now, heard=True))
+    fleet.turn()
+    fleet.order("a", Action.RESTART)
+    plan = planned(fleet, found(vm("a", name=MachineName("z"), group=WEB, update_domain=1)))
+    assert plan.part == FleetPart()
+    assert set(plan.notes) == {
+        "machine a is named in an event: until then its update-domain stays",
+        "machine a is named in an event: until then its name stays",
+    }
+
+
+def test_groups_that_a_source_lists_have_its_kind_and_domains() -> None:
+    listed = FoundGroup(name=WEB, kind=GroupKind.SCALE_SET, update_domains=3, project=ProjectName("shop"))
+    fleet = imported(vm("a", group=WEB), groups=(listed,))
+    group = fleet.draft.groups[WEB]
+    assert (group.kind, group.update_domains, group.project) == (GroupKind.SCALE_SET, 3, "shop")
+    fewer = replace(listed, update_domains=None, kind=GroupKind.AVAILABILITY_SET)
+    assert taken(fleet, found(vm("a", group=WEB, update_domain=1), groups=(fewer,))) == (
+        "~ group web: kind scale-set to availability-set, update-domains 3 to 2",
+        "~ machine a: update-domain 0 to 1",
+    )
+    fleet.draft.put_group(replace(fleet.draft.groups[WEB], enabled_at=fleet.now, heard=True))
+    fleet.turn()
+    fleet.order("a")
+    assert taken(fleet, found(vm("a", group=WEB, update_domain=1), groups=(listed,))) == (
+        "~ group web: update-domains 2 to 3",
+    )
+
+
+# What people declare stays theirs
+
+
+def test_what_a_person_declared_is_shown_as_a_conflict_and_stays() -> None:
+    fleet = declared("web-0", address="10.0.0.1", tags={"a": "b"})
+    source = vm(
+        "web-0",
+        name=MachineName("renamed"),
+        addresses=("10.0.0.5",),
+        tags={"a": "c"},
+        group=GroupName("db"),
+        update_domain=1,
+        project=ProjectName("shop"),
+    )
+    plan = planned(fleet, replace(found(source), hosts=(FoundHost(name=A, uri="test://other"), host(B))))
+    assert plan.part == FleetPart()
+    assert plan.conflicts == (
+        "host host-a: uri is test://host-a, libvirt has test://other (--take uri)",
+        "machine web-0: update-domain is 0, libvirt has 1 (--take update-domain)",
+        "machine web-0: address is 10.0.0.1, libvirt has 10.0.0.5 (--take address)",
+        "machine web-0: tags is a=b, libvirt has a=c (--take tags)",
+        "machine web-0: name is web-0, libvirt has renamed (--take name)",
+        "machine web-0: group is web, libvirt has db (--take group)",
+    )
+
+
+def test_the_word_of_a_source_is_taken_field_by_field() -> None:
+    fleet = declared("web-0", address="10.0.0.1", mac="m1")
+    terms = replace(LIBVIRT, take=frozenset({"address", "uri"}))
+    what = replace(
+        found(vm("web-0", addresses=("10.0.0.5",), macs=("m2",))), hosts=(FoundHost(name=A, uri="test://x"),)
+    )
+    assert taken(fleet, what, terms) == (
+        "~ host host-a: uri test://host-a to test://x",
+        "~ machine web-0: address 10.0.0.1 to 10.0.0.5",
+    )
+    assert fleet.machine("web-0").source == DECLARED
+    assert planned(fleet, what, terms).conflicts == ("machine web-0: mac is m1, libvirt has m2 (--take mac)",)
+
+
+def test_a_declared_group_without_the_update_domain_of_a_machine_refuses_it() -> None:
+    fleet = declared("web-0")
+    plan = planned(fleet, found(vm("web-0"), vm("b", group=WEB, update_domain=7)))
+    assert plan.part.machines == ()
+    assert plan.conflicts == (
+        "group web: update-domains is 5, libvirt has 8 (--take update-domains)",
+        "machine b: update-domain is 7, which group web does not have (--take update-domains, or forewarn "
+        "group put web --update-domains 8)",
+    )
+    lines = taken(
+        fleet,
+        found(vm("web-0"), vm("b", group=WEB, update_domain=7)),
+        replace(LIBVIRT, take=frozenset({"update_domains"})),
+    )
+    assert lines == ("~ group web: update-domains 5 to 8", "+ machine b on host-a")
+
+
+def test_a_machine_that_its_declared_host_does_not_have_is_named() -> None:
+    fleet = declared("web-0")
+    assert planned(fleet, found()).conflicts == (
+        "machine web-0 is declared on host-a, which has no web-0: remove it (forewarn machine delete "
+        "web-0), then declare the right vm-id or import it",
+    )
+    other = found(vm("another", name=MachineName("web-0")))
+    assert "has no web-0, but one of that name, another: remove" in planned(fleet, other).conflicts[0]
+    assert planned(fleet, found(hosts=[B])).conflicts == ()
+    fleet.draft.put_host(Host(name=A, driver="external"))
+    assert [each for each in planned(fleet, found()).conflicts if "machine" in each] == []
+
+
+# Where machines are
+
+
+def test_a_machine_that_others_moved_is_followed_and_recorded() -> None:
+    fleet = imported(vm("a"))
+    assert taken(fleet, found(vm("a", B))) == ("~ machine a: moved from host-a to host-b by other hands",)
+    assert (fleet.machine("a").host, fleet.machine("a").state) == (B, MachineState.RUNNING)
+    assert fleet.history(Kind.UNANNOUNCED_IMPACT) == ["moved from host-a to host-b by other hands"]
+    assert fleet.history(Kind.MACHINE_MOVED) == ["host-a to host-b"]
+
+
+def test_a_machine_that_others_stopped_and_started_is_followed() -> None:
+    fleet = imported(vm("a"))
+    assert taken(fleet, found(vm("a", running=False))) == ("~ machine a: stopped on host-a by other hands",)
+    assert (fleet.machine("a").host, fleet.machine("a").state) == (None, MachineState.STOPPED)
+    assert taken(fleet, found(vm("a", running=False))) == ()
+    assert taken(fleet, found(vm("a", B))) == ("~ machine a: started on host-b by other hands",)
+    assert (fleet.machine("a").host, fleet.machine("a").state) == (B, MachineState.RUNNING)
+    assert fleet.history(Kind.UNANNOUNCED_IMPACT) == [
+        "stopped on host-a by other hands",
+        "started on host-b by other hands",
+    ]
+
+
+def test_a_machine_that_others_destroyed_leaves_the_fleet() -> None:
+    fleet = imported(vm("a"), vm("b"))
+    plan = planned(fleet, found(vm("b")))
+    assert (plan.removes, plan.of) == (1, 2)
+    assert taken(fleet, found(vm("b"))) == ("- machine a: destroyed by other hands",)
+    assert fleet.history(Kind.MACHINE_REMOVED) == ["destroyed by other hands"]
+    assert fleet.history(Kind.UNANNOUNCED_IMPACT) == ["destroyed by other hands"]
+
+
+def test_one_that_was_made_anew_takes_the_name_of_the_other() -> None:
+    fleet = imported(vm("1", name=MachineName("a"), addresses=("10.0.0.1",)))
+    anew = vm("2", name=MachineName("a"), addresses=("10.0.0.1",))
+    assert taken(fleet, found(anew)) == ("- machine a: destroyed by other hands", "+ machine a on host-a")
+
+
+def test_what_an_event_told_of_is_no_unannounced_impact() -> None:
+    fleet = imported(vm("web-0", group=WEB))
+    fleet.draft.put_group(replace(fleet.draft.groups[WEB], enabled_at=fleet.now, heard=True))
+    fleet.turn()
+    fleet.maintain(A, driver="external")
+    assert taken(fleet, found(vm("web-0", B))) == (
+        "~ machine web-0: moved from host-a to host-b by other hands",
+    )
+    assert len(fleet.history(Kind.UNANNOUNCED_IMPACT)) == 1  # before its time
+    assert not fleet.draft.events_of(next(iter(fleet.draft.orders)))
+    fleet.order("web-0", Action.REDEPLOY, scheduled=0, driver="external")
+    fleet.turn(20 * MINUTE)  # past NotBefore, and nobody has begun
+    assert taken(fleet, found(vm("web-0", A))) != ()
+    assert len(fleet.history(Kind.UNANNOUNCED_IMPACT)) == 1
+
+
+def test_what_forewarn_itself_does_is_not_other_hands() -> None:
+    fleet = imported(vm("web-0", group=WEB))
+    order = fleet.order("web-0", Action.REDEPLOY, driver="external")  # nobody listens: it begins at once
+    assert order.steps[0].begun_at is not None
+    assert taken(fleet, found(vm("web-0", B))) == ()
+    assert taken(fleet, found(vm("web-0", running=False))) == ()
+    assert taken(fleet, found()) == ()
+    assert fleet.machine("web-0").host == A
+
+
+def test_what_was_seen_before_forewarn_did_something_is_too_old() -> None:
+    fleet = imported(vm("web-0", group=WEB))
+    moved, off = (planned(fleet, found(each)) for each in (vm("web-0", B), vm("web-0", running=False)))
+    fleet.order("web-0", Action.RESTART, driver="external")
+    fleet.turn()
+    assert applying.apply(fleet.draft, off.part, by="test") == ()
+    fleet.draft.put_machine(replace(fleet.machine("web-0"), host=HostName("host-9")))
+    assert applying.apply(fleet.draft, moved.part, by="test") == ()
+    del fleet.draft.machines[MachineId("web-0")]
+    assert applying.apply(fleet.draft, moved.part, by="test") == ()
+
+
+def test_a_machine_is_not_believed_to_be_on_a_host_that_failed() -> None:
+    fleet = imported(vm("a"))
+    fleet.draft.put_host(replace(fleet.draft.hosts[B], state=HostState.FAILED))
+    assert taken(fleet, found(vm("a", B))) == ()
+
+
+def test_a_place_that_is_kept_for_a_machine_is_no_move() -> None:
+    fleet = imported(vm("a"))
+    fleet.draft.put_machine(replace(fleet.machine("a"), bound_for=B))
+    assert taken(fleet, found(vm("a", B))) == ()
+
+
+def test_a_machine_on_its_way_is_neither_a_duplicate_nor_moved() -> None:
+    fleet = imported(vm("a"))
+    sides = found(vm("a", moving=True), vm("a", B, running=False, moving=True))
+    plan = planned(fleet, sides)
+    assert (plan.part, plan.notes) == (FleetPart(), ("machine a is being moved: left as it is",))
+    new = planned(Fleet(), sides)
+    assert (new.part.machines, new.notes) == ((), ("machine a is being moved: left as it is",))
+
+
+def test_a_machine_that_runs_twice_is_said_and_left() -> None:
+    fleet = imported(vm("a"))
+    plan = planned(fleet, found(vm("a"), vm("a", B)))
+    assert plan.part == FleetPart()
+    assert plan.notes == ("machine a (a) runs on host-a and host-b at once: left as it is; stop one of them",)
+
+
+def test_a_machine_is_where_it_runs_though_another_host_knows_it() -> None:
+    fleet = imported(vm("a", B), vm("a", running=False))
+    assert fleet.machine("a").host == B
+    assert taken(fleet, found(vm("a", A, running=False), vm("a", B))) == ()
+    assert taken(fleet, found(vm("a", A, running=False), vm("a", B, running=False))) == (
+        "~ machine a: stopped on host-b by other hands",
+    )
+
+
+def test_a_host_that_cannot_be_reached_removes_nothing_and_is_said() -> None:
+    fleet = imported(vm("a"), vm("b", B), vm("c", running=False))
+    plan = planned(fleet, found(hosts=[A], unreachable={B: "no route"}))
+    assert plan.part == FleetPart()
+    assert plan.notes == (
+        "host host-b cannot be reached: no route",
+        "machine a is not on host-a any more: not removed while host-b cannot be reached",
+    )
+
+
+def test_only_a_source_that_tells_of_everything_removes_hosts_and_what_they_carried() -> None:
+    fleet = imported(vm("a", group=WEB), vm("b", B))
+    assert taken(fleet, found(vm("b", B), hosts=[B])) == ()
+    whole = replace(LIBVIRT, whole=True)
+    assert taken(fleet, found(vm("b", B), hosts=[B]), whole) == (
+        "- machine a: destroyed by other hands",
+        "- group web",
+        "- host host-a",
+    )
+
+
+def test_another_source_is_left_alone() -> None:
+    fleet = imported(vm("a"))
+    other = replace(LIBVIRT, source="cloud", whole=True)
+    plan = planned(fleet, found(hosts=[]), other)
+    assert (plan.part, plan.of) == (FleetPart(), 0)
+    assert planned(fleet, found(vm("a", addresses=("10.0.0.1",))), other).conflicts[-1] == (
+        "machine a: address is none, cloud has 10.0.0.1 (--take address)"
+    )
+
+
+# Whatever is found
+
+IDS = st.sampled_from(["1", "2", "3", "4"])
+MACHINES = st.builds(
+    FoundMachine,
+    vm_id=IDS.map(MachineId),
+    name=st.sampled_from(["a", "b", "c d"]).map(MachineName),
+    host=st.sampled_from([A, B]),
+    running=st.booleans(),
+    moving=st.sampled_from([False, False, False, True]),
+    macs=st.sampled_from([(), ("m1",), ("m2", "m1")]),
+    addresses=st.sampled_from([(), ("10.0.0.1",), ("10.0.0.2", "10.0.0.1"), ("10.0.0.2",)]),
+    network=st.sampled_from([None, "", "blue"]),
+    group=st.sampled_from([None, WEB, GroupName("db")]),
+    update_domain=st.sampled_from([None, 0, 3, 7]),
+    mobility=st.sampled_from([None, *Mobility]),
+    tags=st.sampled_from([None, {}, {"a": "b"}]),
+    project=st.sampled_from([None, ProjectName("shop")]),
+    manager=st.sampled_from([None, None, "nova"]),
+)
+FOUND = st.builds(
+    Found,
+    machines=st.lists(MACHINES, max_size=5).map(tuple),
+    hosts=st.just((host(A), host(B))),
+    groups=st.sampled_from([(), (FoundGroup(name=WEB, update_domains=2),)]),
+    unreachable=st.sampled_from([{}, {}, {C: "silent"}]),
+)
+TERMS = st.builds(
+    ImportTerms,
+    source=st.just("libvirt"),
+    take=st.sampled_from([frozenset(), frozenset({"address", "name", "group"})]),
+    managed=st.booleans(),
+    whole=st.booleans(),
+)
+
+
+@given(FOUND, FOUND, TERMS)
+def test_importing_twice_changes_nothing_the_second_time(
+    first: Found, then: Found, terms: ImportTerms
+) -> None:
+    fleet = declared("1", address="10.0.0.2", source=PUT)
+    taken(fleet, first, terms)
+    taken(fleet, then, terms)
+    assert planned(fleet, then, terms).part == FleetPart()
+    names = [(each.project, each.name.casefold()) for each in fleet.draft.machines.values()]
+    addresses = [
+        (each.network, each.address) for each in fleet.draft.machines.values() if each.address is not None
+    ]
+    assert (len(set(names)), len(set(addresses))) == (len(names), len(addresses))
+    for each in fleet.draft.machines.values():
+        own = fleet.draft.groups[each.group]
+        assert each.project == own.project
+        assert own.kind is GroupKind.STANDALONE or each.update_domain < own.update_domains
+
+
+@given(FOUND, FOUND)
+def test_declared_fields_survive_whatever_is_found(first: Found, then: Found) -> None:
+    fleet = declared("1", address="10.0.0.2", mac="mine", tags={"kept": "yes"})
+    before = fleet.machine("1")
+    for each in (first, then):
+        taken(fleet, each)
+    after = fleet.machine("1")
+    assert replace(after, host=before.host, state=before.state) == before
