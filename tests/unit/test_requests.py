@@ -300,3 +300,13 @@ def test_a_restored_host_keeps_its_maintenance() -> None:
     order = fleet.maintain()
     fleet.maintain(action=Action.RESTORE)
     assert fleet.draft.orders[order.id].open
+
+
+def test_a_second_order_on_a_host_whose_work_is_done_is_told_when_to_try_again() -> None:
+    fleet = Fleet(machine("web-0"))
+    first = fleet.maintain()
+    fleet.pass_(15 * MINUTE)
+    fleet.finish(first.id)
+    ends = "2026-01-05T12:16:30Z, when slow guests have seen that too"
+    with pytest.raises(Conflict, match=f"whose work is done, and which ends at {ends}: try again then"):
+        fleet.maintain()

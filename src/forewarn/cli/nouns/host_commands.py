@@ -1,6 +1,7 @@
 """`forewarn host`: show hosts, and order something to be done to one."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -84,20 +85,10 @@ def maintenance(
     yes: Yes = False,
 ) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
-    ahead = seconds_or_none(notice, hint="--notice")
-    ask_before_emergency(session, name, emergency=emergency, notice=ahead, yes=yes)
-    terms = {
-        "action": action,
-        "emergency": emergency,
-        "notice_seconds": ahead,
-        "despite_hold": despite_hold or None,
-        "deadline": deadline,
-        "expected_seconds": seconds_or_none(takes, hint="--takes"),
-        "driver": driver,
-        "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
-        "whole": whole or None,
-        "together": together,
-    }
+    urgency = _urgency(emergency, notice, despite_hold=despite_hold)
+    _ask_first(session, name, urgency, yes=yes)
+    done = _work(driver, deadline, takes=takes, heartbeat=heartbeat)
+    terms = {"action": action, **urgency, **done, "whole": whole or None, "together": together}
     _order(session, name, "maintenance", reason, **terms)
 
 
@@ -135,19 +126,14 @@ def service(
     from forewarn.cli.gate.host_gate import check_program, run_on_host  # much for those who list hosts
 
     check_program(command)
-    ahead = seconds_or_none(notice, hint="--notice")
-    ask_before_emergency(session, name, emergency=emergency, notice=ahead, yes=yes)
+    urgency = _urgency(emergency, notice, despite_hold=despite_hold)
+    _ask_first(session, name, urgency, yes=yes)
     terms = {
         "mode": "in-place" if in_place else "evacuate" if evacuate else None,
         "returning": returning or None,
-        "emergency": emergency,
-        "notice_seconds": ahead,
-        "despite_hold": despite_hold or None,
-        "deadline": deadline,
-        "expected_seconds": seconds_or_none(takes, hint="--takes"),
-        "driver": driver,
+        **urgency,
+        **_work(driver, deadline, takes=takes, heartbeat=heartbeat),
         "host_work": EXTERNAL if command else host_work,
-        "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
         "together": together,
     }
     if command:
@@ -168,10 +154,9 @@ def degrade(
     yes: Yes = False,
 ) -> None:
     """Say that a host is going to fail: its machines move within days."""
-    ahead = seconds_or_none(notice, hint="--notice")
-    ask_before_emergency(session, name, emergency=emergency, notice=ahead, yes=yes)
-    terms = {"emergency": emergency, "notice_seconds": ahead, "despite_hold": despite_hold or None}
-    _order(session, name, "degrade", reason, **terms)
+    urgency = _urgency(emergency, notice, despite_hold=despite_hold)
+    _ask_first(session, name, urgency, yes=yes)
+    _order(session, name, "degrade", reason, **urgency)
 
 
 @app.command()
@@ -202,6 +187,30 @@ for _verb, _about in {
     "uncordon": "Let a host take machines again.",
 }.items():
     _add_order(_verb, _about)
+
+
+def _urgency(emergency: str | None, notice: str | None, *, despite_hold: bool) -> dict[str, Any]:
+    """Return what is asked for of promises that are not kept."""
+    ahead = seconds_or_none(notice, hint="--notice")
+    return {"emergency": emergency, "notice_seconds": ahead, "despite_hold": despite_hold or None}
+
+
+def _ask_first(session: Session, name: str, urgency: Mapping[str, Any], *, yes: bool) -> None:
+    """Have a person agree to an emergency."""
+    emergency, ahead = urgency["emergency"], urgency["notice_seconds"]
+    ask_before_emergency(session, name, emergency=emergency, notice=ahead, yes=yes)
+
+
+def _work(
+    driver: str | None, deadline: str | None, *, takes: str | None, heartbeat: str | None
+) -> dict[str, Any]:
+    """Return who does the work, until when, how long it takes and how long it may be silent."""
+    return {
+        "driver": driver,
+        "deadline": deadline,
+        "expected_seconds": seconds_or_none(takes, hint="--takes"),
+        "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
+    }
 
 
 def _order(session: Session, name: str, verb: str, reason: str | None, **more: object) -> None:

@@ -9,6 +9,7 @@ from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
+from forewarn.core.moments import format_time
 from forewarn.core.orders import (
     bare_metal,
     departures,
@@ -20,6 +21,7 @@ from forewarn.core.orders import (
     reasons,
     service,
     stages,
+    steps,
 )
 from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
@@ -270,6 +272,9 @@ def _in_the_way(order: Order) -> str:
             way = f"which is {order.state}: wait until it is done, or `forewarn order cancel {order.id}`"
         case OrderState.FAILED:
             way = f"which is failed: `forewarn order retry {order.id}` or `forewarn order abandon {order.id}`"
+        case _ if order.due_at is not None and steps.all_over(order):
+            ends = f"{format_time(order.due_at)}, when slow guests have seen that too"
+            way = f"whose work is done, and which ends at {ends}: try again then"
         case _:
             way = f"which is {order.state}: wait until it is done, or `forewarn order abandon {order.id}`"
     return f"order {order.id} ({order.action}), {way}"

@@ -181,6 +181,11 @@ def running_elsewhere(draft: Draft, machine: MachineId, order: Order) -> Order |
     return None
 
 
+def all_over(order: Order) -> bool:
+    """Return whether all that an order does is done, to machines and hosts."""
+    return all(step.state in (StepState.DONE, StepState.MOOT) for step in order.all_steps)
+
+
 def _is_running(order: Order, machine: MachineId) -> bool:
     return any(step.machine == machine and step.state is StepState.RUNNING for step in order.steps)
 
