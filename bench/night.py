@@ -34,8 +34,8 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, HostName, HostState, HostTask, ServiceMode, StageKind, StepState, Work
 
 EVENING = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
-# Half a rack: the other half takes its machines, and update domains stay where they were.
-AT_ONCE = 50
+# A whole rack, of which the planner takes half at a time: the other half takes its machines.
+AT_ONCE = 100
 MINUTES, LONGEST = 5, timedelta(days=9)
 FAILING = 0.01
 DEGRADED = {timedelta(minutes=50): "host-203", timedelta(hours=3): "host-318", timedelta(hours=5): "host-477"}
@@ -77,14 +77,16 @@ def main() -> int:
 def _placement(folder: Path, seed: int) -> list[Row]:
     with _service(folder / "scattered.db") as service:
         service.apply(night_fleet(aligned=False, seed=seed))
-        before, _ = _waves(service)
+        before = _waves(service)
         _fit(service)
-        after, planned = _waves(service)
+        after = _waves(service)
+        planned = _time_to_plan(service)
     with _service(folder / "aligned.db") as service:
         service.apply(night_fleet(aligned=True, seed=seed))
-        aligned, _ = _waves(service)
-        _run(service, service.roll(work=Work.REDEPLOY, hosts_at_once=AT_ONCE))
-        moved, _ = _waves(service)
+        aligned = _waves(service)
+        halved = service.roll(work=Work.REDEPLOY, hosts_at_once=AT_ONCE)
+        _run(service, halved)
+        moved = _waves(service)
     return [
         Row(
             what="waves, placed at random, after `fleet domains --fit`",
@@ -107,6 +109,7 @@ def _placement(folder: Path, seed: int) -> list[Row]:
             value=moved,
             target=f"≤ {ALIGNED_WAVES}",
             met=moved <= ALIGNED_WAVES,
+            note=f"{AT_ONCE} hosts at once were asked for, a whole rack; {len(halved.waves)} waves were made",
         ),
         Row(
             what="planned",
@@ -119,10 +122,16 @@ def _placement(folder: Path, seed: int) -> list[Row]:
     ]
 
 
-def _waves(service: Service) -> tuple[int, float]:
+def _waves(service: Service) -> int:
+    """Count the waves of work that moves no machine: which hosts exclude each other."""
+    asked = RolloutRequest(hosts=None, work=Work.REBOOT, hosts_at_once=HOSTS, by="operator", reason="")
+    return len(service.rollouts.plan(asked).rollout.waves)
+
+
+def _time_to_plan(service: Service) -> float:
     began = time.perf_counter()
-    plan = service.rollouts.plan(_wanted(at_once=HOSTS))
-    return len(plan.rollout.waves), time.perf_counter() - began
+    service.rollouts.plan(_wanted(at_once=HOSTS))
+    return time.perf_counter() - began
 
 
 def _fit(service: Service) -> None:
@@ -179,7 +188,7 @@ def play(folder: Path, seed: int) -> Played:
             if NO_DATABASE[0] <= passed < NO_DATABASE[1]:
                 played.refused_ticks += _without_database(service, folder / "night.db")
             service.advance(minutes=MINUTES if passed < timedelta(days=1) else 60)
-            played.rollout = service.rollout(played.rollout)
+            played.rollout = _reread(service, played.rollout)
             if played.done_at is None and _is_done_but_for(service, played.rollout):
                 played.done_at = service.clock.now()
             if not played.rollout.open:
@@ -199,6 +208,12 @@ def play(folder: Path, seed: int) -> Played:
         return played
 
 
+def _reread(service: Service, rollout: Rollout) -> Rollout:
+    """Read a rollout as it is, without all that is shown of it: that would be asked too often here."""
+    with service.store.read() as snapshot:
+        return snapshot.rollouts.find(rollout.id) or rollout
+
+
 def _is_done_but_for(service: Service, rollout: Rollout) -> bool:
     """Return whether only hosts are left that wait for orders of their own."""
     return len(rollout.hosts_not_done) <= len(DEGRADED) + 1 + len(rollout.abandoned)
@@ -211,7 +226,8 @@ def _without_database(service: Service, database: Path) -> int:
         other.execute("BEGIN EXCLUSIVE")
         until = EVENING + NO_DATABASE[1]
         while service.clock.now() < until:
-            service.clock.set(min(service.clock.now() + timedelta(minutes=30), until))
+            # Each look waits for seconds before it is refused, which says nothing about the night.
+            service.clock.set(min(service.clock.now() + timedelta(hours=1), until))
             try:
                 service.tick()
             except Unavailable:

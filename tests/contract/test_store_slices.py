@@ -237,7 +237,7 @@ def test_room_is_what_sound_hosts_carry(fleet: SqlStore) -> None:
         ({"work": Work.REDEPLOY, "driver": EXTERNAL}, False),
         ({"work": Work.REDEPLOY, "ended_at": NOW}, False),
         ({"work": Work.REDEPLOY, "stages": (stage(step("web-0", StepState.RUNNING)),)}, False),
-        ({"work": Work.REDEPLOY, "stages": (stage(step("web-0", StepState.FAILED)),)}, True),
+        ({"work": Work.REDEPLOY, "stages": (stage(step("web-0", StepState.FAILED, moves=True)),)}, True),
     ],
 )
 def test_room_comes_with_orders_that_may_move_machines(
@@ -245,6 +245,7 @@ def test_room_comes_with_orders_that_may_move_machines(
 ) -> None:
     save(fleet, orders=(order(1, machine=machine_id("web-0"), **more),))
     assert (around(fleet, orders=[order_id(1)]).room is not None) == loaded
+    assert around(fleet, orders=[order_id(1)], room=False).room is None
 
 
 def test_a_host_with_an_order_of_its_own_is_busy(fleet: SqlStore) -> None:

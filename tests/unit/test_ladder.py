@@ -65,6 +65,7 @@ def test_what_cannot_be_moved_live_is_redeployed_with_notice_of_its_own() -> Non
     fleet.fail(order.id)
     lowered = step(fleet, order)
     assert (lowered.state, lowered.work, lowered.moves) == (StepState.WAITING, Work.REDEPLOY, True)
+    assert lowered.lowered_from is Work.FREEZE
     assert fleet.machine("a-0").state is MachineState.RUNNING
     assert [event.type for event in fleet.events()] == [EventType.FREEZE]
     assert "a-0: could not be moved live: it is announced anew when that event has left" in fleet.waits(
@@ -74,6 +75,7 @@ def test_what_cannot_be_moved_live_is_redeployed_with_notice_of_its_own() -> Non
     (event,) = fleet.events()
     assert (event.type, event.status) == (EventType.REDEPLOY, EventStatus.SCHEDULED)
     assert event.not_before - event.announced_at >= 10 * MINUTE
+    assert not any("could not be moved live" in why for why in fleet.waits(order.id))
     assert step(fleet, order).attempt == 3
     fleet.pass_(10 * MINUTE)
     fleet.finish(order.id)

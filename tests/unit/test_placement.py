@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.draft import Draft
+from forewarn.core.draft import Draft, RoomNotLoaded
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import OrderTerms, Stage, Step
 from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
 from forewarn.core.orders import placement
@@ -23,10 +24,13 @@ from forewarn.core.words import (
     HostState,
     MachineId,
     MachineName,
+    ServiceMode,
+    StageKind,
+    StageState,
     StepState,
     Work,
 )
-from tests.contract.samples import order, stage, step
+from tests.contract.samples import machine_id, order, stage, step
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WEB = GroupName("web")
@@ -158,25 +162,54 @@ def test_neither_its_own_host_nor_one_that_is_not_sound_is_chosen(state: HostSta
     assert chosen(base) == ("other" if state is HostState.OK else None)
 
 
+def moving(name: str, state: StepState = StepState.WAITING) -> Step:
+    return step(name, state, moves=True)
+
+
+def evacuating(*steps: Step, host_stage: StageState = StageState.QUEUED, **terms: Any) -> dict[str, Any]:
+    """An order that empties a host, and then works on it."""
+    evacuate = replace(stage(*steps), kind=StageKind.EVACUATE)
+    host = Stage(state=host_stage, steps=(), kind=StageKind.HOST)
+    asked = OrderTerms(mode=ServiceMode.EVACUATE, **terms)
+    return {"work": Work.HOST, "machine": None, "host": OWN, "stages": (evacuate, host), "terms": asked}
+
+
+GONE, NEW = machine_id("web-0"), machine_id("web-1")
+DONE, RUNNING, MOOT = StepState.DONE, StepState.RUNNING, StepState.MOOT
+
+
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({}, True),  # nothing is planned yet
-        ({"stages": (stage(step("web-0")),)}, True),
-        ({"stages": (stage(step("web-0", StepState.FAILED)),)}, True),
-        ({"stages": (stage(step("web-0", StepState.RUNNING)),)}, False),
-        # Another machine may come to a host.
-        ({"machine": None, "host": OWN, "stages": (stage(step("web-0", StepState.RUNNING)),)}, True),
-        ({"driver": EXTERNAL}, False),
-        ({"work": Work.FREEZE}, False),
-        ({"work": None}, False),
-        ({"ended_at": NOW}, False),
+        ({}, {MINE.id}),  # nothing is planned yet
+        ({"stages": (stage(moving("web-0")),)}, {GONE}),
+        ({"stages": (stage(moving("web-0", StepState.FAILED)),)}, {GONE}),
+        ({"stages": (stage(moving("web-0", RUNNING)),)}, set()),
+        # Another machine may come to a host, also one that it has been told to leave before.
+        ({"machine": None, "host": OWN, "stages": (stage(moving("web-0", RUNNING)),)}, {NEW}),
+        ({"machine": None, "host": OWN, "stages": (stage(moving("web-1", MOOT)),)}, {NEW}),
+        ({"driver": EXTERNAL}, set()),
+        ({"work": Work.FREEZE}, set()),
+        ({"work": None}, set()),
+        ({"ended_at": NOW}, set()),
+        (evacuating(moving("web-0")), {GONE, NEW}),
+        (evacuating(moving("web-0", DONE)), {NEW}),
+        # Nobody leaves it any more once the work on it is announced; some may come back.
+        (evacuating(moving("web-0", DONE), host_stage=StageState.ANNOUNCED), set()),
+        (evacuating(moving("web-0", DONE), host_stage=StageState.STARTED, returning=True), {GONE}),
     ],
 )
-def test_orders_say_whether_machines_of_theirs_may_yet_be_placed(
-    more: dict[str, Any], expected: bool
+def test_orders_say_which_machines_they_may_yet_have_to_place(
+    more: dict[str, Any], expected: set[MachineId]
 ) -> None:
-    assert placement.may_be_placed(order(1, **{"work": Work.REDEPLOY, "machine": MINE.id} | more)) == expected
+    mine = order(1, **{"work": Work.REDEPLOY, "machine": MINE.id} | more)
+    assert placement.to_be_placed(mine, [replace(MINE, id=NEW)]) == expected
+
+
+def test_nothing_is_placed_where_the_room_was_not_loaded() -> None:
+    fleet = Draft(replace(draft().base, room=None), now=NOW, new_id=lambda: "")
+    with pytest.raises(RoomNotLoaded):
+        chosen(fleet)
 
 
 def test_the_driver_where_a_machine_would_go_is_that_of_the_host() -> None:

@@ -1,17 +1,19 @@
 """The plan of a rollout: why waves are small, hosts that a window would cut, and one plan for everybody."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime, time, timedelta
+from typing import Any
 
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.project import Project
-from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import forecast, plan_warnings, planning, progress
+from forewarn.core.rollouts import forecast, plan_warnings, planning, progress, waves
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.words import GroupName, OrderState, ProjectName, Work
+from forewarn.core.words import GroupName, OrderState, ProjectName, ServiceMode, Work
 from tests.unit.rollouts import by_id, order
 from tests.unit.test_rollout import NOW, carries, host, over, survey
 
@@ -252,6 +254,15 @@ def test_a_host_that_was_abandoned_while_its_rollout_was_aborted_is_not_done() -
     )
 
 
+def test_a_host_whose_order_came_to_nothing_is_not_done_before_anybody_resumes() -> None:
+    plan = over(survey(carries(web={0: 1}), carries(web={0: 1})))
+    orders = by_id(order(1, OrderState.DONE), order(2, OrderState.CANCELLED, ended_at=NOW))
+    begun = Wave(hosts=(host(1), host(2)), orders=tuple(orders), state=WaveState.STARTED)
+    settled = progress.settle(replace(plan, waves=(begun,)), orders, now=NOW)
+    assert (settled.state, settled.waves[0].state) == (RolloutState.RUNNING, WaveState.DONE)
+    assert (settled.hosts_done, settled.hosts_not_done) == ((host(1),), (host(2),))
+
+
 # One plan, kept
 
 
@@ -285,15 +296,47 @@ def test_a_host_that_must_wait_leaves_the_rest_of_the_plan_as_it_is() -> None:
     ]
 
 
-def test_a_wave_that_empties_a_whole_rack_is_warned_of() -> None:
-    ground = survey(*(carries(web={0: 1}) for _ in range(4)))
-    racks = {host(number): "a" if number < 3 else "b" for number in range(1, 5)}
-    hosts = {name: replace(each, labels={"rack": racks[name]}) for name, each in ground.hosts.items()}
-    ground = replace(ground, hosts=hosts)
-    rebooting, moving = over(ground, at_once=2), replace(over(ground, at_once=2), work=Work.REDEPLOY)
-    first, second = plan_warnings.emptied_racks(moving, ground)
-    assert first.startswith("wave 1 empties all 2 hosts of rack a: ")
-    assert second.startswith("wave 2 empties all 2 hosts of rack b: ")
-    assert list(plan_warnings.emptied_racks(rebooting, ground)) == []
-    one_by_one = replace(over(ground, at_once=1), work=Work.REDEPLOY)
-    assert list(plan_warnings.emptied_racks(one_by_one, ground)) == []
+def in_racks(*racks: str) -> HostSurvey:
+    """Hosts that may all be done together, each in a rack."""
+    ground = survey(*(carries(web={0: 1}) for _ in racks))
+    labels = dict(zip(ground.hosts, racks, strict=True))
+    hosts = {name: replace(each, labels={"rack": labels[name]}) for name, each in ground.hosts.items()}
+    return replace(ground, hosts=hosts, racks=Counter(racks), sizes={GroupName("web"): len(racks)})
+
+
+def waves_over(ground: HostSurvey, work: Work, *, at_once: int = 9, **more: Any) -> list[int]:
+    asked = replace(over(ground, at_once=at_once), work=work, waves=(), **more)
+    return [len(wave.hosts) for wave in waves.cut(asked, ground, asked.left)]
+
+
+def test_a_wave_empties_no_more_than_half_of_a_rack() -> None:
+    ground = in_racks(*"aaaaabb")
+    assert waves_over(ground, Work.REDEPLOY) == [4, 3]
+    assert waves_over(ground, Work.HOST) == [4, 3]
+    in_place = RolloutTerms(mode=ServiceMode.IN_PLACE)
+    assert waves_over(ground, Work.HOST, terms=in_place) == waves_over(ground, Work.REBOOT) == [7]
+
+
+def test_a_host_that_is_a_rack_of_its_own_is_emptied() -> None:
+    assert waves_over(in_racks(*"abc"), Work.REDEPLOY) == [3]
+
+
+def test_machines_that_stand_alone_may_leave_a_whole_rack() -> None:
+    assert waves_over(replace(in_racks(*"aaaa"), sizes={}), Work.REDEPLOY) == [4]
+
+
+def test_the_plan_says_that_it_halves_racks() -> None:
+    ground = in_racks(*"aaaa")
+    asked = replace(over(ground, at_once=4), work=Work.REDEPLOY)
+    asked = replace(asked, waves=waves.cut(asked, ground, asked.left))
+    (said,) = plan_warnings.smaller_waves(asked, ground)
+    assert said == f"1 of 2 waves has fewer than 4 hosts: {waves.HALF_OF_A_RACK}"
+
+
+def test_a_host_that_must_wait_lets_no_more_of_its_rack_come() -> None:
+    ground = in_racks(*"aaaabb")
+    asked = replace(over(ground, at_once=9), work=Work.REDEPLOY)
+    asked = replace(asked, waves=waves.cut(asked, ground, asked.left))
+    held = replace(ground, orders={host(1): order(9, OrderState.STARTED)})
+    _, chosen = planning.next_wave(asked, held, now=NOW, policy=POLICY)
+    assert chosen == (host(2), host(5), host(3)) or chosen == (host(2), host(5), host(6))

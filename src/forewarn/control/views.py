@@ -108,12 +108,13 @@ class Views(ScopedReading):
         """List machines; NotFound if there is no such group or host."""
         fresh = self._polls.fresh()
         with self._store.read() as snapshot:
-            if wanted.host is not None:
+            if wanted.host is not None or wanted.bound_for is not None:
                 check_sees_hosts(snapshot.fleet, scope=self._scope)
             page, more = snapshot.fleet.machines(wanted, after=after, limit=limit)
             if not page:
                 naming.check_group(snapshot.fleet, wanted.group)
                 naming.check_host(snapshot.fleet, wanted.host, scope=self._scope)
+                naming.check_host(snapshot.fleet, wanted.bound_for, scope=self._scope)
             return self._seen(snapshot, page, fresh), more
 
     def summary(self) -> FleetSummary:

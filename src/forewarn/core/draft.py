@@ -47,6 +47,10 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
+class RoomNotLoaded(LookupError):
+    """A machine is to be given a host, and it was not loaded how full hosts are."""
+
+
 class Draft:
     """What the rules read and change."""
 
@@ -90,13 +94,8 @@ class Draft:
     def room(self) -> dict[HostName, Room]:
         """How full the emptiest sound hosts are, counting what this draft moves."""
         if self._room is None:
-            raise LookupError("a machine is to be moved, but the room for it was not loaded")
+            raise RoomNotLoaded("a machine is to be moved, but the room for it was not loaded")
         return self._room
-
-    @property
-    def has_room(self) -> bool:
-        """Whether it is known how full hosts are."""
-        return self._room is not None
 
     def record(
         self, kind: Kind, about: About, *, order: OrderId | None = None, by: str = "", reason: str = ""

@@ -39,6 +39,7 @@ class MachinesQuery(ListQuery):
 
     group: GroupName | None = maybe(GROUP, "Only of this group.")
     host: HostName | None = maybe(HOST, "Only on this host.")
+    bound_for: HostName | None = maybe(HOST, "Only those that move to this host, or will.")
     name: tuple[MachineName, ...] = given(
         several(MACHINE, most=MOST_NAMES),
         "Only of these names; one that nothing has is passed over.",
@@ -61,6 +62,7 @@ def list_machines(query: MachinesQuery, reads: CallerReading) -> Page[MachineAns
         MachineFilter(
             group=query.group,
             host=query.host,
+            bound_for=query.bound_for,
             names=frozenset(query.name),
             begins=query.begins or "",
         ),

@@ -20,6 +20,7 @@ def show_host(session: Session, host: HostWithMachinesAnswer) -> None:
     """Print a host, how its machines can leave it, and what is done to it or keeps it."""
     machines = session.client.all(MachineAnswer, host=host.name).value.items
     orders = session.client.all(OrderAnswer, host=host.name, open=True).value.items
+    coming = session.client.all(MachineAnswer, bound_for=host.name).value.items
     on_host = [order for order in orders if order.host == host.name]
     terminal.details(
         [
@@ -28,10 +29,11 @@ def show_host(session: Session, host: HostWithMachinesAnswer) -> None:
             ("driver", host.driver),
             ("uri", host.uri),
             ("at once", host.at_once),
-            ("left", "; ".join(_left(host, machines))),
+            ("left", "; ".join(_left(host, [*machines, *coming]))),
             ("labels", host.labels),
             *([("bare metal", "it is itself the machine that it carries")] if host.bare_metal else []),
             ("machines", host.machines),
+            *([("on their way", [machine.name for machine in coming])] if coming else []),
             *_ways(machines),
             ("projects", host.projects),
             *[("order", f"{terminal.short(each.id)}, {name_order(each)}, {each.state}") for each in on_host],
@@ -49,8 +51,10 @@ def show_hosts(session: Session, hosts: Sequence[HostAnswer]) -> None:
     # A machine's name is unique only within its project.
     several = len({machine.project for machine in carried.items}) > 1
     on: dict[str | None, list[MachineAnswer]] = defaultdict(list)
+    coming: dict[str | None, list[MachineAnswer]] = defaultdict(list)
     for machine in carried.items:
         on[machine.host].append(machine)
+        coming[machine.bound_for].append(machine)
     columns: dict[str, Callable[[HostAnswer], object]] = {
         "HOST": lambda host: host.name,
         "STATE": _state,
@@ -59,7 +63,9 @@ def show_hosts(session: Session, hosts: Sequence[HostAnswer]) -> None:
     # In a fleet of many pages the names would fill the screen; `show` has them.
     if carried.next is None:
         if any(host.resources for host in hosts):
-            columns["LEFT"] = lambda host: ", ".join(_left(host, on[host.name], briefly=True))
+            columns["LEFT"] = lambda host: ", ".join(
+                _left(host, [*on[host.name], *coming[host.name]], briefly=True)
+            )
         columns["CARRIES"] = lambda host: [
             f"{each.project}/{each.name}" if several else each.name for each in on[host.name]
         ]
@@ -78,12 +84,12 @@ def _state(host: HostAnswer) -> str:
 
 
 def _left(host: HostAnswer, machines: Iterable[MachineAnswer], *, briefly: bool = False) -> list[str]:
-    """Write how much of each resource is not taken by the machines that a host carries now."""
+    """Write how much of each resource is not taken by the machines that are there, or on their way."""
     if host.bare_metal:  # all of it is its one machine's
         return []
-    carried, written = list(machines), []
+    taking, written = {machine.vm_id: machine for machine in machines}.values(), []
     for name, resource in host.resources.items():
-        left = resource.capacity - sum(machine.resources.get(name, 0) for machine in carried)
+        left = resource.capacity - sum(machine.resources.get(name, 0) for machine in taking)
         whole = "" if briefly else f" of {resource.capacity:g}"
         written.append(f"{left:g}{whole} {name}")
     return written

@@ -111,6 +111,7 @@ def _way(kind: StageKind, step: StepAnswer) -> str:
     if kind is StageKind.HOST:
         return "restarts with the host"
     how = "moves live" if step.work is Work.FREEZE else "moves, restarts"
+    how += " (could not be moved live)" if step.lowered_from is Work.FREEZE else ""
     return f"{how}: {step.target}" if step.target else how
 
 

@@ -10,7 +10,7 @@ from forewarn.control.engine.driver_calls import DriverAnswer, DriverCalls, Refu
 from forewarn.control.engine.hands import Hands
 from forewarn.control.steps_under_way import StepUnderWay, under_way
 from forewarn.control.use_case import Context, FleetUseCase
-from forewarn.core.draft import Draft
+from forewarn.core.draft import Draft, RoomNotLoaded
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
@@ -77,7 +77,8 @@ class OrderWork(FleetUseCase):
                 self._wanted.update(dict.fromkeys(self._find_running(now)))
             answers = self._believed(self._hands.ask(list(filter(self._hands.knows, self._wanted)), now))
             for some in _chunks(_orders_of(answers)):
-                faults += self._decide_each(some, answers, now)
+                # They have been looked at: that something begins, or is under way, gives no machine a host.
+                faults += self._decide_each(some, answers, now, room=False)
             self._wanted.clear()  # not before: what could not be saved is asked about again
             if not answers:
                 return faults
@@ -101,13 +102,23 @@ class OrderWork(FleetUseCase):
     # Deciding
 
     def _decide_each(
-        self, orders: Sequence[OrderId], answers: Sequence[DriverAnswer], now: datetime
+        self,
+        orders: Sequence[OrderId],
+        answers: Sequence[DriverAnswer],
+        now: datetime,
+        *,
+        room: bool | None = None,
     ) -> list[OrderId]:
-        """Decide on orders together; if that is not possible, on each by itself. Return what cannot go on."""
+        """Decide on orders together; if that is not possible, on each by itself. Return what cannot go on.
+
+        `room`: whether machines may have to be given hosts; None: as the orders say.
+        """
         try:
-            self._decide(orders, answers, now)
+            self._decide(orders, answers, now, room=room)
         except Unavailable:
             raise
+        except RoomNotLoaded:
+            return self._decide_each(orders, answers, now, room=True)
         except Exception:
             if len(orders) == 1:
                 log.exception("order %s cannot go on", orders[0])
@@ -115,11 +126,19 @@ class OrderWork(FleetUseCase):
             return [bad for order in orders for bad in self._decide_each([order], answers, now)]
         return []
 
-    def _decide(self, orders: Collection[OrderId], answers: Sequence[DriverAnswer], now: datetime) -> None:
+    def _decide(
+        self,
+        orders: Collection[OrderId],
+        answers: Sequence[DriverAnswer],
+        now: datetime,
+        *,
+        room: bool | None,
+    ) -> None:
         mine = [each for each in answers if each.call.task.order in orders]
+        if any(isinstance(each.answer, Refused) for each in mine):
+            room = True
         with self._store.write() as tx:
-            elsewhere, refused = _hosts_named(mine), any(isinstance(each.answer, Refused) for each in mine)
-            around = tx.rules.around(orders=list(orders), hosts=elsewhere, room=refused)
+            around = tx.rules.around(orders=list(orders), hosts=_hosts_named(mine), room=room)
             with self._saving(tx, around, now=now) as draft:
                 for each in mine:
                     if each.call.task.order in draft.orders:
@@ -167,7 +186,7 @@ class OrderWork(FleetUseCase):
         if not orders:
             return {}
         with self._store.read() as snapshot:
-            draft = self._draft(snapshot.rules.around(orders=orders), now=now)
+            draft = self._draft(snapshot.rules.around(orders=orders, room=False), now=now)
         loaded = (draft.orders[order] for order in orders if order in draft.orders)
         steps = (under_way(draft, order, step) for order in loaded for step in order.driven)
         return {step.task.id: step for step in steps}

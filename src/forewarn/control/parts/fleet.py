@@ -21,6 +21,7 @@ class MachineFilter:
     group: GroupName | None = None
     host: HostName | None = None
     places: frozenset[HostName] = frozenset()  # where they will be: the hosts that they are bound for, or on
+    bound_for: HostName | None = None
     names: frozenset[str] = frozenset()  # in any case
     begins: str = ""  # how their names do, in any case
 

@@ -21,7 +21,7 @@ class ScopedRuleQueries(Protocol):
         machines: Sequence[MachineId] = (),
         hosts: Sequence[HostName] = (),
         groups: Sequence[GroupName] = (),
-        room: bool = False,
+        room: bool | None = None,
     ) -> Slice:
         """Load the part of the fleet that a decision about these needs; unknown ones are left out.
 
@@ -34,8 +34,8 @@ class ScopedRuleQueries(Protocol):
         host. The events are the listed ones of the loaded orders. `listed` counts all listed
         events of the loaded groups; `sent` has the saved notices of the events. `room` has the emptiest
         sound hosts, as many as its machines could be moved to and some more, and where these carry too
-        much of a group the emptiest that do not; it is loaded where one of the named orders may move
-        machines, or where `room` is asked for.
+        much of a group the emptiest that do not. It is loaded for all these machines where `room` is asked
+        for, not at all if it is said not to be needed, else for those that named orders may have to place.
         """
         ...
 

@@ -10,7 +10,6 @@ from forewarn.control.rollouts.notice_sums import NoticeSums
 from forewarn.control.rollouts.wave_orders import WaveOrders
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, FleetUseCase
-from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import Order, OrderTerms, Step
@@ -25,6 +24,7 @@ from forewarn.core.rollouts import (
     planning,
     progress,
     steering,
+    waves,
 )
 from forewarn.core.rollouts.progress import Orders
 from forewarn.core.words import FOREWARN, HostName, Kind, OrderId
@@ -107,7 +107,7 @@ class RolloutEngine(FleetUseCase):
         if chosen:
             ends = forecast.ends_about(mine, chosen, survey, now=now, policy=self._policy)
             # No machine may move onto a host of its own wave: then all have their orders before any starts.
-            first = chosen if _may_move(mine) or len(chosen) <= TOGETHER else chosen[:FEW]
+            first = chosen if waves.moves_machines(mine) or len(chosen) <= TOGETHER else chosen[:FEW]
             placed = self._place(tx, mine, first, now)
             mine = planning.begin(mine, _ids(placed), survey, now=now, ends_about=ends)
             mine = _with_drivers(mine, placed)
@@ -228,7 +228,7 @@ class RolloutEngine(FleetUseCase):
         request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
         placed: dict[HostName, Order] = {}
         for some in _chunks(hosts):
-            around = tx.rules.around(hosts=some, room=_may_move(mine))
+            around = tx.rules.around(hosts=some, room=waves.moves_machines(mine))
             with self._saving(tx, around, now=now) as draft:
                 placed |= {host: self._order(draft, host, mine, request) for host in some}
         return placed
@@ -255,10 +255,6 @@ def _what_is_wrong(
         *machine_health.unwell(mine, orders_.values(), quiet, now=now, policy=policy).values(),
     )
     return f"{found[0]}" if found else ""
-
-
-def _may_move(mine: Rollout) -> bool:
-    return mine.empties or WORKS[mine.work].moves
 
 
 def _ids(placed: Mapping[HostName, Order]) -> dict[HostName, OrderId]:

@@ -56,6 +56,7 @@ class Wave:
     ends_about: datetime | None = None  # what was expected when it began
     ended_at: datetime | None = None
     notice: NoticeSummary | None = None  # what its machines got, once it is over
+    undone: tuple[HostName, ...] = ()  # once it is over: whose orders came to nothing
 
     @property
     def begun(self) -> bool:
@@ -198,9 +199,10 @@ class Rollout:
 
     @property
     def hosts_done(self) -> tuple[HostName, ...]:
-        """The hosts whose work is done: those of waves that are over, without those that were abandoned."""
-        over = {host for wave in self.waves if wave.state is WaveState.DONE for host in wave.hosts}
-        return tuple(host for host in self.hosts if host in over and host not in self.abandoned)
+        """The hosts whose work is done: those of waves that are over, but where it failed or was given up."""
+        over = [wave for wave in self.waves if wave.state is WaveState.DONE]
+        done = {host for wave in over for host in wave.hosts if host not in wave.undone}
+        return tuple(host for host in self.hosts if host in done and host not in self.abandoned)
 
     @property
     def hosts_not_done(self) -> tuple[HostName, ...]:

@@ -34,6 +34,7 @@ class HostSurvey:
     heard: frozenset[GroupName] = frozenset()  # of those that are disturbed, who has ever listened
     # How many of a group may be disturbed together whatever their update domains, where that is limited.
     at_most: Mapping[GroupName, int] = field(default_factory=dict)
+    racks: Mapping[str, int] = field(default_factory=dict)  # how many hosts of each take machines
     holds: tuple[Hold, ...] = ()
     pace: Pace = NO_MOVES  # how long moves take in this fleet
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)

@@ -54,7 +54,7 @@ def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     if stages.settled(stage.steps) and not lingering.events_of(draft, order, index):
         return replace(_with_state(order, index, StageState.DONE), waiting=())
     working = reasons.not_to_finish(draft, order, _under_way(draft, order, index))
-    lowered = ladder.waiting_for_notice(order, index, _told(draft, order, index))
+    lowered = ladder.waiting_for_notice(order, index, lingering.events_of(draft, order, index))
     working = (*working, *lowered, *_not_to_return(draft, order, index))
     return replace(order, waiting=tuple(dict.fromkeys((*working, *unstarted, *unannounced))))
 

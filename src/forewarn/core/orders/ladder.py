@@ -5,11 +5,14 @@ becomes a redeploy: another type, so another event with full notice, after all t
 be redeployed either has failed, and its host cannot be emptied.
 """
 
+from collections.abc import Iterable
+
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.orders import stages, steps
+from forewarn.core.orders import events, stages, steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import EXTERNAL, FOREWARN, Kind, MachineId, StepState, Work
 
@@ -40,19 +43,22 @@ def _next(draft: Draft, order: Order, step: Step, policy: Policy) -> Step | None
     if step.work is Work.FREEZE and in_vain:
         _record(draft, order, step, "cannot be moved live: it is redeployed, with notice of its own")
         steps.left_running(draft, step)
-        return replace(steps.tried_again(step), target=None, work=Work.REDEPLOY, failures=0, refused=())
+        lowered = replace(steps.tried_again(step), work=Work.REDEPLOY, lowered_from=step.work)
+        return replace(lowered, target=None, failures=0, refused=())
     return None
 
 
-def waiting_for_notice(order: Order, index: int, told: set[MachineId]) -> tuple[Waiting, ...]:
+def waiting_for_notice(order: Order, index: int, listed: Iterable[Event]) -> tuple[Waiting, ...]:
     """Return the machines that are to go in another way than the event says that still names them."""
-    lowered = (
+    lowered = [
         step
         for step in order.stages[index].steps
-        if step.state is StepState.WAITING and step.work is Work.REDEPLOY and step.failed_on
-    )
+        if step.state is StepState.WAITING and step.lowered_from is not None
+    ]
+    named = {each.machine for event in listed for each in event.resources if lowered}
+    told = {step.machine for event in listed for step in events.told_by(event, lowered)}
     reason = "could not be moved live: it is announced anew when that event has left"
-    return tuple(Waiting(what=step.name, reason=reason) for step in lowered if step.machine in told)
+    return tuple(Waiting(what=step.name, reason=reason) for step in lowered if step.machine in named - told)
 
 
 def _record(draft: Draft, order: Order, step: Step, reason: str) -> None:

@@ -16,22 +16,46 @@ from forewarn.core.words import (
     HostState,
     MachineId,
     ServiceMode,
+    StageKind,
+    StageState,
     StepState,
     Work,
 )
 
-# Those that failed may be retried.
-_UNPLACED = (StepState.WAITING, StepState.FAILED)
+# Those that have failed may be tried again elsewhere.
+_TO_BE_PLACED = (StepState.WAITING, StepState.FAILED)
 
 
-def may_be_placed(order: Order) -> bool:
-    """Return whether machines of an order may yet have to be given another host."""
+def to_be_placed(order: Order, carried: Iterable[Machine]) -> set[MachineId]:
+    """Return the machines that an order may have to give another host, as it is now.
+
+    `carried` are all on its host: they may have become more since the order was looked at.
+    """
+    if not _gives_hosts(order):
+        return set()
+    known = {step.machine: step for stage in order.stages for step in stage.steps if step.moves}
+    found = {machine for machine, step in known.items() if step.state in _TO_BE_PLACED}
+    if order.terms.returning:  # they come back when the host is done
+        found |= known.keys()
+    if order.machine is not None:
+        return found if order.stages else {order.machine}
+    if not _takes_no_more(order):
+        there = (machine.id for machine in carried)
+        found |= {each for each in there if each not in known or known[each].state is StepState.MOOT}
+    return found
+
+
+def _gives_hosts(order: Order) -> bool:
     evacuated = order.terms.mode is ServiceMode.EVACUATE
     moves = order.work is not None and (evacuated or WORKS[order.work].moves)
-    if not order.open or not moves or not order.placed_here:
-        return False
-    # The machines of a host may become more; that of an order on a machine is placed once.
-    return order.machine is None or not order.stages or any(step.state in _UNPLACED for step in order.steps)
+    return order.open and moves and order.placed_here
+
+
+def _takes_no_more(order: Order) -> bool:
+    """Return whether nobody leaves a host any more, for the work on it is announced."""
+    return any(
+        stage.kind is StageKind.HOST and stage.state is not StageState.QUEUED for stage in order.stages
+    )
 
 
 def choose(
@@ -52,9 +76,7 @@ def needs_room(draft: Draft, order: Order, step: Step) -> bool:
     machine = draft.machines.get(step.machine)
     # What is done to a failed host waits for nothing, and others choose hosts by themselves.
     placed_here = step.moves and order.placed_here and step.work is not Work.RECOVER
-    return (
-        placed_here and draft.has_room and machine is not None and bool(machine.resources or machine.labels)
-    )
+    return placed_here and machine is not None and bool(machine.resources or machine.labels)
 
 
 def without_room(draft: Draft, order: Order, affected: Iterable[Step]) -> tuple[Waiting, ...]:
@@ -90,7 +112,7 @@ def is_reserved(draft: Draft, step: Step) -> bool:
     machine = draft.machines[step.machine]
     if step.state is not StepState.WAITING or step.target is None or machine.bound_for != step.target:
         return False
-    room = (draft.room if draft.has_room else {}).get(step.target)
+    room = draft.room.get(step.target)
     fits = room is None or (
         all(left >= 0 for left in room.free.values()) and machine.labels.items() <= room.labels.items()
     )

@@ -214,9 +214,10 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
         return Timing()
     groups = groups_of(draft, (step for step in affected if step.state is not StepState.MOOT))
     bound = calendars(draft.projects[group.project] for group in groups)
+    if not bound:  # then neither notice nor length matter, and it is asked of every event at every look
+        return Timing(deadline=order.terms.deadline)
     return Timing(
-        # Without windows the notice does not matter.
-        notice=longest_notice(draft, order, affected, policy) if bound else timedelta(),
+        notice=longest_notice(draft, order, affected, policy),
         work=_work_time(draft, order, affected, policy),
         calendars=bound,
         deadline=order.terms.deadline,

@@ -1,13 +1,10 @@
 """What the plan of a rollout is worth a warning for: it goes otherwise than who asked for it may think."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from forewarn.core.admission.joint_calendar import FOR_EVER
-from forewarn.core.catalogue import WORKS
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.room import RACK
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
@@ -27,23 +24,6 @@ def warnings(
     """Return what is unexpected about planned waves, and when they come."""
     yield from smaller_waves(rollout, survey)
     yield from cut_hosts(rollout, survey, expected, policy=policy)
-    yield from emptied_racks(rollout, survey)
-
-
-def emptied_racks(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
-    """Say which waves move the machines of a whole rack: none of its hosts is left to take them."""
-    if not rollout.empties and not WORKS[rollout.work].moves:
-        return
-    racks = {name: host.labels.get(RACK) for name, host in survey.hosts.items()}
-    sizes = Counter(rack for rack in racks.values() if rack is not None)
-    said = (
-        f"wave {number} empties all {count} hosts of rack {rack}: their machines mix with others, "
-        "and later rollouts have more waves; fewer hosts at once leave them room there"
-        for number, wave in enumerate(rollout.planned, start=len(rollout.begun) + 1)
-        for rack, count in sorted(Counter(racks.get(host) or "" for host in wave.hosts).items())
-        if count == sizes[rack] > 1
-    )
-    yield from _first(said, "more racks are emptied at once")
 
 
 def smaller_waves(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
@@ -64,7 +44,10 @@ def smaller_waves(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
     fewer = f"fewer than {rollout.hosts_at_once} hosts"
     said = (
         f"{count} of {len(planned)} waves {'has' if count == 1 else 'have'} {fewer}: {why}"
-        for why, count in smaller.items()
+        # What the planner chose by itself comes first, then what is said of the most waves.
+        for why, count in sorted(
+            smaller.items(), key=lambda item: (item[0] != waves.HALF_OF_A_RACK, -item[1])
+        )
     )
     return _first(said, "more reasons for smaller waves")
 

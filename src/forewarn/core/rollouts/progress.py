@@ -63,7 +63,8 @@ def wave_now(wave: Wave, orders: Orders, *, checking: bool, now: datetime) -> Wa
             return replace(wave, state=WaveState.CHECKING)
         ended = [order.ended_at for order in mine if order.ended_at is not None]
         over = now if wave.state is WaveState.CHECKING else max(ended)
-        return replace(wave, state=WaveState.DONE, ended_at=over)
+        undone = tuple(host for host, id_ in wave.ordered if orders[id_].state is not OrderState.DONE)
+        return replace(wave, state=WaveState.DONE, ended_at=over, undone=undone)
     started = any(has_begun(order) for order in mine)
     return replace(wave, state=WaveState.STARTED if started else WaveState.ANNOUNCED)
 

@@ -1,18 +1,29 @@
 """How hosts are cut into waves.
 
 The hosts of a wave carry no two update domains of one group, and leave every group its healthy machines.
+Where machines move, half of a rack is left to take them: those that leave it mix with others, and make more
+waves.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from heapq import heapify, heappop, heappush
+from itertools import zip_longest
 
+from forewarn.core.catalogue import WORKS
+from forewarn.core.copies import replace
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout, Wave
+from forewarn.core.model.room import RACK
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import GroupName, HostName
+
+HALF_OF_A_RACK = (
+    "no more than half of a rack is emptied at once: its other hosts take the machines, "
+    "and later rollouts have no more waves for it"
+)
 
 # Looking for fewer waves takes several times as long; a tenth less of them would not be worth that.
 _GOOD_ENOUGH = 1.1
@@ -20,11 +31,12 @@ _GOOD_ENOUGH = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLimits:
-    """What a wave may hold: so many hosts, and of each group no more than it can do without."""
+    """What a wave may hold: so many hosts, and of each group and rack no more than it can do without."""
 
     survey: HostSurvey
     at_once: int
     spare: Mapping[GroupName, int]
+    racks: Mapping[HostName, str] = field(default_factory=dict)  # of hosts whose machines had better stay
 
     def cut(self, hosts: Iterable[HostName]) -> tuple[Wave, ...]:
         """Cut hosts into waves: as they come, unless the hardest first make fewer of them."""
@@ -33,7 +45,17 @@ class WaveLimits:
         fewest = max(_fewest(map(self.survey.footprint, hosts)), -(-len(hosts) // self.at_once))
         if len(waves) > fewest * _GOOD_ENOUGH:
             waves = min(waves, self._hardest_first(hosts), key=len)
+        if self.racks:
+            waves = min(self._halved(hosts), waves, key=len)
         return tuple(Wave(hosts=tuple(wave.hosts)) for wave in waves)
+
+    def _halved(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
+        """Cut hosts as if all could be emptied at once, and those waves again; first the first half of each.
+
+        So the hosts that were just emptied are not the only ones to take the other halves.
+        """
+        parts = [self._as_they_come(wave.hosts) for wave in replace(self, racks={}).cut(hosts)]
+        return [part for turn in zip_longest(*parts) for part in turn if part is not None]
 
     def _hardest_first(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
         """Put the host that fits the fewest waves into the first of them, and so on (DSATUR)."""
@@ -49,12 +71,11 @@ class WaveLimits:
             if not left >> index & 1 or -known != closed[index]:
                 continue  # it was put in since, or is there again with more waves closed to it
             left &= ~(1 << index)
-            footprint = self.survey.footprint(hosts[index])
-            place = self._first_open(index, footprint, waves, kept_out)
+            place = self._first_open(index, hosts[index], waves, kept_out)
             if place == len(waves):
-                waves.append(WaveBuilder(self.spare))
+                waves.append(WaveBuilder(self))
                 kept_out.append(0)
-            waves[place].take(hosts[index], footprint)
+            waves[place].take(hosts[index])
             for other in _bits(conflicts[index] & ~kept_out[place] & left):
                 closed[other] += 1
                 heappush(queue, (-closed[other], -conflicts[other].bit_count(), other))
@@ -67,11 +88,11 @@ class WaveLimits:
         return sorted(waves, key=lambda wave: turn[wave.hosts[0]])
 
     def _first_open(
-        self, index: int, footprint: Footprint, waves: "Sequence[WaveBuilder]", kept_out: Sequence[int]
+        self, index: int, host: HostName, waves: "Sequence[WaveBuilder]", kept_out: Sequence[int]
     ) -> int:
         """Return the first wave that a host fits; one more than there are, if it fits none."""
         for place, wave in enumerate(waves):
-            if not kept_out[place] >> index & 1 and len(wave.hosts) < self.at_once and wave.fits(footprint):
+            if not kept_out[place] >> index & 1 and len(wave.hosts) < self.at_once and wave.fits(host):
                 return place
         return len(waves)
 
@@ -80,34 +101,32 @@ class WaveLimits:
         waves: list[WaveBuilder] = []
         roomy: list[WaveBuilder] = []
         for host in hosts:
-            footprint = self.survey.footprint(host)
-            wave = next((each for each in roomy if each.fits(footprint)), None)
+            wave = next((each for each in roomy if each.fits(host)), None)
             if wave is None:
-                wave = WaveBuilder(self.spare)
+                wave = WaveBuilder(self)
                 waves.append(wave)
                 roomy.append(wave)
-            wave.take(host, footprint)
+            wave.take(host)
             if len(wave.hosts) >= self.at_once:
                 roomy.remove(wave)
         return waves
 
     def pick(self, hosts: Iterable[HostName]) -> tuple[HostName, ...]:
         """Choose the hosts of one wave, in order."""
-        wave = WaveBuilder(self.spare)
+        wave = WaveBuilder(self)
         for host in hosts:
             if len(wave.hosts) >= self.at_once:
                 break
-            footprint = self.survey.footprint(host)
-            if wave.fits(footprint):
-                wave.take(host, footprint)
+            if wave.fits(host):
+                wave.take(host)
         return tuple(wave.hosts)
 
     def why_no_more(self, taken: Iterable[HostName], others: Iterable[HostName]) -> Sequence[str]:
         """Return why a wave takes none of other hosts beside its own; "" of one that it could take."""
-        wave = WaveBuilder(self.spare)
+        wave = WaveBuilder(self)
         for host in taken:
-            wave.take(host, self.survey.footprint(host))
-        return list(dict.fromkeys(wave.obstacle(self.survey.footprint(host)) for host in others))
+            wave.take(host)
+        return list(dict.fromkeys(wave.obstacle(host) for host in others))
 
     def allow(self, planned: Sequence[Wave], hosts: Iterable[HostName]) -> bool:
         """Whether planned waves are still right for these hosts: machines move."""
@@ -161,7 +180,7 @@ def limits(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
     """Return the limits of waves that are yet to come, when all machines are well."""
     spare = {group: budget.at_best for group, budget in survey.budgets.items()}
     spare |= {group: min(most, spare.get(group, most)) for group, most in survey.at_most.items()}
-    return WaveLimits(survey=survey, at_once=rollout.hosts_at_once, spare=spare)
+    return _limits(rollout, survey, spare)
 
 
 def limits_now(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
@@ -169,7 +188,27 @@ def limits_now(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
     spare = {group: budget.spare for group, budget in survey.budgets.items()}
     left = {group: most - survey.frozen(group) for group, most in survey.at_most.items()}
     spare |= {group: min(most, spare.get(group, most)) for group, most in left.items()}
-    return WaveLimits(survey=survey, at_once=rollout.hosts_at_once, spare=spare)
+    return _limits(rollout, survey, spare)
+
+
+def _limits(rollout: Rollout, survey: HostSurvey, spare: Mapping[GroupName, int]) -> WaveLimits:
+    racks = _racks(survey) if moves_machines(rollout) else {}
+    return WaveLimits(survey=survey, at_once=rollout.hosts_at_once, spare=spare, racks=racks)
+
+
+def moves_machines(rollout: Rollout) -> bool:
+    """Return whether machines leave the hosts of a rollout."""
+    return rollout.empties or WORKS[rollout.work].moves
+
+
+def _racks(survey: HostSurvey) -> dict[HostName, str]:
+    """Return in which racks hosts are that carry members of groups: other machines go with any wave."""
+    return {
+        name: host.labels[RACK]
+        for name, host in survey.hosts.items()
+        if RACK in host.labels
+        and any(survey.sizes.get(group, 0) > 1 for group in survey.footprint(name).counts)
+    }
 
 
 def _fewest(footprints: Iterable[Footprint]) -> int:
@@ -227,32 +266,40 @@ def _bits(number: int) -> Iterator[int]:
 class WaveBuilder:
     """The hosts of a wave that is being put together."""
 
-    def __init__(self, spare: Mapping[GroupName, int]) -> None:
+    def __init__(self, limits: WaveLimits) -> None:
         self.hosts: list[HostName] = []
+        self._limits = limits
         self._domains: dict[GroupName, frozenset[int]] = {}
-        self._spare = dict(spare)
-        self._whole_spare = spare
+        self._spare = dict(limits.spare)
+        self._of_rack: Counter[str] = Counter()
 
-    def fits(self, footprint: Footprint) -> bool:
+    def fits(self, host: HostName) -> bool:
         """Whether a host can join."""
-        return not self.obstacle(footprint)
+        return not self.obstacle(host)
 
-    def obstacle(self, footprint: Footprint) -> str:
+    def obstacle(self, host: HostName) -> str:
         """Return why a host cannot join; the first one can always, for nothing smaller can be done."""
         if not self.hosts:
             return ""
+        footprint = self._limits.survey.footprint(host)
         for group, counts in footprint.counts.items():
             there = self._domains.get(group)
             if there is not None and (len(counts) > 1 or there != counts.keys()):
                 return f"two update domains of group {group} are not disturbed together"
             if group in self._spare and footprint.together(group) > self._spare[group]:
-                return f"group {group} can spare {self._whole_spare[group]} at once"
-        return ""
+                return f"group {group} can spare {self._limits.spare[group]} at once"
+        rack = self._limits.racks.get(host)
+        # The larger half, so that two waves do for it.
+        half = 0 if rack is None else (self._limits.survey.racks.get(rack, 0) + 1) // 2
+        return HALF_OF_A_RACK if rack is not None and self._of_rack[rack] >= max(half, 1) else ""
 
-    def take(self, host: HostName, footprint: Footprint) -> None:
+    def take(self, host: HostName) -> None:
         """Let a host join."""
         self.hosts.append(host)
+        footprint = self._limits.survey.footprint(host)
         for group, counts in footprint.counts.items():
             self._domains[group] = frozenset(counts)
             if group in self._spare:
                 self._spare[group] -= footprint.together(group)
+        if host in self._limits.racks:
+            self._of_rack[self._limits.racks[host]] += 1

@@ -112,6 +112,9 @@ def _machines_wanted(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
         yield _M.host == wanted.host
     if wanted.places:
         yield _M.place.in_(sorted(wanted.places))
+    if wanted.bound_for is not None:
+        yield _M.place == wanted.bound_for  # which has an index
+        yield _M.bound_for == wanted.bound_for
     if wanted.names:
         yield _M.key.in_(sorted(map(name_key, wanted.names)))
     if wanted.begins:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import and_, exists, func, or_, select
 
 from forewarn.core.admission.expected import MEMORY
 from forewarn.core.model.emptying import Surroundings
@@ -16,6 +16,7 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import (
     HostName,
+    HostState,
     MachineId,
     MachineName,
     MachineState,
@@ -53,6 +54,10 @@ _LISTED_GROUPS = select(tables.groups.c.name).where(tables.LISTED_GROUP)
 _SIZES = select(_M.group_name, func.count()).where(_M.group_name.in_(_LISTED_GROUPS)).group_by(_M.group_name)
 _HEARD = among(select(tables.groups.c.name), tables.groups.c.name).where(tables.groups.c.heard)
 _ARMED = among(DOMAIN_COUNTS, _E.group_name)
+_H = tables.hosts.c
+# Those that an order has closed are open again when it is done with them.
+_TAKING = and_(or_(_H.state == HostState.OK.value, _H.cordoned_for.is_not(None)), _H.bare_metal.is_(False))
+_RACKS = select(_H.rack, func.count()).where(_H.rack.is_not(None), _TAKING).group_by(_H.rack)
 _SEEN = exists().where(tables.machine_activity.c.machine_id == _M.id)
 _NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, ~_SEEN)
 
@@ -119,6 +124,7 @@ class RolloutReads(Reader):
             heard=frozenset(row[0] for row in self._among(_HEARD, disturbed)),
             policies={group.name: group.policy for group in groups if group.policy != GroupPolicy()},
             sizes={group.name: sizes.get(group.name, 0) for group in groups},
+            racks={row[0]: row[1] for row in self._all(_RACKS)},
             holds=tuple(self._settings.holds().values()),
             projects=self._settings.projects(),
             pace=self._meta.pace,

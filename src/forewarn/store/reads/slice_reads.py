@@ -5,6 +5,7 @@ from itertools import chain
 
 from sqlalchemy import and_, bindparam, case, func, select, union_all
 
+from forewarn.core.copies import replace
 from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
@@ -13,7 +14,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
-from forewarn.core.orders.placement import may_be_placed
+from forewarn.core.orders.placement import to_be_placed
 from forewarn.core.words import EventType, GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.budget_reads import BudgetReads
@@ -87,7 +88,7 @@ class SliceReads(Reader):
         machines: Sequence[MachineId] = (),
         hosts: Sequence[HostName] = (),
         groups: Sequence[GroupName] = (),
-        room: bool = False,
+        room: bool | None = None,
     ) -> Slice:
         """Load the part of the fleet that a decision about these needs; unknown ones are left out."""
         named = self._load(ORDERS.read, _ORDERS, {order.upper() for order in orders})
@@ -101,8 +102,7 @@ class SliceReads(Reader):
         group_names = {*groups, *(machine.group for machine in machines_by_id.values())}
         loaded_groups, counts = self._load_groups(group_names | {event.group for event in events})
         budgets = self._budgets.load(loaded_groups.values())
-        moving = room or any(may_be_placed(order) for order in named)
-        return Slice(
+        part = Slice(
             number=self._meta.number,
             defaults=self._meta.defaults,
             projects=self._load_projects(loaded_groups.values(), machines_by_id.values()),
@@ -113,17 +113,35 @@ class SliceReads(Reader):
             events={event.id: event for event in events},
             listed=counts.listed,
             armed=counts.armed,
-            room=self._rooms.for_machines(
-                machines_by_id.values(), loaded_groups.values(), budgets, sources=known_hosts.values()
-            )
-            if moving
-            else None,
             sent=self._notices.first_sent([event.id for event in events]),
             budgets=budgets,
             grace=self._meta.grace,
             pace=self._meta.pace,
             holds=self._settings.holds(),
         )
+        return self._with_room(part, named, asked=room)
+
+    def _with_room(self, part: Slice, named: Sequence[Order], *, asked: bool | None) -> Slice:
+        """Add the room for all machines if that is asked for, else for those that orders may yet place."""
+        if asked is False:
+            return part
+        carried: dict[HostName | None, list[Machine]] = {}
+        for machine in part.machines.values():
+            carried.setdefault(machine.host, []).append(machine)
+        placed_by = [(order, to_be_placed(order, carried.get(order.host, ()))) for order in named]
+        placed = {id_ for _, its in placed_by for id_ in its}
+        movers = [each for id_, each in part.machines.items() if asked or id_ in placed]
+        if not movers and not asked:
+            return part
+        # A host is judged by all that a machine stands beside.
+        near = {step.group for order, its in placed_by if its for step in order.steps}
+        near |= {machine.group for machine in movers}
+        groups = [group for name, group in part.groups.items() if asked or name in near]
+        sources = sorted({each.host for each in movers if each.host is not None and each.host in part.hosts})
+        room = self._rooms.for_machines(
+            movers, groups, part.budgets, sources=[part.hosts[name] for name in sources]
+        )
+        return replace(part, room=room)
 
     def _load_carried(
         self, names: Iterable[HostName]

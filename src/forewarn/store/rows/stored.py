@@ -17,7 +17,7 @@ from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
-from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms
+from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms, Wave
 from forewarn.core.model.room import RACK
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
@@ -36,7 +36,7 @@ _SHAPES = {
         keys={"update_domain": "domain"},
         optional=(
             *("taken_up_at", "unknown_at", "mark", "progress", "refused", "too_late", "impact"),
-            *("failures", "failed_on"),
+            *("failures", "failed_on", "lowered_from"),
         ),
     ),
     HostStep: Shape(
@@ -45,6 +45,7 @@ _SHAPES = {
     Stage: Shape(optional=("kind",)),
     Event: Shape(keys={"order": "order_id", "group": "group_name", "update_domain": "domain"}),
     Record: Shape(keys={"order": "order_id", "event": "event_id", "group": "group_name"}),
+    Wave: Shape(optional=("undone",)),
     Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}, optional=("drivers",)),
     GroupPolicy: Shape(
         optional=("notice", "terminate_notice", "degrade_notice", "freezes_at_once", "gang"),

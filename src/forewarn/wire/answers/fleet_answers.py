@@ -35,6 +35,7 @@ class MachineAnswer(MachineTraits, ApiAnswer):
     enabled: bool
     last_seen: datetime | None
     source: str = DECLARED  # who speaks for it; not sent by the first version
+    bound_for: str | None = None  # the host that it moves to, or that is kept for it
 
     @classmethod
     def of(cls, machine: Machine, group: Group, *, last_seen: datetime | None) -> Self:

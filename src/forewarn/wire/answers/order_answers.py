@@ -47,6 +47,7 @@ class StepAnswer(ApiAnswer):
     impact_seconds: float | None = None  # for how long the machine was really away
     work: Work | None = None  # what is done to this machine; None from servers that had one for all
     moves: bool = False  # it is on another host afterwards
+    lowered_from: Work | None = None  # how it was to go first, which failed
 
     @classmethod
     def of(cls, step: Step) -> Self:

@@ -167,7 +167,8 @@ function way(step, stage) {
   const to = step.target && [" to ", copy.may("survey") ? hostLink(step.target) : step.target];
   if (!step.moves && !to) return stage.kind === "machines" ? step.work : "stays";
   if (step.work === "recover") return ["comes back", to];
-  return step.work === "freeze" ? ["moves live", to] : ["moves", to, " and restarts"];
+  if (step.work === "freeze") return ["moves live", to];
+  return ["moves", to, " and restarts", step.lowered_from === "freeze" && ": it could not be moved live"];
 }
 
 /**

@@ -2,7 +2,7 @@
 
 /** @typedef {import("../types").Machine} Machine */
 /** @typedef {import("../types").Record} Record */
-/** @typedef {{ group?: string, host?: string, begins?: string, project?: string, name?: string[] }} Wanted */
+/** @typedef {{ group?: string, host?: string, bound_for?: string, begins?: string, project?: string, name?: string[] }} Wanted */
 /**
  * Which machines are new, different or gone, by their keys, and which groups they are of; null for all.
  *
@@ -97,6 +97,17 @@ export class MachineShelf extends EventTarget {
   onHost(host) {
     return [...this.#machines.values()]
       .filter((machine) => machine.host === host)
+      .sort((one, other) => IN_ORDER.compare(one.name, other.name));
+  }
+
+  /**
+   * List the known machines that move to a host, or will, by their names.
+   *
+   * @param {string} host
+   */
+  boundFor(host) {
+    return [...this.#machines.values()]
+      .filter((machine) => machine.bound_for === host)
       .sort((one, other) => IN_ORDER.compare(one.name, other.name));
   }
 
@@ -292,7 +303,7 @@ export class MachineShelf extends EventTarget {
 /**
  * Whether a machine is among those that are wanted.
  *
- * @param {{ name: string, project: string | null, group: string | null, host: string | null }} machine
+ * @param {{ name: string, project: string | null, group: string | null, host: string | null, bound_for?: string | null }} machine
  * @param {Wanted} wanted
  */
 function matches(machine, wanted) {
@@ -301,6 +312,7 @@ function matches(machine, wanted) {
     (wanted.project === undefined || wanted.project === machine.project) &&
     (wanted.group === undefined || wanted.group === machine.group) &&
     (wanted.host === undefined || wanted.host === machine.host) &&
+    (wanted.bound_for === undefined || wanted.bound_for === machine.bound_for) &&
     (wanted.begins === undefined || name.startsWith(wanted.begins.toLowerCase())) &&
     (wanted.name === undefined || wanted.name.some((each) => each.toLowerCase() === name))
   );

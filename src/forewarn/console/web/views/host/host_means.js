@@ -20,24 +20,27 @@ const WAYS = [
 /**
  * @param {Host} host
  * @param {readonly Machine[]} machines
+ * @param {readonly Machine[]} coming
  */
-export function hostMeans(host, machines) {
+export function hostMeans(host, machines, coming) {
   const labels = Object.entries(host.labels);
   const resources = Object.entries(host.resources);
+  const taking = [...new Set([...machines, ...coming])];
   return h(
     "dl",
     { class: "facts", key: "means" },
     host.bare_metal && fact("Bare metal", "it is itself the one machine that it carries"),
     labels.length > 0 && fact("Labels", labels.map(([name, value]) => `${name}=${value}`).join(", ")),
     resources.map(([name, resource]) =>
-      fact(name, host.bare_metal ? number(resource.amount) : left(name, resource, machines)),
+      fact(name, host.bare_metal ? number(resource.amount) : left(name, resource, taking)),
     ),
+    coming.length > 0 && fact("On their way", named(coming)),
     !host.bare_metal && WAYS.map(([mobility, label]) => fact(label, names(machines, mobility))),
   );
 }
 
 /**
- * Say how much of a resource is not taken by the machines that the host carries now.
+ * Say how much of a resource is not taken by the machines that are there, or on their way.
  *
  * @param {string} name
  * @param {Host["resources"][string]} resource
@@ -59,7 +62,11 @@ const number = (value) => value.toLocaleString("en", { maximumFractionDigits: 2 
  */
 function names(machines, mobility) {
   const found = machines.filter((machine) => (machine.mobility ?? "cold") === mobility);
-  if (!found.length) return null;
+  return found.length ? named(found) : null;
+}
+
+/** @param {readonly Machine[]} found */
+function named(found) {
   const shown = found.slice(0, NAMES_SHOWN);
   return [
     `${count(found.length, "machine")}: `,

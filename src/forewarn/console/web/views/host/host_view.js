@@ -25,6 +25,7 @@ import { lastOrders } from "./last_orders.js";
 /** One host: what it carries, what maintenance of it would touch, what it waits for and what was done to it. */
 class HostView extends View {
   #wanted = new WantedMachines();
+  #coming = new WantedMachines();
 
   get #name() {
     return this.names.name ?? "";
@@ -34,7 +35,11 @@ class HostView extends View {
     super.opened();
     this.watch(copy, "hosts", "machines", "events", "orders", "holds", "loaded");
     this.#wanted.look({ host: this.#name }, () => this.redraw());
-    this.ended.addEventListener("abort", () => this.#wanted.look(null));
+    this.#coming.look({ bound_for: this.#name }, () => this.redraw());
+    this.ended.addEventListener("abort", () => {
+      this.#wanted.look(null);
+      this.#coming.look(null);
+    });
     this.addEventListener("focusin", (focus) => this.#focused(/** @type {HTMLElement} */ (focus.target)), {
       signal: this.ended,
     });
@@ -84,7 +89,7 @@ class HostView extends View {
       !this.#wanted.isRead &&
         h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading its machines …"),
       this.#wanted.isRead && !machines.length && h("p", { class: "muted" }, "It carries no machine."),
-      this.#wanted.isRead && hostMeans(host, machines),
+      this.#wanted.isRead && hostMeans(host, machines, copy.machines.boundFor(host.name)),
       h(
         "div",
         { class: "carried", onkeydown: moveBetweenTiles },
