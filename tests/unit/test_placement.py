@@ -138,8 +138,8 @@ def test_a_host_of_other_waves_is_worse_than_one_of_which_nothing_is_known() -> 
 
 
 def test_a_host_that_carries_far_more_than_the_source_is_not_chosen_for_its_waves() -> None:
-    assert beside(a=of(WEB, 0, carried=7), b=Room(carried=6)) == "a"
-    assert beside(a=of(WEB, 0, carried=8), b=Room(carried=6)) == "b"
+    assert beside(a=of(WEB, 0, carried=15), b=Room(carried=6)) == "a"
+    assert beside(a=of(WEB, 0, carried=16), b=Room(carried=6)) == "b"
 
 
 def test_a_machine_goes_only_where_its_labels_are() -> None:

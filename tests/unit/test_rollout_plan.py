@@ -310,15 +310,15 @@ def waves_over(ground: HostSurvey, work: Work, *, at_once: int = 9, **more: Any)
 
 
 def test_a_wave_empties_no_more_than_half_of_a_rack() -> None:
-    ground = in_racks(*"aaaaabb")
-    assert waves_over(ground, Work.REDEPLOY) == [4, 3]
-    assert waves_over(ground, Work.HOST) == [4, 3]
+    ground = in_racks(*"aaaaabbbb")
+    assert waves_over(ground, Work.REDEPLOY) == [5, 4]
+    assert waves_over(ground, Work.HOST) == [5, 4]
     in_place = RolloutTerms(mode=ServiceMode.IN_PLACE)
-    assert waves_over(ground, Work.HOST, terms=in_place) == waves_over(ground, Work.REBOOT) == [7]
+    assert waves_over(ground, Work.HOST, terms=in_place) == waves_over(ground, Work.REBOOT) == [9]
 
 
-def test_a_host_that_is_a_rack_of_its_own_is_emptied() -> None:
-    assert waves_over(in_racks(*"abc"), Work.REDEPLOY) == [3]
+def test_small_racks_are_emptied_whole() -> None:
+    assert waves_over(in_racks(*"abbccc"), Work.REDEPLOY) == [6]
 
 
 def test_machines_that_stand_alone_may_leave_a_whole_rack() -> None:
@@ -329,8 +329,13 @@ def test_the_plan_says_that_it_halves_racks() -> None:
     ground = in_racks(*"aaaa")
     asked = replace(over(ground, at_once=4), work=Work.REDEPLOY)
     asked = replace(asked, waves=waves.cut(asked, ground, asked.left))
-    (said,) = plan_warnings.smaller_waves(asked, ground)
-    assert said == f"1 of 2 waves has fewer than 4 hosts: {waves.HALF_OF_A_RACK}"
+    (said,) = plan_warnings.halved_racks(asked, ground)
+    assert said == f"2 waves instead of 1: {waves.HALF_OF_A_RACK}"
+    assert f"1 of 2 waves has fewer than 4 hosts: {waves.HALF_OF_A_RACK}" in [
+        *plan_warnings.smaller_waves(asked, ground)
+    ]
+    assert list(plan_warnings.halved_racks(over(ground, at_once=4), ground)) == []
+    assert list(plan_warnings.halved_racks(replace(asked, hosts_at_once=2), ground)) == []
 
 
 def test_a_host_that_must_wait_lets_no_more_of_its_rack_come() -> None:
@@ -339,4 +344,4 @@ def test_a_host_that_must_wait_lets_no_more_of_its_rack_come() -> None:
     asked = replace(asked, waves=waves.cut(asked, ground, asked.left))
     held = replace(ground, orders={host(1): order(9, OrderState.STARTED)})
     _, chosen = planning.next_wave(asked, held, now=NOW, policy=POLICY)
-    assert chosen == (host(2), host(5), host(3)) or chosen == (host(2), host(5), host(6))
+    assert chosen == (host(2), host(5), host(6), host(3))

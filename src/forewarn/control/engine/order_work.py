@@ -132,7 +132,7 @@ class OrderWork(FleetUseCase):
         answers: Sequence[DriverAnswer],
         now: datetime,
         *,
-        room: bool | None,
+        room: bool | None = None,
     ) -> None:
         mine = [each for each in answers if each.call.task.order in orders]
         if any(isinstance(each.answer, Refused) for each in mine):

@@ -22,6 +22,15 @@ def lacking(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]
     )
 
 
+def never_met(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> tuple[Waiting, ...]:
+    """Return the groups that can never spare what work disturbs of them, though they may be ill now."""
+    return tuple(
+        _lack(budget, group, host, footprint)
+        for group in footprint.counts
+        if (budget := budgets.get(group)) and footprint.together(group) > budget.at_best
+    )
+
+
 def check(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> None:
     """Refuse work on a host that disturbs more of a group together than it can ever spare."""
     for group in footprint.counts:

@@ -3,12 +3,14 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from forewarn.core.admission import expected
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.room import RACK, Room, lacking
+from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
     GroupName,
@@ -43,6 +45,16 @@ def to_be_placed(order: Order, carried: Iterable[Machine]) -> set[MachineId]:
         there = (machine.id for machine in carried)
         found |= {each for each in there if each not in known or known[each].state is StepState.MOOT}
     return found
+
+
+def placed_together(fleet: Slice, order: Order, machines: Collection[MachineId]) -> int:
+    """Return how many of the machines that an order has to place it may place at one look."""
+    host = fleet.hosts.get(order.host) if order.host else None
+    # Those that ask for something have their place from the announcement on.
+    asking = any(fleet.machines[id_].resources or fleet.machines[id_].labels for id_ in machines)
+    in_turns = order.terms.mode is ServiceMode.EVACUATE and not asking
+    most = expected.moves_at_once(order, host.at_once if host else None) if in_turns else None
+    return len(machines) if most is None else min(most, len(machines))
 
 
 def _gives_hosts(order: Order) -> bool:
@@ -203,7 +215,7 @@ class _Source:
                 domains[group] = None
         host = draft.hosts.get(machine.host) if machine.host is not None else None
         rack = None if host is None else host.labels.get(RACK)
-        return cls(rack, domains, enough=2 * max(len(beside), _FEW))
+        return cls(rack, domains, enough=_FAR_MORE * max(len(beside), _FEW))
 
     def strangeness(self, room: Room, machine: Machine) -> int:
         """Return how likely a machine makes more waves where it goes.
@@ -227,8 +239,11 @@ class _Source:
         return _LIKE if like else _UNKNOWN
 
 
-# A host that carries fewer than twice so many is never full.
-_FEW = 2
+# Half of a rack takes what the other half carries, and so twice as much as it did; hosts differ, too. A bound
+# that some of them reach sends single machines elsewhere, and each of these makes one more wave.
+_FAR_MORE = 4
+# A host that carries fewer than so many times that is never full.
+_FEW = 1
 # Whether a host belongs to the same waves as another.
 _LIKE, _UNKNOWN, _UNLIKE, _DIVIDED = range(4)
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import TypeAlias
 
-from forewarn.core.admission import announcing, holds
+from forewarn.core.admission import announcing, budgets, holds
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.joint_calendar import FOR_EVER
 from forewarn.core.admission.timing import Timing, calendars
@@ -43,12 +43,13 @@ class Candidates:
 
     def why_not(self, host: HostName, *, now: datetime) -> tuple[Waiting, ...]:
         """Return all that keeps a host from being announced at this moment."""
-        projects = self._survey.footprint(host).projects
+        footprint = self._survey.footprint(host)
         return (
             *_unfit(host, self._survey),
-            *holds.reaching(self._survey.holds, hosts={host}, projects=projects),
+            *holds.reaching(self._survey.holds, hosts={host}, projects=footprint.projects),
             *announcing.divided(self._restarting(host)),
             *announcing.why_not(self._announced(host), now=now),
+            *budgets.never_met(host, footprint, self._survey.budgets),  # its order would be refused
             *self._cut(host, now),
         )
 

@@ -22,8 +22,16 @@ def warnings(
     rollout: Rollout, survey: HostSurvey, expected: Sequence[Expected], *, policy: Policy
 ) -> Iterator[str]:
     """Return what is unexpected about planned waves, and when they come."""
+    yield from halved_racks(rollout, survey)
     yield from smaller_waves(rollout, survey)
     yield from cut_hosts(rollout, survey, expected, policy=policy)
+
+
+def halved_racks(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
+    """Say that waves were cut so that racks keep their machines, if there would be fewer otherwise."""
+    whole = waves.in_whole_racks(rollout, survey)
+    if len(whole) < len(rollout.planned):
+        yield f"{len(rollout.planned)} waves instead of {len(whole)}: {waves.HALF_OF_A_RACK}"
 
 
 def smaller_waves(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
@@ -44,10 +52,7 @@ def smaller_waves(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
     fewer = f"fewer than {rollout.hosts_at_once} hosts"
     said = (
         f"{count} of {len(planned)} waves {'has' if count == 1 else 'have'} {fewer}: {why}"
-        # What the planner chose by itself comes first, then what is said of the most waves.
-        for why, count in sorted(
-            smaller.items(), key=lambda item: (item[0] != waves.HALF_OF_A_RACK, -item[1])
-        )
+        for why, count in sorted(smaller.items(), key=lambda item: -item[1])
     )
     return _first(said, "more reasons for smaller waves")
 

@@ -25,6 +25,8 @@ HALF_OF_A_RACK = (
     "and later rollouts have no more waves for it"
 )
 
+# Fewer hosts than that are no home for what the others carry: such racks are emptied whole.
+_FEWEST_IN_A_RACK = 4
 # Looking for fewer waves takes several times as long; a tenth less of them would not be worth that.
 _GOOD_ENOUGH = 1.1
 
@@ -135,11 +137,19 @@ class WaveLimits:
         return all(self.pick(wave.hosts) == wave.hosts for wave in planned)
 
 
-def cut(rollout: Rollout, survey: HostSurvey, hosts: Sequence[HostName]) -> tuple[Wave, ...]:
+def cut(
+    rollout: Rollout, survey: HostSurvey, hosts: Sequence[HostName], coming: WaveLimits | None = None
+) -> tuple[Wave, ...]:
     """Cut hosts into waves that are yet to come: canaries first, and apart."""
-    first, coming = turn_of(rollout, hosts), limits(rollout, survey)
+    first, coming = turn_of(rollout, hosts), coming or limits(rollout, survey)
     early = frozenset(first)
     return (*coming.cut(first), *coming.cut(host for host in hosts if host not in early))
+
+
+def in_whole_racks(rollout: Rollout, survey: HostSurvey) -> tuple[Wave, ...]:
+    """Return the waves that are yet to come as they would be if whole racks were emptied."""
+    coming = limits(rollout, survey)
+    return cut(rollout, survey, rollout.left, replace(coming, racks={})) if coming.racks else rollout.planned
 
 
 def choose(
@@ -206,7 +216,7 @@ def _racks(survey: HostSurvey) -> dict[HostName, str]:
     return {
         name: host.labels[RACK]
         for name, host in survey.hosts.items()
-        if RACK in host.labels
+        if survey.racks.get(host.labels.get(RACK, ""), 0) >= _FEWEST_IN_A_RACK
         and any(survey.sizes.get(group, 0) > 1 for group in survey.footprint(name).counts)
     }
 
@@ -290,8 +300,8 @@ class WaveBuilder:
                 return f"group {group} can spare {self._limits.spare[group]} at once"
         rack = self._limits.racks.get(host)
         # The larger half, so that two waves do for it.
-        half = 0 if rack is None else (self._limits.survey.racks.get(rack, 0) + 1) // 2
-        return HALF_OF_A_RACK if rack is not None and self._of_rack[rack] >= max(half, 1) else ""
+        half = 0 if rack is None else (self._limits.survey.racks[rack] + 1) // 2
+        return HALF_OF_A_RACK if rack is not None and self._of_rack[rack] >= half else ""
 
     def take(self, host: HostName) -> None:
         """Let a host join."""

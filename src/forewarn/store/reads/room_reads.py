@@ -82,14 +82,15 @@ class RoomReads(Reader):
         budgets: Mapping[GroupName, Budget],
         *,
         sources: Collection[Host],
+        at_most: int | None = None,
     ) -> dict[HostName, Room]:
         """Look at the emptiest sound hosts, and at those that are in waves with the sources.
 
-        All these machines may move, each to another host than its source. Where too few of the hosts can take
-        more of a group, others that can are looked at too.
+        All these machines may move, each to another host than its source, so many of them at a look; None:
+        all. Where too few of the hosts can take more of a group, others that can are looked at too.
         """
         hosts = len(sources)
-        most = len(machines) + hosts + TO_CHOOSE_FROM
+        most = (len(machines) if at_most is None else at_most) + hosts + TO_CHOOSE_FROM
         groups = tuple(groups)
         # A machine that stands alone is kept apart from no other.
         listed = [group.name for group in groups if group.kind is not GroupKind.STANDALONE]

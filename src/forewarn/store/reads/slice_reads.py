@@ -14,7 +14,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
-from forewarn.core.orders.placement import to_be_placed
+from forewarn.core.orders.placement import placed_together, to_be_placed
 from forewarn.core.words import EventType, GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.budget_reads import BudgetReads
@@ -128,7 +128,10 @@ class SliceReads(Reader):
         carried: dict[HostName | None, list[Machine]] = {}
         for machine in part.machines.values():
             carried.setdefault(machine.host, []).append(machine)
-        placed_by = [(order, to_be_placed(order, carried.get(order.host, ()))) for order in named]
+        placed_by = [
+            (order, to_be_placed(order, carried.get(order.host, ())) & part.machines.keys())
+            for order in named
+        ]
         placed = {id_ for _, its in placed_by for id_ in its}
         movers = [each for id_, each in part.machines.items() if asked or id_ in placed]
         if not movers and not asked:
@@ -139,7 +142,11 @@ class SliceReads(Reader):
         groups = [group for name, group in part.groups.items() if asked or name in near]
         sources = sorted({each.host for each in movers if each.host is not None and each.host in part.hosts})
         room = self._rooms.for_machines(
-            movers, groups, part.budgets, sources=[part.hosts[name] for name in sources]
+            movers,
+            groups,
+            part.budgets,
+            sources=[part.hosts[name] for name in sources],
+            at_most=None if asked else sum(placed_together(part, order, its) for order, its in placed_by),
         )
         return replace(part, room=room)
 
