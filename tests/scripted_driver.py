@@ -17,6 +17,7 @@ from forewarn.control.driver import (
 from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, perform
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
+from tests.harness import Service
 
 SCRIPTED = "scripted"
 
@@ -64,3 +65,13 @@ class ScriptedDriver:
         """Make a call, as a lane would."""
         asked = replace(call, task=replace(call.task, now=now or call.task.now))
         return DriverAnswer(call=call, answer=perform(self, asked))
+
+
+def make_calls(service: Service, driver: ScriptedDriver, *, seconds: float = 0) -> None:
+    """Let real time pass, and make the calls whose time has come."""
+    service.real += seconds
+    now = service.real_now()
+    due = [call for call in service.calls.waiting if call.at is None or call.at <= now]
+    service.calls.waiting = [call for call in service.calls.waiting if call not in due]
+    service.engine.take_answers([driver.made(call, now=now) for call in due])
+    service.tick()

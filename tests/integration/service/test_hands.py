@@ -20,7 +20,7 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.words import Action, HostName, Kind, OrderId, OrderState, ProjectName, StepState
 from tests.harness import TEST, Service, fleet, machine
-from tests.scripted_driver import SCRIPTED, ScriptedDriver
+from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 from tests.statements import counted
 
 
@@ -56,16 +56,6 @@ def started(service: Service, name: str = "web-0", action: Action = Action.RESTA
 
 def waiting(service: Service) -> list[str]:
     return [call.verb.value for call in service.calls.waiting]
-
-
-def make_calls(service: Service, driver: ScriptedDriver, *, seconds: float = 0) -> None:
-    """Let real time pass, and make the calls whose time has come."""
-    service.real += seconds
-    now = service.real_now()
-    due = [call for call in service.calls.waiting if call.at is None or call.at <= now]
-    service.calls.waiting = [call for call in service.calls.waiting if call not in due]
-    service.engine.take_answers([driver.made(call, now=now) for call in due])
-    service.tick()
 
 
 def step_of(service: Service, placed: Placed) -> tuple[StepState, int, str]:

@@ -25,7 +25,7 @@ from forewarn.core.words import (
     StepState,
 )
 from tests.harness import Service, fleet, machine
-from tests.scripted_driver import SCRIPTED, ScriptedDriver
+from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 
 HOST = HostName("host-1")
 ABLE = frozenset({SCRIPTED})
@@ -57,16 +57,6 @@ def worked_on(service: Service) -> Placed:
     placed = service.fleet.hosts.order_host(HOST, Action.SERVICE, OrderRequest(by="test", terms=terms))
     service.advance(minutes=15)
     return placed
-
-
-def make_calls(service: Service, driver: ScriptedDriver, *, seconds: float = 0) -> None:
-    """Let real time pass, and make the calls whose time has come."""
-    service.real += seconds
-    now = service.real_now()
-    due = [call for call in service.calls.waiting if call.at is None or call.at <= now]
-    service.calls.waiting = [call for call in service.calls.waiting if call not in due]
-    service.engine.take_answers([driver.made(call, now=now) for call in due])
-    service.tick()
 
 
 def step(service: Service, placed: Placed) -> HostStep:
