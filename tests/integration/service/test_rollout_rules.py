@@ -107,4 +107,4 @@ SITUATIONS = {
 
 
 def test_no_history_with_rollouts_breaks_a_rule() -> None:
-    play(Rolling, seeds(10, long=300), Reached(SITUATIONS))
+    play(Rolling, seeds(7, long=300), Reached(SITUATIONS))
