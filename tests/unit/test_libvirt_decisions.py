@@ -149,6 +149,16 @@ def test_a_machine_is_never_started_elsewhere_before_its_host_has_forgotten_it()
     assert decided(of, Sight(here=OFF, there=mine(RUNS, of)), moves=True) is Act.UNDEFINE_HERE
 
 
+def test_a_machine_that_has_moved_is_away_until_its_agent_answers_if_it_had_one() -> None:
+    of = mark(Work.REDEPLOY, boot="a", asked=10, started=3)
+    sight = Sight(here=None, there=mine(RUNS, of))
+    over = Finished(there=True, since=NOW - timedelta(seconds=10))
+    assert decided(of, sight, moves=True) == Running(NOW + decisions.LOOK_AGAIN)
+    assert decided(of, replace(sight, boot="b"), moves=True) == over
+    silent = replace(of, started=NOW - OPTIONS.reboot_for)
+    assert decided(silent, Sight(here=None, there=mine(RUNS, silent)), moves=True) == over
+
+
 def test_one_that_somebody_started_again_on_its_host_is_shut_down_again() -> None:
     of = mark(Work.REDEPLOY, asked=70)
     assert decided(of, Sight(here=RUNS, there=mine(OFF, of)), moves=True) is Act.POWER_OFF

@@ -25,6 +25,7 @@ FULL = replace(
     asked=MARK.begun,
     away=MARK.begun,
     forced=MARK.begun,
+    started=MARK.begun,
     back='no "room" & <less>',
     ended=Ended.DONE,
     impact=0.25,

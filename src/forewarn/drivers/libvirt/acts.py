@@ -88,6 +88,8 @@ class Acts:
         return mark
 
     def _start(self, mark: Mark, place: Place) -> Mark:
+        mark = replace(mark, started=self._tools.now())
+        place.domain.write(mark)
         place.domain.start()
         return mark
 

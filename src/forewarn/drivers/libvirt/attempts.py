@@ -128,7 +128,7 @@ class Attempt:
     def _new_mark(self, sight: Sight) -> Mark:
         """Return the mark of an attempt that begins, with what a boot is told from the next one by."""
         here, run, boot = sight.here, None, ""
-        if self._task.work is Work.REBOOT and here is not None:
+        if self._task.work in (Work.REBOOT, Work.REDEPLOY) and here is not None:
             run = -1 if here.run is None else here.run
             domain = self._places.here.domain
             boot = domain.boot() if here.active and domain.definition().has_agent else ""

@@ -193,7 +193,9 @@ def moving(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions) 
     if there is not None and (there.mark is None or there.mark.id != mark.id):
         return Broken("its target has a domain with its UUID already: undefine that (virsh undefine)")
     if there is not None and there.active:
-        return _settled(mark, here, there)
+        up_by = (mark.started or now) + options.reboot_for
+        awaited = bool(mark.boot) and not sight.boot and now < up_by
+        return _settled(mark, here, there, look_at=min(up_by, now + LOOK_AGAIN) if awaited else None)
     if here is not None and here.active:
         return _going_down(mark, now=now, options=options)
     if there is None:
@@ -203,14 +205,15 @@ def moving(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions) 
     return Act.START_THERE if here is None else Act.UNDEFINE_HERE
 
 
-def _settled(mark: Mark, here: Seen | None, there: Seen) -> Next:
+def _settled(mark: Mark, here: Seen | None, there: Seen, *, look_at: datetime | None) -> Next:
+    """Return what is next for a machine that runs where it was to go; until its agent answers it is away."""
     if here is not None and here.active:
         return Broken("it runs on both hosts: power it off on one of them (virsh destroy), then retry")
     if here is not None:
         return Act.UNDEFINE_HERE
     if there.state is DomainState.PAUSED:
         return Unknown("its target holds it paused: see why there, then resume it (virsh resume)")
-    return Finished(there=True, since=mark.asked)
+    return Running(look_at) if look_at is not None else Finished(there=True, since=mark.asked)
 
 
 def _going_back(mark: Mark, here: Seen | None, there: Seen | None) -> Next:

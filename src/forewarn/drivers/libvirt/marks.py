@@ -41,6 +41,7 @@ class Mark:
     asked: datetime | None = None  # when the guest, or the hypervisor, was asked for it
     away: datetime | None = None  # since when the guest has not run
     forced: datetime | None = None  # when it was reset or powered off, for it had not happened in time
+    started: datetime | None = None  # when it was switched on where it was to go
     back: str = ""  # why its move was given up: it goes back to where it was
     ended: Ended | None = None
     impact: float | None = None  # the seconds that it was away, once that is known
@@ -97,6 +98,7 @@ def read(xml: str) -> Mark | None:
             asked=_moment(said, "asked"),
             away=_moment(said, "away"),
             forced=_moment(said, "forced"),
+            started=_moment(said, "started"),
             back=said.get("back", ""),
             ended=Ended(said["ended"]) if "ended" in said else None,
             impact=float(said["impact"]) if "impact" in said else None,

@@ -104,7 +104,7 @@ class Places:
         """Look at the domains, and at what proves how far the attempt of a mark is."""
         here, there = self._seen(self._here), self._seen(self._there)
         call = self._tools.calls.of(self.task.id)
-        return Sight(here=here, there=there, boot=self._boot(mark, here, call), call=call)
+        return Sight(here=here, there=there, boot=self._boot(mark, here, there, call), call=call)
 
     def _seen(self, place: Place | None) -> Seen | None:
         if place is None:
@@ -112,11 +112,15 @@ class Places:
         place.found = place.hypervisor.find(self.machine.id)
         return None if place.found is None else place.found.seen()
 
-    def _boot(self, mark: Mark | None, here: Seen | None, call: LongCall | None) -> str:
+    def _boot(self, mark: Mark | None, here: Seen | None, there: Seen | None, call: LongCall | None) -> str:
         """Ask the guest agent which boot this is, where that is the proof; not while it is at work."""
         proves = mark is not None and mark.boot and mark.asked is not None
         busy = call is not None and call.running
-        return self.here.domain.boot() if proves and not busy and here is not None and here.active else ""
+        place = self._there if self.moves else self._here
+        if not proves or busy or place is None or place.found is None:
+            return ""
+        seen = there if self.moves else here
+        return place.found.boot() if seen is not None and seen.active else ""
 
     def mark_in(self, sight: Sight) -> Mark | None:
         """Return the mark of this attempt; where two hosts have one, that which says more."""

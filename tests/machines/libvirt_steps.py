@@ -1,0 +1,116 @@
+"""Steps that tests have the libvirt driver do by itself, on the hosts of a bed."""
+
+import itertools
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from forewarn.clock import SystemClock
+from forewarn.control.driver import (
+    Begun,
+    CancelAnswer,
+    Checked,
+    Done,
+    DriverTask,
+    Failed,
+    Running,
+    Unknown,
+)
+from forewarn.core.model.host import Host
+from forewarn.core.words import HostName, MachineId, OrderId, Work
+from forewarn.drivers.libvirt.driver import LibvirtDriver
+from forewarn.drivers.libvirt.options import LibvirtOptions
+from tests.driver_calls import task
+from tests.machines.bed import Bed, Guest
+from tests.process import until
+
+# A boot under emulation, beside others who need the processors too.
+PATIENCE = 240.0
+
+_orders = itertools.count(1)
+
+
+class LibvirtBed:
+    """The hosts of a bed as the driver knows them."""
+
+    def __init__(self, bed: Bed) -> None:
+        self.bed = bed
+        self.woken: set[str] = set()
+        self.hosts = {
+            name: Host(name=HostName(name), driver="libvirt", uri=host.uri)
+            for name, host in bed.hosts.items()
+        }
+
+    def driver(self, **options: Any) -> LibvirtDriver:
+        """Make a driver, as each start of a server does."""
+        return LibvirtDriver(LibvirtOptions(**options), wake=self.woken.add)
+
+    def step(self, guest: Guest, work: Work, *, on: str | None = "kvm01", to: str | None = None) -> "Step":
+        """Prepare a step of an order of its own."""
+        made = task(guest.name, work=work, order=OrderId(f"ORDER-{guest.vm_id}-{next(_orders)}"))
+        assert made.machine is not None
+        host = None if on is None else HostName(on)
+        machine = replace(made.machine, id=MachineId(guest.vm_id), host=host)
+        source, target = (None if name is None else self.hosts[name] for name in (on, to))
+        return Step(replace(made, machine=machine, source=source, target=target))
+
+
+class Step:
+    """A step, asked about as the engine does."""
+
+    def __init__(self, of: DriverTask) -> None:
+        self.task = of
+        self.progress: list[float] = []
+
+    def attempt(self, number: int) -> "Step":
+        return Step(replace(self.task, attempt=number))
+
+    def begin(self, driver: LibvirtDriver) -> Begun:
+        return driver.begin(self._now())
+
+    def check(self, driver: LibvirtDriver) -> Checked:
+        answer = driver.check(self._now())
+        if isinstance(answer, Running) and answer.progress is not None:
+            self.progress.append(answer.progress)
+        return answer
+
+    def cancel(self, driver: LibvirtDriver) -> CancelAnswer:
+        """Call it off; asked again while that cannot be told."""
+        return self._asked_until(driver.cancel, "called off or too late")
+
+    def end(self, driver: LibvirtDriver, *, within: float = PATIENCE) -> Done | Failed:
+        """Ask until it is over."""
+        answer = self._asked_until(lambda _: self.check(driver), "the end of a step", within=within)
+        assert isinstance(answer, Done | Failed), answer
+        return answer
+
+    def done(self, driver: LibvirtDriver) -> Done:
+        """Begin it, and see it done; asked once more, it is still done."""
+        begun = self.begin(driver)
+        answer = self.end(driver) if isinstance(begun, Running | Unknown) else begun
+        assert isinstance(answer, Done), answer
+        assert self.check(driver) == answer
+        return answer
+
+    def failed(self, driver: LibvirtDriver) -> str:
+        """Begin it, and see it fail; return why."""
+        begun = self.begin(driver)
+        answer = self.end(driver) if isinstance(begun, Running | Unknown) else begun
+        assert isinstance(answer, Failed), answer
+        return answer.why
+
+    def _asked_until(self, ask: Callable[[DriverTask], Any], what: str, *, within: float = PATIENCE) -> Any:
+        pause = threading.Event()
+
+        def over() -> Any:
+            answer = ask(self._now())
+            if isinstance(answer, Running | Unknown):
+                pause.wait(0.2)
+                return None
+            return answer
+
+        return until(over, what=what, within=within)
+
+    def _now(self) -> DriverTask:
+        return replace(self.task, now=SystemClock().now())

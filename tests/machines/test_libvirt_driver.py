@@ -1,0 +1,278 @@
+"""Each work once on real machines, by the libvirt driver alone."""
+
+import signal
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from forewarn.clock import monotonic
+from forewarn.control.driver import Cancelled, Failed, NotBegun, Running, TooLate, Unknown
+from forewarn.core.words import Work
+from tests.machines.bed import Bed, Guest
+from tests.machines.libvirt_steps import LibvirtBed
+from tests.process import until
+
+IMAGES = "/var/lib/libvirt/images"
+EPHEMERAL = (
+    "<f:machine xmlns:f='urn:forewarn:machine:1'><f:ephemeral disk='vda' capacity='16777216'/></f:machine>"
+)
+NOVA = "<n:instance xmlns:n='http://openstack.org/xmlns/libvirt/nova/1.1'/>"
+SHORT = timedelta(seconds=2)
+
+
+@pytest.fixture
+def hosts(bed: Bed) -> Iterator[LibvirtBed]:
+    """The bed's hosts, with this thread and all that the driver starts in the server's network."""
+    with bed.entered():
+        yield LibvirtBed(bed)
+
+
+def booted(bed: Bed, name: str = "web-0", **more: object) -> Guest:
+    guest = bed.guest(name, number=21, **more)  # type: ignore[arg-type]
+    guest.console.wait_for_boot()
+    return guest
+
+
+def with_agent(bed: Bed, guest: Guest, *, on: str = "kvm01") -> Guest:
+    ping = '{"execute": "guest-ping"}'
+    until(
+        lambda: bed.hosts[on].virsh("qemu-agent-command", guest.name, ping, check=False),
+        what="an agent that answers",
+    )
+    return guest
+
+
+def pools(bed: Bed) -> None:
+    for host in bed.hosts.values():
+        if "images" not in host.virsh("pool-list", "--all"):
+            host.virsh("pool-define-as", "images", "dir", "--target", IMAGES)
+            host.virsh("pool-start", "images")
+
+
+# Where it is
+
+
+def test_a_machine_is_frozen_for_a_while_and_runs_on(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    driver = hosts.driver(freeze_for=timedelta(seconds=3))
+    step = hosts.step(guest, Work.FREEZE)
+    assert step.check(driver) == NotBegun()
+    assert isinstance(step.begin(driver), Running)
+    assert hosts.bed.where("web-0") == {"kvm01": "paused"}
+    done = step.end(hosts.driver(freeze_for=timedelta(seconds=3)))  # as after a crash
+    assert not isinstance(done, Failed)
+    assert done.impact is not None
+    assert done.impact >= 3
+    assert hosts.bed.where("web-0") == {"kvm01": "running"}
+    assert guest.console.boots == 1
+    assert guest.vm_id in hosts.woken
+
+
+def test_a_freeze_that_is_called_off_lets_the_machine_run(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    driver = hosts.driver(freeze_for=timedelta(hours=1))
+    step = hosts.step(guest, Work.FREEZE)
+    step.begin(driver)
+    assert step.cancel(driver) == Cancelled()
+    assert hosts.bed.where("web-0") == {"kvm01": "running"}
+    assert isinstance(step.begin(driver), Failed)
+
+
+def test_a_guest_with_an_agent_reboots_and_the_agent_proves_it(hosts: LibvirtBed) -> None:
+    guest = with_agent(hosts.bed, booted(hosts.bed))
+    done = hosts.step(guest, Work.REBOOT).done(hosts.driver())
+    assert guest.console.boots == 2
+    assert done.impact is not None
+    assert done.impact > 0
+
+
+def test_a_guest_whose_agent_does_nothing_is_reset(hosts: LibvirtBed) -> None:
+    guest = with_agent(hosts.bed, booted(hosts.bed, flags=["off=never"]))
+    driver = hosts.driver(reboot_for=timedelta(seconds=30))
+    hosts.step(guest, Work.REBOOT).done(driver)
+    assert guest.console.boots == 2
+
+
+def test_a_guest_without_an_agent_goes_off_by_its_power_button_and_is_started(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed, flags=["agent=no"])
+    hosts.step(guest, Work.REBOOT).done(hosts.driver())
+    assert "guest heard its power button" in guest.console.text
+    guest.console.wait_for_boot(2)
+
+
+def test_a_guest_that_ignores_its_power_button_is_powered_off_in_the_end(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed, flags=["agent=no", "acpi=ignore"])
+    hosts.step(guest, Work.REBOOT).done(hosts.driver(shutdown_for=SHORT))
+    guest.console.wait_for_boot(2)
+
+
+def test_an_evicted_machine_is_off_and_starts_again(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    driver = hosts.driver()
+    hosts.step(guest, Work.EVICT).done(driver)
+    assert hosts.bed.where("web-0") == {"kvm01": "shut off"}
+    start = hosts.step(guest, Work.START, on=None, to="kvm02")
+    assert start.task.machine is not None
+    refused = driver.precheck(start.task.machine, hosts.hosts["kvm02"])
+    assert refused is not None
+    assert "kvm02 has no domain with the UUID" in refused
+    assert hosts.step(guest, Work.START, on=None, to="kvm01").done(driver).host == "kvm01"
+    guest.console.wait_for_boot(2)
+
+
+@pytest.mark.parametrize(("destroy", "where"), [(False, {"kvm01": "shut off"}), (True, {})])
+def test_a_terminated_machine_is_undefined_only_with_destroy(
+    hosts: LibvirtBed, destroy: bool, where: dict[str, str]
+) -> None:
+    guest = booted(hosts.bed)
+    hosts.step(guest, Work.TERMINATE).done(hosts.driver(destroy=destroy))
+    assert hosts.bed.where("web-0") == where
+
+
+# Elsewhere
+
+
+def test_a_machine_migrates_while_it_runs(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed, disks=[hosts.bed.network_disk("web-0")])
+    driver = hosts.driver(bandwidth=32)
+    step = hosts.step(guest, Work.FREEZE, to="kvm02")
+    done = step.done(driver)
+    assert (done.host, hosts.bed.where("web-0"), guest.console.boots) == ("kvm02", {"kvm02": "running"}, 1)
+    assert done.impact is not None
+    assert done.impact < 10
+    assert step.progress
+
+
+def test_a_migration_outlives_the_server(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    slow = hosts.driver(bandwidth=4)
+    step = hosts.step(guest, Work.FREEZE, to="kvm02")
+    assert isinstance(step.begin(slow), Running)
+    until(lambda: step.check(slow) and step.progress, what="a migration under way")
+    other = hosts.driver(bandwidth=4)  # knows nothing of the first one's call
+    assert isinstance(step.check(other), Running)
+    done = step.end(other)
+    assert not isinstance(done, Failed)
+    assert (done.host, hosts.bed.where("web-0")) == ("kvm02", {"kvm02": "running"})
+
+
+def test_a_migration_can_be_called_off(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    driver = hosts.driver(bandwidth=1)
+    step = hosts.step(guest, Work.FREEZE, to="kvm02")
+    step.begin(driver)
+    until(lambda: step.check(driver) and step.progress, what="a migration under way")
+    assert step.cancel(driver) == Cancelled()
+    assert hosts.bed.where("web-0") == {"kvm01": "running"}
+
+
+def test_a_migration_that_takes_too_long_is_broken_off(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    driver = hosts.driver(bandwidth=1, migrate_for=timedelta(seconds=5))
+    assert hosts.step(guest, Work.FREEZE, to="kvm02").failed(driver)
+    assert hosts.bed.where("web-0") == {"kvm01": "running"}
+
+
+def test_a_machine_moves_with_its_disks_and_empty_ephemeral_ones(hosts: LibvirtBed) -> None:
+    pools(hosts.bed)
+    own, shared = hosts.bed.own_disk("own", on="kvm01"), hosts.bed.shared_disk("shared")
+    guest = booted(hosts.bed, disks=[own, shared], metadata=EPHEMERAL)
+    driver = hosts.driver(shared_paths=(str(shared.path.parent),))
+    done = hosts.step(guest, Work.REDEPLOY, to="kvm02").done(driver)
+    assert (done.host, hosts.bed.where("web-0")) == ("kvm02", {"kvm02": "running"})
+    guest.console.wait_for_boot(2)
+    assert "guest has disk vda: nothing" in guest.console.text.rpartition("guest is up")[0]
+    assert not (hosts.bed.hosts["kvm01"].images / own.path.name).exists()
+    hosts.bed.hosts["kvm02"].virsh("vol-delete", str(own.path), check=False)
+
+
+def test_a_machine_with_a_disk_that_only_its_host_sees_is_refused(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed, disks=[hosts.bed.own_disk("own", on="kvm01")])
+    for work in (Work.REDEPLOY, Work.FREEZE):
+        why = hosts.step(guest, work, to="kvm02").failed(hosts.driver())
+        assert f"disk vda ({IMAGES}/own.qcow2) is not seen by both kvm01 and kvm02" in why
+    assert (hosts.bed.where("web-0"), guest.console.boots) == ({"kvm01": "running"}, 1)
+
+
+def test_a_machine_that_its_target_has_no_room_for_runs_again_where_it_was(hosts: LibvirtBed) -> None:
+    pools(hosts.bed)
+    own = hosts.bed.own_disk("own", on="kvm01")
+    guest = booted(hosts.bed, disks=[own], metadata=EPHEMERAL)
+    target = hosts.bed.hosts["kvm02"]
+    target.run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", IMAGES)
+    try:
+        why = hosts.step(guest, Work.REDEPLOY, to="kvm02").failed(hosts.driver())
+    finally:
+        target.run("umount", IMAGES)
+    assert "kvm02 does not take it" in why
+    assert "it runs where it was" in why
+    assert hosts.bed.where("web-0") == {"kvm01": "running"}
+    guest.console.wait_for_boot(2)
+
+
+def test_a_machine_of_a_lost_host_comes_back_by_the_copy_of_its_definition(
+    hosts: LibvirtBed, tmp_path: Path
+) -> None:
+    guest = booted(hosts.bed)
+    driver = hosts.driver(definitions=str(tmp_path), connect_for=SHORT)
+    assert driver.reach(hosts.hosts["kvm01"]) is None
+    recover = hosts.step(guest, Work.RECOVER, to="kvm02")
+    assert "fence it" in recover.failed(driver)
+    hosts.bed.hosts["kvm01"].virsh("destroy", "web-0")
+    hosts.bed.hosts["kvm01"].kill()
+    assert hosts.step(guest, Work.RECOVER, to="kvm02").done(driver).host == "kvm02"
+    guest.console.wait_for_boot(2)
+
+
+# What is refused, and what is not known
+
+
+def test_a_domain_of_another_manager_is_left_alone(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed, metadata=NOVA)
+    why = hosts.step(guest, Work.REBOOT).failed(hosts.driver())
+    assert "managed by OpenStack's nova" in why
+
+
+def test_a_machine_that_its_host_does_not_have_is_named(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    why = hosts.step(guest, Work.REBOOT, on="kvm02").failed(hosts.driver())
+    assert f"kvm02 has no domain with the UUID {guest.vm_id} of web-0: declare where it is" in why
+
+
+def test_an_older_attempt_is_refused_and_a_newer_one_does_it_again(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    driver = hosts.driver(freeze_for=timedelta(seconds=1))
+    first = hosts.step(guest, Work.FREEZE)
+    second = first.attempt(2)
+    second.done(driver)
+    assert first.begin(driver) == Failed("attempt 2 at it has been begun since")
+    assert first.cancel(driver) == Cancelled()
+    assert second.cancel(driver) == TooLate()
+
+
+def test_a_host_that_hangs_is_given_up_soon_and_keeps_nobody_else_waiting(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed, on="kvm02")
+    driver = hosts.driver(keepalive=timedelta(seconds=1), connect_for=SHORT)
+    assert driver.reach(hosts.hosts["kvm01"]) is None
+    hosts.bed.hosts["kvm01"].signal(signal.SIGSTOP)
+    began = monotonic()
+    assert driver.reach(hosts.hosts["kvm01"]) is not None  # by the connection that it had
+    assert driver.reach(hosts.hosts["kvm01"]) is not None  # by a new one
+    assert monotonic() - began < 20
+    hosts.step(guest, Work.FREEZE, on="kvm02").done(driver)
+    hosts.bed.hosts["kvm01"].signal(signal.SIGCONT)
+    until(lambda: driver.reach(hosts.hosts["kvm01"]) is None, what="a host that can be reached again")
+
+
+def test_a_step_whose_host_was_lost_is_not_known_until_it_is_back(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    driver = hosts.driver(freeze_for=timedelta(seconds=1))
+    step = hosts.step(guest, Work.FREEZE)
+    step.begin(driver)
+    hosts.bed.hosts["kvm01"].kill()
+    assert isinstance(step.check(driver), Unknown)
+    hosts.bed.hosts["kvm01"].start()
+    assert not isinstance(step.end(driver), Failed)
+    assert hosts.bed.where("web-0") == {"kvm01": "running"}
