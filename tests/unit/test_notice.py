@@ -214,3 +214,10 @@ def test_a_step_that_never_began_disturbed_nobody() -> None:
 def test_of_an_event_that_is_forgotten_nobody_counts_as_not_told() -> None:
     assert len(by_machine(event("web-0"), {})) == 1
     assert by_machine(replace(event("web-0"), forgotten=True), {}) == ()
+
+
+def test_where_a_driver_has_measured_the_time_away_that_is_the_impact() -> None:
+    worked = order(replace(step("a", 0, 40), impact=0.3), step("b", 0, 2))
+    assert impact(worked, event("a")) == 0.3 * SECOND
+    assert [each.away for each in by_machine(event("a", "b"), {}, worked)] == [0.3 * SECOND, None]
+    assert [each.away for each in by_machine(event("a"), {})] == [None]

@@ -6,6 +6,7 @@ import pytest
 
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.moments import format_span
 from forewarn.core.orders import interventions, reports
 from forewarn.core.words import Action, HostName, Kind, MachineId, OrderState, StepState, Work
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
@@ -104,6 +105,15 @@ def test_the_mark_and_the_progress_of_a_step_are_kept() -> None:
     (step,) = fleet.draft.orders[order.id].steps
     assert (step.progress, step.impact) == (None, 2.34)
     assert fleet.history(Kind.STEP_DONE) == ["reboot, simulated, away for 2.3 s"]
+
+
+def test_how_long_a_machine_was_away_is_told_beside_what_was_announced() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = started(fleet, work=Work.FREEZE)
+    reports.step_done(fleet.draft, attempt(order), impact=0.31)
+    (event,) = fleet.events(order.id)
+    announced = format_span(event.duration_seconds)
+    assert fleet.history(Kind.STEP_DONE) == [f"freeze, simulated, away for 0.3 s, announced as {announced}"]
 
 
 def test_a_step_whose_driver_cannot_tell_runs_on_and_says_why() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.moments import format_span, format_span_briefly
 from forewarn.core.spelling import counted as counted
 from forewarn.core.words import EXTERNAL, SIMULATED
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 # Wherever the result of a simulation is shown, so that it is not taken for work.
 SIMULATED_MARK = "simulated: nothing is really done"
+
+# Of spans that were measured, tenths of a second count below this.
+TENTHS_BELOW = 10.0
 
 NOTICES = {
     "notice": "of notice at least",
@@ -31,6 +34,13 @@ def utc(moment: datetime) -> str:
 def span_or_none(seconds: float | None) -> str | None:
     """Write a span of time, if it is known."""
     return None if seconds is None else format_span_briefly(seconds)
+
+
+def measured(seconds: float | None) -> str | None:
+    """Write a span that was measured, if it is known: of a short one tenths count."""
+    if seconds is None or seconds >= TENTHS_BELOW:
+        return span_or_none(seconds)
+    return format_span(round(seconds, 1))
 
 
 def countdown(moment: datetime, now: datetime) -> str:

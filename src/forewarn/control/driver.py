@@ -218,6 +218,15 @@ class Prechecking(Protocol):
 
 
 @runtime_checkable
+class Reaching(Protocol):
+    """A driver that can tell whether it reaches a host; asked now and then, in the host's lane."""
+
+    def reach(self, host: Host) -> str | None:
+        """Return why a host cannot be reached now; None if it can."""
+        ...
+
+
+@runtime_checkable
 class Listing(Protocol):
     """A driver that can tell what there is: machines, hosts and groups, for `forewarn fleet import`."""
 

@@ -11,6 +11,7 @@ from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.ports.clock import ServiceClock
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ReadStore, ScopedStore, ScopedTransaction, Store
+from forewarn.control.reached_hosts import ReachedHosts
 from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -29,6 +30,7 @@ class ReadingContext:
     new_id: Callable[[], str]
     real_now: Callable[[], datetime]  # the world's own time, for what the service's clock does not govern
     drivers: KnownDrivers = field(default_factory=KnownDrivers)
+    reached: ReachedHosts = field(default_factory=ReachedHosts)  # by their drivers
     preview: bool = False  # whether guests are offered versions that are not generally available
 
 
@@ -54,6 +56,7 @@ class Reading:
         self._new_id = context.new_id
         self._real_now = context.real_now
         self._drivers_known = context.drivers
+        self._reached = context.reached
 
     def _draft(self, around: Slice, *, now: datetime | None = None) -> Draft:
         return Draft(around, now=now or self._clock.now(), new_id=self._new_id)

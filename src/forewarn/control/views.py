@@ -272,7 +272,7 @@ class Views(ScopedReading):
                 event=event,
                 project=owners.get(event.id),
                 simulated=event.id in simulated,
-                notices=(notices := notice.by_machine(event, sent[event.id])),
+                notices=(notices := notice.by_machine(event, sent[event.id], order)),
                 notice=notice.summary_of(event, notices),
                 impact=notice.impact(order, event) if order else None,
             )

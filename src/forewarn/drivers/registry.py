@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from forewarn.config import Settings
-from forewarn.control.driver import ChoosingHosts, Cordoning, Driver, Fencing, WorkingOnHosts
+from forewarn.control.driver import ChoosingHosts, Cordoning, Driver, Fencing, Reaching, WorkingOnHosts
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Invalid
 from forewarn.core.spelling import hint
@@ -69,6 +69,7 @@ class Drivers:
         self.working_on_hosts = frozenset(name for name in self.names if _works_on_hosts(self.by_name[name]))
         self.cordoning = frozenset(name for name in self.names if _cordons(self.by_name[name]))
         self.choosing_hosts = frozenset(name for name in self.names if _chooses_hosts(self.by_name[name]))
+        self.reaching = frozenset(name for name in self.names if isinstance(self.by_name[name], Reaching))
         external = self.by_name[EXTERNAL] if EXTERNAL in self.names else None
         if not isinstance(external, ExternalDriver):
             raise Invalid("forewarn's own drivers were not found: install forewarn again (make setup)")

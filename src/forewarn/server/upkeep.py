@@ -11,6 +11,7 @@ from forewarn.guest.http.refusals import Limit, Refusals
 from forewarn.sdk.platform.systemd import Systemd
 from forewarn.server import descriptors
 from forewarn.server.health import Health
+from forewarn.server.threads.reaching import ASK_EVERY
 from forewarn.server.wiring import Parts
 from forewarn.store.opening.lock import Lock
 
@@ -68,6 +69,7 @@ async def keeping_up(
             _watch_descriptors(parts.guest.refusals),
             _reload_on_hangup(hangups, reload, systemd),
             _feed_watchdog(parts.health, systemd),
+            _reach_hosts(parts),
         )
     ]
     systemd.ready(SERVING)
@@ -110,6 +112,16 @@ async def _reload_on_hangup(
         systemd.reloading()
         await reload()
         systemd.ready(SERVING)
+
+
+async def _reach_hosts(parts: Parts) -> None:
+    """Have drivers that can tell say now and then whether they reach their hosts."""
+    while parts.reaching.wanted:
+        try:
+            await parts.reads.run(parts.reaching.ask)
+        except Unavailable as error:
+            log.debug("hosts are not asked for as long as the database is silent: %s", error)
+        await asyncio.sleep(ASK_EVERY)
 
 
 async def _feed_watchdog(health: Health, systemd: Systemd) -> None:

@@ -55,6 +55,7 @@ from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsO
 from forewarn.server.threads.jobs import Jobs
 from forewarn.server.threads.lanes import Lanes, TakeAnswers
 from forewarn.server.threads.listings import Listings
+from forewarn.server.threads.reaching import HostReaching
 from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.time_watch import TimeWatch
 from forewarn.server.threads.worker import Worker
@@ -179,6 +180,7 @@ class Parts:
     health: Health
     recent: RecentRecords
     pusher: Pusher
+    reaching: HostReaching
     operator_refusals: Refusals
 
 
@@ -299,6 +301,7 @@ def wire(opened: OpenedService) -> Parts:
         health=health,
         recent=recent,
         pusher=pusher,
+        reaching=_reaching(opened, context, lanes),
         operator_refusals=operator_refusals,
     )
 
@@ -311,6 +314,18 @@ def _telling(*listeners: Listener) -> Listener:
             listener(saved)
 
     return tell
+
+
+def _reaching(opened: OpenedService, context: Context, lanes: Lanes) -> HostReaching:
+    reaching = HostReaching(
+        opened.drivers.reaching,
+        store=ReadOnlyStore(opened.store),
+        submit=lanes.submit,
+        reached=context.reached,
+        real_now=SystemClock().now,
+    )
+    lanes.reached = reaching.heard
+    return reaching
 
 
 def _lanes(drivers: Drivers, jobs: Jobs, *, take: TakeAnswers) -> Lanes:

@@ -5,7 +5,7 @@ from forewarn.api.queries import HostInPath, PageQuery
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action
+from forewarn.core.words import Action, HostName
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
@@ -17,14 +17,22 @@ router = ApiRouter("hosts")
 def list_hosts(page: PageQuery, reads: CallerReading) -> Page[HostAnswer]:
     """List hosts by name."""
     found, after, drivers = reads.fleet.views.hosts(after=page.after, limit=page.limit)
-    return Page(kind=HostAnswer, items=[HostAnswer.driven(host, drivers) for host in found], next=after)
+    shown = [HostAnswer.driven(host, drivers, **_reached(reads, host.name)) for host in found]
+    return Page(kind=HostAnswer, items=shown, next=after)
 
 
 @router.call("GET /v1/hosts/{name}", "Show a host", errors=(404,))
 def show_host(name: HostInPath, reads: CallerReading) -> HostWithMachinesAnswer:
     """Show a host and what it carries."""
     host, machines, drivers = reads.fleet.views.host(name)
-    return HostWithMachinesAnswer.of(host, machines, drivers)
+    return HostWithMachinesAnswer.of(host, machines, drivers, **_reached(reads, host.name))
+
+
+def _reached(reads: CallerReading, name: HostName) -> dict[str, object]:
+    reach = reads.fleet.views.reach(name)
+    if reach is None:
+        return {"reachable": None, "unreachable_because": None}
+    return {"reachable": reach.why is None, "unreachable_because": reach.why}
 
 
 @router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202, errors=(404, 409, 413))

@@ -1,6 +1,6 @@
 """`forewarn event`: show what is announced to guests, and approve or cancel it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -152,7 +152,7 @@ def _show(session: Session, event: NotedEventAnswer) -> None:
                 "lasts",
                 format_span_briefly(event.duration_seconds) if event.duration_seconds >= 0 else "unknown",
             ),
-            ("lasted", formatting.span_or_none(event.impact_seconds)),
+            ("lasted", formatting.measured(event.impact_seconds)),
             ("approved by", [_approval(each) for each in event.approvals]),
             ("approval", f"{event.approval}; awaits {event.awaits}" if event.awaits else event.approval),
             *_deferred_by(session, event),
@@ -162,15 +162,15 @@ def _show(session: Session, event: NotedEventAnswer) -> None:
     )
     terminal.echo()
     pending = event.ended_at is None
-    table = terminal.ItemTable[MachineNoticeAnswer](
-        columns={
-            "MACHINE": lambda given: given.machine,
-            "FIRST SENT": lambda given: given.sent_at or ("not yet" if pending else "never"),
-            "NOTICE": lambda given: formatting.span_or_none(given.notice_seconds),
-            "LATE": lambda given: given.late,
-        }
-    )
-    table.print(event.notices)
+    columns: dict[str, Callable[[MachineNoticeAnswer], object]] = {
+        "MACHINE": lambda given: given.machine,
+        "FIRST SENT": lambda given: given.sent_at or ("not yet" if pending else "never"),
+        "NOTICE": lambda given: formatting.span_or_none(given.notice_seconds),
+        "LATE": lambda given: given.late,
+    }
+    if any(given.away_seconds is not None for given in event.notices):
+        columns["AWAY"] = lambda given: formatting.measured(given.away_seconds)
+    terminal.ItemTable[MachineNoticeAnswer](columns=columns).print(event.notices)
     if not pending and any(given.sent_at is None for given in event.notices):
         terminal.echo("\n  never: none of its polls, if it polled at all, was answered with this event in it")
 

@@ -28,6 +28,7 @@ def show_host(session: Session, host: HostWithMachinesAnswer) -> None:
             ("state", _state(host)),
             ("driver", host.driver),
             ("uri", host.uri),
+            *([("reached", _reached(host))] if host.reachable is not None else []),
             ("at once", host.at_once),
             ("left", "; ".join(_left(host, [*machines, *coming]))),
             ("labels", host.labels),
@@ -60,6 +61,8 @@ def show_hosts(session: Session, hosts: Sequence[HostAnswer]) -> None:
         "STATE": _state,
         "DRIVER": lambda host: host.driver,
     }
+    if any(host.reachable is not None for host in hosts):
+        columns["REACHED"] = lambda host: {True: "yes", False: "no", None: ""}[host.reachable]
     # In a fleet of many pages the names would fill the screen; `show` has them.
     if carried.next is None:
         if any(host.resources for host in hosts):
@@ -74,6 +77,7 @@ def show_hosts(session: Session, hosts: Sequence[HostAnswer]) -> None:
         columns=columns, wraps=("STATE", "LEFT", "CARRIES"), spare=("LEFT",), empty=empty
     )
     table.print(hosts)
+    _show_unreachable(hosts)
     _show_lost(session, hosts)
 
 
@@ -81,6 +85,10 @@ def _state(host: HostAnswer) -> str:
     if host.state is HostState.CORDONED and host.cordoned_for:
         return f"{host.state} for {terminal.short(host.cordoned_for)}"
     return host.state
+
+
+def _reached(host: HostAnswer) -> str:
+    return "yes" if host.reachable else f"no: {host.unreachable_because}"
 
 
 def _left(host: HostAnswer, machines: Iterable[MachineAnswer], *, briefly: bool = False) -> list[str]:
@@ -120,6 +128,15 @@ def _show_choices(session: Session, host: HostAnswer) -> None:
     terminal.fold(f"{wait}  gives it as much time again", indent="  ", hanging="    ")
     fenced = "fences it, then its machines come back on other hosts"
     terminal.fold(f"{fail}  {fenced}", indent="  ", hanging="    ")
+
+
+def _show_unreachable(hosts: Sequence[HostAnswer]) -> None:
+    """Print why hosts cannot be reached: what is to be done there waits."""
+    silent = [host for host in hosts if host.reachable is False]
+    for place, host in enumerate(silent):
+        if not place:
+            terminal.echo()
+        terminal.fold(f"{host.name} cannot be reached: {host.unreachable_because}", hanging="  ")
 
 
 def _show_lost(session: Session, hosts: Sequence[HostAnswer]) -> None:

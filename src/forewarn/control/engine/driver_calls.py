@@ -15,6 +15,7 @@ from forewarn.control.driver import (
     InOwnWords,
     NotBegun,
     Prechecking,
+    Reaching,
     Running,
     TooLate,
     Unknown,
@@ -31,6 +32,7 @@ class Verb(StrEnum):
     BEGIN = "begin"
     CHECK = "check"
     CANCEL = "cancel"
+    REACH = "reach"  # a host, whatever is done there; about no attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,14 @@ class Refused:
     why: str
 
 
-Answer: TypeAlias = Done | Running | Failed | NotBegun | Unknown | Cancelled | TooLate | Refused
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The driver has tried to reach a host."""
+
+    why: str | None  # why it cannot; None: it can
+
+
+Answer: TypeAlias = Done | Running | Failed | NotBegun | Unknown | Cancelled | TooLate | Refused | Reached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +112,19 @@ def _asked(driver: Driver, call: DriverCall) -> Answer:
             return driver.check(call.task)
         case Verb.CANCEL:
             return driver.cancel(call.task)
+        case Verb.REACH:
+            return _reached(driver, call.task)
+
+
+def _reached(driver: Driver, task: DriverTask) -> Reached:
+    """Have a driver try to reach a host; one that breaks in it does not."""
+    if task.source is None or not isinstance(driver, Reaching):
+        return Reached(None)
+    try:
+        return Reached(driver.reach(task.source))
+    except Exception as error:  # as of any other call
+        log.exception("driver %s broke in reaching %s", task.driver, task.source.name)
+        return Reached(f"driver {task.driver} broke: {error}")
 
 
 def _refusal(driver: Driver, task: DriverTask) -> Refused | None:

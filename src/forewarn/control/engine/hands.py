@@ -25,6 +25,7 @@ from forewarn.control.engine.driver_calls import (
     DriverAnswer,
     DriverCall,
     DriverCalls,
+    Reached,
     Refused,
     Verb,
     perform,
@@ -246,7 +247,7 @@ class Hands:
                 self._hand_over(attempt, Verb.CHECK, task)  # since the start it may have been nobody's turn
             case Refused() if attempt.begun:
                 pass  # on another host
-            case NotBegun() | Done() | Failed() | Cancelled() | Refused():
+            case NotBegun() | Done() | Failed() | Cancelled() | Refused() | Reached():
                 # That it has not begun was said of an earlier moment, or what was said was not saved.
                 self._hand_over(attempt, Verb.CHECK, task, at=soon)
 

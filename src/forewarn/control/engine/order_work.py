@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from forewarn.control.driver import Cancelled, Done, Driver, Failed, NotBegun, Running, TooLate, Unknown
-from forewarn.control.engine.driver_calls import DriverAnswer, DriverCalls, Refused
+from forewarn.control.engine.driver_calls import DriverAnswer, DriverCalls, Reached, Refused
 from forewarn.control.engine.hands import Hands
 from forewarn.control.steps_under_way import StepUnderWay, under_way
 from forewarn.control.use_case import Context, FleetUseCase
@@ -215,7 +215,7 @@ def _take(draft: Draft, answer: DriverAnswer, *, laned: bool) -> None:
         case Cancelled() | TooLate() as called_off:
             report = reports.step_cancelled if called_off == Cancelled() else reports.step_too_late
             report(draft, id_)
-        case NotBegun():
+        case NotBegun() | Reached():
             pass  # it goes on
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.parts.metrics import MetricQueries
+from forewarn.control.reached_hosts import Reach
 from forewarn.control.use_case import FleetReading
 from forewarn.core.fleet import declared, machines
 from forewarn.core.model.declaration import FleetSpec, HostDrivers
@@ -56,6 +57,10 @@ class FleetViews(FleetReading):
         carried = [machine for machine in around.machines.values() if machine.host == name]
         by_name = sorted(carried, key=lambda machine: machine.name.casefold())
         return around.hosts[HostName(name)], by_name, drivers
+
+    def reach(self, host: HostName) -> Reach | None:
+        """Return whether the driver of a host reaches it, as it last said; None: that is not known."""
+        return self._reached.of(host)
 
     def fleet(self) -> FleetSpec:
         """Show the fleet as it would be declared now."""

@@ -31,6 +31,7 @@ class MachineNotice:
     sent_at: datetime | None  # None: it never was sent the event
     notice: timedelta | None = None
     late: bool = False
+    away: timedelta | None = None  # for how long it was really away, if its driver has measured that
 
 
 def promised(event: Event) -> timedelta:
@@ -38,15 +39,20 @@ def promised(event: Event) -> timedelta:
     return event.not_before - event.announced_at
 
 
-def by_machine(event: Event, sent: Mapping[MachineId, datetime]) -> tuple[MachineNotice, ...]:
+def by_machine(
+    event: Event, sent: Mapping[MachineId, datetime], order: Order | None = None
+) -> tuple[MachineNotice, ...]:
     """Return for each machine of an event when it was sent it, and whether that was too late.
+
+    With its order, also how long each was really away.
 
     Nothing of an event so old that this is not kept any more: nobody was not told because of that.
     """
     if event.forgotten:
         return ()
+    away = {} if order is None else _away(order, event)
     return tuple(
-        _notice_of(event, resource.name, sent.get(resource.machine))
+        replace(_notice_of(event, resource.name, sent.get(resource.machine)), away=away.get(resource.machine))
         for resource in sorted(event.resources, key=lambda each: (each.name.casefold(), each.name))
     )
 
@@ -110,6 +116,12 @@ def impact(order: Order, event: Event) -> timedelta | None:
     return max(measured) if measured and len(measured) == len(spans) else None
 
 
+def _away(order: Order, event: Event) -> Mapping[MachineId, timedelta]:
+    """Return how long machines were away, where drivers have measured it."""
+    steps = order.stages[event.stage].steps
+    return {step.machine: timedelta(seconds=step.impact) for step in steps if step.impact is not None}
+
+
 def _notice_of(event: Event, name: MachineName, sent_at: datetime | None) -> MachineNotice:
     if sent_at is None or event.started_at is None:
         return MachineNotice(machine=name, sent_at=sent_at)
@@ -141,6 +153,9 @@ def _fell_due(event: Event) -> bool:
 
 
 def _span(step: Step) -> timedelta | None:
+    """Return how long a step has disturbed its machine: as its driver has measured, else all of it."""
+    if step.impact is not None:
+        return timedelta(seconds=step.impact)
     if step.begun_at is None or step.ended_at is None:
         return None
     return step.ended_at - step.begun_at

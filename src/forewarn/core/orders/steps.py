@@ -117,10 +117,19 @@ def done(draft: Draft, order: Order, step: Step, *, host: HostName | None = None
     if step.target not in (None, after.host):
         said += f", not {step.target} as chosen"
     if step.impact is not None:
-        said += f", away for {format_span(round(step.impact, 1))}"
+        said += f", away for {format_span(round(step.impact, 1))}{_announced(draft, order, step)}"
     draft.record(Kind.STEP_DONE, after, order=order.id, by=by or order.by, reason=said)
     _count_move(draft, order, step)
     return _ended(draft, step, StepState.DONE)
+
+
+def _announced(draft: Draft, order: Order, step: Step) -> str:
+    """Say how long guests were told that it would take, if they were."""
+    for event in draft.events_of(order.id):
+        named = any(resource.machine == step.machine for resource in event.resources)
+        if named and event.started_at is not None and event.duration_seconds >= 0:
+            return f", announced as {format_span(event.duration_seconds)}"
+    return ""
 
 
 def _count_move(draft: Draft, order: Order, step: Step) -> None:

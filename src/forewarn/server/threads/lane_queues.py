@@ -86,7 +86,7 @@ class LaneQueues:
             case Verb.CANCEL if self._call_off(placed.attempt):
                 self._tell(placed, Cancelled())
                 return
-            case Verb.CHECK | Verb.CANCEL:
+            case Verb.CHECK | Verb.CANCEL | Verb.REACH:
                 self._newest[placed.attempt] = placed.number
         if placed.due > now and placed.subject not in self._woken:
             self._later.add(placed)

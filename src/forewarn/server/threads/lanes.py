@@ -19,7 +19,7 @@ from typing import Protocol
 
 from forewarn.control.driver import Driver, DriverLimits, DriverTask, Unknown
 from forewarn.control.durations import Durations
-from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, perform
+from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb, perform
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.core.model.order import AttemptId
 from forewarn.core.words import MachineId
@@ -72,6 +72,7 @@ class Lanes:
         self._take = take
         self._real_now = real_now
         self._monotonic = monotonic
+        self.reached: Callable[[DriverAnswer], None] = lambda _: None  # told of hosts, where others of steps
         self._most_threads = bounds.calls
         self._news = threading.Condition()
         self._queues = LaneQueues(self._limits, bounds=bounds)
@@ -149,7 +150,10 @@ class Lanes:
         """Let the worker take answers, all that are there by then in one job."""
         for each in answers:
             self._answered[each.call.task.driver, each.call.verb.value, _said(each)] += 1
-        self._outbox += answers
+            if each.call.verb is Verb.REACH:
+                self.reached(each)
+            else:
+                self._outbox.append(each)
         if self._outbox and not self._is_posted:
             self._is_posted = True
             taken: list[DriverAnswer] = []

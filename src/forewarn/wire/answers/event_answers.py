@@ -128,6 +128,7 @@ class MachineNoticeAnswer(ApiAnswer):
     sent_at: datetime | None
     notice_seconds: float | None
     late: bool
+    away_seconds: float | None = None  # for how long it was really away, if its driver has measured that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

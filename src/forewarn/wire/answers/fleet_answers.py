@@ -82,11 +82,13 @@ class HostAnswer(ApiAnswer):
     bare_metal: bool = False  # it is itself the one machine that it carries
     cordoned_for: str | None = None  # the order that has cordoned it; null: nobody, or a person
     source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by
+    reachable: bool | None = None  # whether its driver reaches it; null: it was not asked, or cannot tell
+    unreachable_because: str | None = None
 
     @classmethod
-    def driven(cls, host: Host, drivers: HostDrivers) -> Self:
-        """Show a host, and who does the work on it."""
-        return cls.like(host, driver=drivers.of(host.name))
+    def driven(cls, host: Host, drivers: HostDrivers, **reached: Any) -> Self:
+        """Show a host, who does the work on it, and whether they reach it."""
+        return cls.like(host, driver=drivers.of(host.name), **reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +99,11 @@ class HostWithMachinesAnswer(HostAnswer):
     projects: tuple[str, ...]
 
     @classmethod
-    def of(cls, host: Host, machines: Iterable[Machine], drivers: HostDrivers) -> Self:
+    def of(cls, host: Host, machines: Iterable[Machine], drivers: HostDrivers, **reached: Any) -> Self:
         """Show a host and the machines it carries."""
         names = tuple(machine.name for machine in machines)
         projects = sorted({machine.project for machine in machines})
-        return cls.like(host, machines=names, projects=projects, driver=drivers.of(host.name))
+        return cls.like(host, machines=names, projects=projects, driver=drivers.of(host.name), **reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

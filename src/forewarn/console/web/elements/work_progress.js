@@ -5,7 +5,7 @@ import { hostSteps } from "./host_steps.js";
 import { eventLink, hostLink, machineLink } from "./links.js";
 import { cell, isUnknown, stepAppearance, stepTable, took } from "./step_table.js";
 import { countdown, time } from "./times.js";
-import { count, span } from "../page/formatting.js";
+import { count, measured, span } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
 
@@ -196,7 +196,7 @@ function stepWords(step) {
   const words = [
     step.attempt > 1 && `attempt ${step.attempt}`,
     step.progress !== null && `${Math.round(step.progress * 100)} % done`,
-    step.impact_seconds !== null && `away for ${span(step.impact_seconds)}`,
+    step.impact_seconds !== null && `away for ${measured(step.impact_seconds)}`,
     isUnknown(step) ? `its state is unknown: ${step.why}` : step.why,
   ].filter((each) => each);
   return words.length ? h("span", { class: "name" }, words.join("; ")) : null;

@@ -20,6 +20,9 @@ export function span(seconds) {
   return sign + pair(whole, DAY, "d", HOUR, "h");
 }
 
+/** Write a span that was measured: of a short one tenths count. @param {number} seconds */
+export const measured = (seconds) => (seconds < 10 ? `${Math.round(seconds * 10) / 10} s` : span(seconds));
+
 /**
  * @param {number} whole
  * @param {number} large

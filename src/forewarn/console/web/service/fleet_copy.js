@@ -19,6 +19,8 @@ import { PacedReading } from "./paced_reading.js";
 // A server may take a moment to look at what has come due.
 const ENDED_REASONS_EVERY = 2000;
 const UNSAVED_HOLDS_EVERY = 5000;
+// Drivers are asked as often whether they reach their hosts.
+const REACH_AGAIN = 30_000;
 // What views show of the newest records.
 const RECENT = 200;
 // After more records than that everything is read anew.
@@ -82,6 +84,8 @@ export class FleetCopy extends EventTarget {
   /** @type {Record[]} */
   #waiting = [];
   #isStale = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #reachTimer;
   #isReading = false;
   #reading = new PacedReading(() => this.#read());
   #readReasonsAt = 0;
@@ -144,6 +148,7 @@ export class FleetCopy extends EventTarget {
     this.#clock.isFollowed = false;
     this.#reading.stop();
     this.#counting.stop();
+    clearTimeout(this.#reachTimer);
     this.caller = null;
     this.isLoaded = false;
     this.#waiting = [];
@@ -287,6 +292,10 @@ export class FleetCopy extends EventTarget {
     const hosts = await this.#api.all("/v1/hosts", "hosts");
     this.hosts = new Map(hosts.map((host) => [host.name, host]));
     this.#changed("hosts");
+    // Whether hosts are reached has no records.
+    clearTimeout(this.#reachTimer);
+    if (hosts.some((host) => host.reachable !== null))
+      this.#reachTimer = setTimeout(() => this.hosts && this.#readHosts().catch(() => {}), REACH_AGAIN);
   }
 
   /** Which there are changes with a new start alone, and then everything is read anew. */

@@ -5,7 +5,7 @@ import { promisedSeconds } from "../../elements/event_facts.js";
 import { machineLink } from "../../elements/links.js";
 import { time } from "../../elements/times.js";
 import { cell } from "../../elements/step_table.js";
-import { span } from "../../page/formatting.js";
+import { measured, span } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
 
@@ -16,18 +16,23 @@ import { copy } from "../../service/connected.js";
 /** @param {NotedEvent} event */
 export function machineNotices(event) {
   if (!event.notices.length) return h("p", { class: "muted" }, "It names no machine any more.");
+  const isMeasured = event.notices.some((notice) => notice.away_seconds !== null);
   return table(
     "Machines of the event",
-    ["Machine", "State now", "Told at", "Notice promised", "Notice got", "Promise"],
-    event.notices.map((notice) => noticeRow(notice, event)),
+    [
+      ...["Machine", "State now", "Told at", "Notice promised", "Notice got", "Promise"],
+      ...(isMeasured ? ["Away"] : []),
+    ],
+    event.notices.map((notice) => noticeRow(notice, event, isMeasured)),
   );
 }
 
 /**
  * @param {MachineNotice} notice
  * @param {NotedEvent} event
+ * @param {boolean} isMeasured
  */
-function noticeRow(notice, event) {
+function noticeRow(notice, event, isMeasured) {
   const machine = copy.machines.get(event.project ?? "", notice.machine);
   const promised = promisedSeconds(event);
   return h(
@@ -39,6 +44,7 @@ function noticeRow(notice, event) {
     cell("Notice promised", promised ? span(promised) : "none"),
     cell("Notice got", notice.notice_seconds === null ? null : span(notice.notice_seconds)),
     cell("Promise", badge(noticeAppearance(notice, event))),
+    isMeasured && cell("Away", notice.away_seconds === null ? null : measured(notice.away_seconds)),
   );
 }
 

@@ -12,7 +12,7 @@ import { pageHead } from "../../elements/page_head.js";
 import { reasons } from "../../elements/reasons.js";
 import { countdown, time } from "../../elements/times.js";
 import { workProgress } from "../../elements/work_progress.js";
-import { span } from "../../page/formatting.js";
+import { measured, span } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
 import { address } from "../../page/router.js";
 import { h } from "../../page/tree.js";
@@ -248,7 +248,7 @@ const APPROVAL = {
 
 /** @param {NotedEvent} event */
 function impact(event) {
-  if (event.impact_seconds !== null) return span(event.impact_seconds);
+  if (event.impact_seconds !== null) return measured(event.impact_seconds);
   if (event.ended_at) return "none";
   return event.started_at ? "not over yet" : "not begun";
 }

@@ -52,6 +52,13 @@ class HostView extends View {
     return [
       head(host),
       hostStanding(host),
+      host.reachable === false &&
+        h(
+          "p",
+          { class: "notice", "data-tone": "danger" },
+          "It cannot be reached, and what is to be done there waits: ",
+          h("span", { class: "name" }, host.unreachable_because),
+        ),
       holds(host),
       host.driver === "simulated" &&
         h(
@@ -137,6 +144,7 @@ function head(host) {
     signs: [
       badge(hostAppearance(host.state)),
       h("span", { class: "muted" }, reached(host)),
+      host.reachable && badge({ tone: "calm", glyph: "✓", label: "reached" }),
       host.bare_metal && h("span", { class: "muted" }, "bare metal"),
     ],
     actions: actionButtons("host", host),

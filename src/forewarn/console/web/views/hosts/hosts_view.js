@@ -147,7 +147,11 @@ function hostLine(host, machines) {
         h("div", { class: "small" }, "for order ", orderLink(host.cordoned_for)),
       holds.length > 0 && badge({ tone: "danger", glyph: "‖", label: "held" }),
     ),
-    cell("Driver", h("span", { class: host.driver === "simulated" ? "muted" : null }, host.driver)),
+    cell(
+      "Driver",
+      h("span", { class: host.driver === "simulated" ? "muted" : null }, host.driver),
+      host.reachable === false && badge({ tone: "danger", glyph: "✕", label: "not reached" }),
+    ),
     cell("Carries", copy.machines.isWhole ? load(machines) : h("span", { class: "muted" }, "see its page")),
     cell(
       "Open order",

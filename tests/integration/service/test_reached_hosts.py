@@ -1,0 +1,120 @@
+"""Whether drivers reach their hosts: asked in lanes, and shown with each host."""
+
+import asyncio
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from forewarn.clock import monotonic
+from forewarn.config import Settings
+from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Done, DriverLimits, DriverTask
+from forewarn.core.model.declaration import FleetSpec, HostSpec
+from forewarn.core.model.host import Host
+from forewarn.core.words import HostName
+from forewarn.server.wiring import open_service, wire
+
+PATIENCE = 60.0
+
+
+class RackDriver:
+    """Reaches hosts as a test says: by name, why not; one that hangs is let go."""
+
+    limits = DriverLimits(timeout=timedelta(seconds=0.2), at_once=1)
+
+    def __init__(self) -> None:
+        self.unreached: dict[str, str | Exception] = {}
+        self.hanging: set[str] = set()
+        self.go = threading.Event()
+        self.asked: list[str] = []
+
+    def begin(self, task: DriverTask) -> Begun:
+        return Done()
+
+    def check(self, task: DriverTask) -> Checked:
+        return Done()
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        return Cancelled()
+
+    def reach(self, host: Host) -> str | None:
+        self.asked.append(host.name)
+        if host.name in self.hanging:
+            self.go.wait(PATIENCE)
+        why = self.unreached.get(host.name)
+        if isinstance(why, Exception):
+            raise why
+        return why
+
+
+FLEET = FleetSpec(
+    hosts=(
+        *(HostSpec(name=HostName(name), driver="rack") for name in ("rack-1", "rack-2", "rack-3", "rack-4")),
+        HostSpec(name=HostName("other"), driver="simulated"),
+    ),
+)
+
+
+def test_hosts_are_shown_with_whether_they_are_reached(tmp_path: Path) -> None:
+    asyncio.run(_reached(tmp_path, RackDriver()))
+
+
+async def _reached(folder: Path, driver: RackDriver) -> None:
+    opened = open_service(Settings(database=f"sqlite:///{folder / 'f.db'}", clock="manual"))
+    opened.drivers.by_name["rack"] = driver
+    opened.drivers.names |= {"rack"}
+    opened.drivers.reaching = frozenset({"rack"})
+    opened.fleet.apply_fleet(FLEET, by="test")
+    parts = wire(opened)
+    driver.unreached = {"rack-2": "no route to rack-2", "rack-3": OSError("torn")}
+    driver.hanging = {"rack-4"}
+    await parts.guest.start([])
+    parts.worker.start()
+    try:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=parts.app), base_url="http://127.0.0.1", timeout=PATIENCE
+        ) as client:
+            parts.reaching.ask()
+            await _shown_as(
+                client,
+                {
+                    "rack-1": (True, None),
+                    "rack-2": (False, "no route to rack-2"),
+                    "rack-3": (False, "driver rack broke: torn"),
+                    "rack-4": (False, "driver rack has not answered reach within 0.2 s"),
+                    "other": (None, None),
+                },
+            )
+            one = (await client.get("/v1/hosts/rack-2")).json()["host"]
+            assert _shown(one) == (False, "no route to rack-2")
+            driver.unreached = {"rack-1": "now this one"}
+            parts.reaching.ask()
+            await _shown_as(client, {"rack-1": (False, "now this one"), "rack-2": (True, None)})
+            assert driver.asked.count("rack-4") == 1  # as long as the first has not been answered
+            driver.go.set()
+            await _shown_as(client, {"rack-4": (True, None)})
+    finally:
+        driver.go.set()
+        await parts.guest.stop()
+        await asyncio.to_thread(parts.reads.stop)
+        await asyncio.to_thread(parts.lanes.stop)
+        await asyncio.to_thread(parts.worker.stop)
+        opened.store.close()
+
+
+async def _shown_as(client: httpx.AsyncClient, expected: dict[str, tuple[bool | None, str | None]]) -> None:
+    """Wait until hosts are shown so."""
+    deadline = monotonic() + PATIENCE
+    while True:
+        hosts = (await client.get("/v1/hosts")).json()["hosts"]
+        shown = {host["name"]: _shown(host) for host in hosts if host["name"] in expected}
+        if shown == expected or monotonic() > deadline:
+            assert shown == expected
+            return
+        await asyncio.sleep(0.02)
+
+
+def _shown(host: dict[str, Any]) -> tuple[bool | None, str | None]:
+    return host["reachable"], host["unreachable_because"]
