@@ -221,3 +221,5 @@ def test_where_a_driver_has_measured_the_time_away_that_is_the_impact() -> None:
     assert impact(worked, event("a")) == 0.3 * SECOND
     assert [each.away for each in by_machine(event("a", "b"), {}, worked)] == [0.3 * SECOND, None]
     assert [each.away for each in by_machine(event("a"), {})] == [None]
+    hint = replace(event("a"), type=EventType.SPOT_REBALANCE_RECOMMENDATION)
+    assert [each.away for each in by_machine(hint, {}, replace(worked, stages=()))] == [None]

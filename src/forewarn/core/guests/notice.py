@@ -50,7 +50,7 @@ def by_machine(
     """
     if event.forgotten:
         return ()
-    away = {} if order is None else _away(order, event)
+    away = {} if order is None or event.hint else _away(order, event)
     return tuple(
         replace(_notice_of(event, resource.name, sent.get(resource.machine)), away=away.get(resource.machine))
         for resource in sorted(event.resources, key=lambda each: (each.name.casefold(), each.name))
