@@ -144,8 +144,8 @@ def test_groups_and_hosts_are_listed_and_shown(api: Api) -> None:
             "bare_metal": False,
             "cordoned_for": None,
             "source": "declared",
-                "reachable": None,
-                "unreachable_because": None,
+            "reachable": None,
+            "unreachable_because": None,
             "machines": ["db", "web-1", "web-4"],
             "projects": ["default"],
         }
