@@ -4,9 +4,11 @@ Runs in the virtual environment of nova, and knows nothing of forewarn. The hype
 which can be told to be slow or to fail: `PUT /control` with a JSON object of what `Behaviour` has.
 """
 
+import io
 import json
 import os
 import sys
+import threading
 import time
 from socketserver import ThreadingMixIn
 from typing import ClassVar
@@ -19,6 +21,7 @@ from nova.tests.functional import integrated_helpers
 from nova.virt import fake
 
 COMPUTES = ("compute1", "compute2")
+LOCK, RELEASED = threading.Lock(), threading.Event()
 PROJECT = "6f70656e737461636b20737562737472"
 
 
@@ -34,6 +37,12 @@ class Behaviour:
     pause = 0.0
     stop = 0.0
     evacuation_fails = False
+    # The next request of this method that has this text in its path or body is not answered until `released`,
+    # and done only if nova `performs` it.
+    hold = None
+    performs = False
+    held = 0
+    released = False
 
 
 class ToldDriver(fake.MediumFakeDriver):
@@ -127,25 +136,57 @@ class QuietHandler(WSGIRequestHandler):
         """Log nothing."""
 
 
-def identified(app):
+def identified(app, nova):
     """Make every caller an administrator, as keystone would say; and let tests have their say."""
 
     def call(environ, start_response):
         if environ["PATH_INFO"] == "/control":
-            return _controlled(environ, start_response)
+            return _controlled(nova, environ, start_response)
         environ["HTTP_X_AUTH_USER"] = "admin"
         environ["HTTP_X_AUTH_PROJECT_ID"] = PROJECT
         environ["HTTP_X_ROLES"] = "reader,member,admin"
+        if _is_held(environ):
+            return _held(app, environ, start_response)
         return app(environ, start_response)
 
     return call
 
 
-def _controlled(environ, start_response):
+def _is_held(environ):
+    """Find out whether a request is the one that is to be left without an answer; it is only once."""
+    hold = Behaviour.hold
+    if hold is None or hold["method"] != environ["REQUEST_METHOD"]:
+        return False
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = io.BytesIO(body)
+    if hold["text"] not in f"{environ['PATH_INFO']} {body.decode()}":
+        return False
+    with LOCK:
+        mine, Behaviour.hold = Behaviour.hold is not None, None
+    return mine
+
+
+def _held(app, environ, start_response):
+    """Leave whoever asks without an answer, with or without doing what was asked for, until they are gone."""
+    answer = list(app(environ, start_response)) if Behaviour.performs else []
+    Behaviour.held += 1
+    RELEASED.wait(60)
+    if not Behaviour.performs:
+        start_response("503 Service Unavailable", [])
+    return answer
+
+
+def _controlled(nova, environ, start_response):
     if environ["REQUEST_METHOD"] == "PUT":
         said = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        for host in said.pop("restarted", ()):
+            nova.computes[host] = nova.restart_compute_service(nova.computes[host])
         for name, value in said.items():
             setattr(Behaviour, name, value)
+        if Behaviour.released:
+            RELEASED.set()
+        else:
+            RELEASED.clear()
     body = {name: value for name, value in vars(Behaviour).items() if not name.startswith("_")}
     start_response("200 OK", [("Content-Type", "application/json")])
     return [json.dumps(body).encode()]
@@ -156,11 +197,12 @@ def main():
     nova = Nova("runTest")
     nova.setUp()
     nova.flags(sync_power_state_interval=-1)
+    nova.flags(instances=-1, cores=-1, ram=-1, group="quota")
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
     server = make_server(
         "127.0.0.1",
         port,
-        identified(nova.api_fixture.app()),
+        identified(nova.api_fixture.app(), nova),
         server_class=ThreadingServer,
         handler_class=QuietHandler,
     )

@@ -1,0 +1,142 @@
+"""A real nova, as tests have it: started, told how to behave, looked at, and stopped."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.process import Output, ending, until
+
+PYTHON = Path(sys.executable).parents[1] / "nova" / "bin" / "python"
+SERVER = Path(__file__).with_name("nova_server.py")
+# An image of its own fixtures.
+IMAGE = "155d900f-4e14-4e4c-a73d-069cbf4541e6"
+NETWORK = "3cb9bc59-5699-4588-a4b1-b87f96708bc6"
+VERSION = {"OpenStack-API-Version": "compute 2.84"}
+AS_USUAL = {
+    **dict.fromkeys(("live_migration", "migration", "reboot", "pause", "stop"), 0.0),
+    **dict.fromkeys(("live_migration_fails", "migration_fails", "evacuation_fails", "performs"), False),
+    "reboots": [],
+    "hold": None,
+    "held": 0,
+    "released": False,
+}
+
+CLOUDS = """
+clouds:
+  lab:
+    auth_type: none
+    auth: {{endpoint: "{url}"}}
+    compute_endpoint_override: "{url}"
+    compute_api_version: "2.1"
+"""
+
+
+class Nova:
+    """What other administrators do there, and how its hypervisors behave."""
+
+    def __init__(self, url: str, process: Any) -> None:
+        self.url = url
+        self.process = process
+        self._client = httpx.Client(headers=VERSION, timeout=60)
+
+    # Its hypervisors
+
+    def behave(self, **how: Any) -> None:
+        """Change how the hypervisors behave."""
+        self._client.put(f"{self.url.removesuffix('/v2.1')}/control", json=how).raise_for_status()
+
+    @property
+    def behaviour(self) -> Any:
+        return self._client.get(f"{self.url.removesuffix('/v2.1')}/control").json()
+
+    # Its API
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Do what another administrator could."""
+        answer = self._client.request(method, f"{self.url}{path}", json=body)
+        assert answer.status_code < 400, answer.text
+        return answer.json() if answer.content else None
+
+    def create(self, name: str, *, host: str = "compute1", network: bool = False, **more: Any) -> str:
+        """Have a server made; return its id once it runs."""
+        networks = [{"uuid": NETWORK}] if network else "none"
+        wanted = {"name": name, "flavorRef": "1", "imageRef": IMAGE, "networks": networks, "host": host}
+        hints = {"os:scheduler_hints": more.pop("hints")} if "hints" in more else {}
+        made = self.call("POST", "/servers", {"server": wanted | more, **hints})["server"]["id"]
+        until(lambda: self.server(made)["status"] != "BUILD", what="the server to be built")
+        assert self.server(made)["status"] == "ACTIVE", self.server(made)
+        return str(made)
+
+    def server(self, id_: str) -> Any:
+        return self.call("GET", f"/servers/{id_}")["server"]
+
+    def host_of(self, id_: str) -> str:
+        return str(self.server(id_)["OS-EXT-SRV-ATTR:host"])
+
+    def exists(self, id_: str) -> bool:
+        return self._client.get(f"{self.url}/servers/{id_}").status_code != 404
+
+    def actions(self, id_: str) -> list[str]:
+        """Return what was done to a server since it was made, oldest first."""
+        found = self.call("GET", f"/servers/{id_}/os-instance-actions")["instanceActions"]
+        return [each["action"] for each in reversed(found) if each["action"] != "create"]
+
+    def migrations(self, id_: str) -> list[str]:
+        found = self.call("GET", f"/os-migrations?instance_uuid={id_}")["migrations"]
+        return [each["status"] for each in sorted(found, key=lambda each: int(each["id"]))]
+
+    def act(self, id_: str, body: Any) -> None:
+        self.call("POST", f"/servers/{id_}/action", body)
+
+    # Compute services
+
+    def service(self, host: str) -> Any:
+        return self.call("GET", f"/os-services?binary=nova-compute&host={host}")["services"][0]
+
+    def set_service(self, host: str, **what: Any) -> None:
+        self.call("PUT", f"/os-services/{self.service(host)['id']}", what)
+
+    def reset(self) -> None:
+        """Have everything as it was at first."""
+        self.behave(released=True)
+        self.behave(**AS_USUAL)
+        for server in self.call("GET", "/servers?all_tenants=1")["servers"]:
+            self.call("DELETE", f"/servers/{server['id']}")
+        for host in ("compute1", "compute2"):
+            if self.service(host)["forced_down"]:
+                self.behave(restarted=[host])  # it forgets what was evacuated
+                self.set_service(host, forced_down=False)
+            self.set_service(host, status="enabled")
+
+    def write_clouds(self, folder: Path) -> Path:
+        path = folder / "clouds.yaml"
+        path.write_text(CLOUDS.format(url=self.url))
+        return path
+
+
+@contextmanager
+def a_nova(folder: Path) -> Iterator[Nova]:
+    """Start nova; it takes half a minute."""
+    assert PYTHON.exists(), "make test-openstack installs nova"
+    with (folder / "nova.log").open("w") as log:
+        process = subprocess.Popen(
+            [PYTHON, SERVER],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+    with ending(process):
+        assert process.stdout is not None
+        output = Output(process.stdout)
+        until(lambda: output.lines or output.ended, what="nova to answer", within=180)
+        assert output.lines, (folder / "nova.log").read_text()
+        nova = Nova(output.lines[0], process)
+        nova.reset()
+        yield nova
