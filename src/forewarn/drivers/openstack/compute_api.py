@@ -200,12 +200,13 @@ class ComputeApi:
         but: Collection[int] = (),
     ) -> Any:
         """Send a request; `but` are refusals that are answers too."""
-        given = {} if body is None else {"json": body}
+        # What a cache of clouds.yaml remembers is no word of nova's.
+        given: dict[str, Any] = {"microversion": microversion, "raise_exc": False, "skip_cache": True}
+        given |= {} if body is None else {"json": body}
         try:
-            compute = self._connected().compute
-            answer = compute.request(url, method, microversion=microversion, raise_exc=False, **given)
+            answer = self._connected().compute.request(url, method, **given)
         except _sdk_errors() as error:
-            raise NoAnswerError(_one_line(error)) from error
+            raise NoAnswerError(f"the cloud cannot be asked: {_one_line(error)}") from error
         if answer.status_code < BAD_REQUEST or answer.status_code in but:
             return answer
         why = _message(answer)

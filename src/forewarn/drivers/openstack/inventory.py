@@ -33,7 +33,7 @@ def found(api: ComputeApi) -> Found:
         groups, aggregates, services = api.server_groups(), api.aggregates(), api.services()
         projects = api.project_names()
     except (NoAnswerError, RefusedError) as error:
-        raise Unavailable(f"the cloud cannot be asked what there is: {error}") from error
+        raise Unavailable(f"{error}") from error
     return read(servers, groups=groups, aggregates=aggregates, services=services, projects=projects)
 
 
