@@ -17,7 +17,6 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 os.environ["OS_NOVA_DISABLE_EVENTLET_PATCHING"] = "true"
 
 from nova import exception
-from nova.tests.fixtures.nova import PROJECT_ID
 from nova.tests.functional import integrated_helpers
 from nova.virt import fake
 
@@ -143,7 +142,7 @@ def identified(app, nova):
         if environ["PATH_INFO"] == "/control":
             return _controlled(nova, environ, start_response)
         environ["HTTP_X_AUTH_USER"] = "admin"
-        environ["HTTP_X_AUTH_PROJECT_ID"] = PROJECT_ID
+        environ["HTTP_X_AUTH_PROJECT_ID"] = nova.api_fixture.project_id
         environ["HTTP_X_ROLES"] = "reader,member,admin"
         if _is_held(environ):
             return _held(app, environ, start_response)
