@@ -1,5 +1,6 @@
 """Racks of LXC containers: directories of them, in a mount namespace that has the cgroups they need."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -122,7 +123,10 @@ def lxc_racks(folder: Path, *names: str) -> Iterator[Racks]:
         said = holder.stdout.readline()
         assert said == "ready\n", said + (holder.stdout.read() if holder.poll() is not None else "")
         racks = Racks(folder, inside=holder.pid)
+        before = os.stat("/dev/null")
         try:
             yield racks
         finally:
             racks.remove()
+        # Containers share the computer's devices, and LXC sets the owner of what it is given as output.
+        assert (before.st_mode, before.st_uid) == (os.stat("/dev/null").st_mode, os.stat("/dev/null").st_uid)

@@ -286,11 +286,17 @@ def test_a_command_driver_without_a_command_cannot_be_used() -> None:
         made_with()
 
 
-@pytest.mark.parametrize("words", [[], ["lxc"], [""], ["./lxc"]])
-def test_a_command_is_a_path_for_nobody_knows_where_a_server_looks(words: list[str]) -> None:
+def test_a_command_may_be_a_name_that_is_found_in_path() -> None:
+    assert made_with(command=["printf", '{"state": "done"}%.0s']).begin(TASK) == Done()
+
+
+@pytest.mark.parametrize("words", [[], [""], ["./lxc"], ["drivers/lxc"]])
+def test_a_command_is_no_path_from_wherever_the_server_was_started(words: list[str]) -> None:
     with pytest.raises(Invalid) as refused:
         made_with(command=words, timeout=5)
-    assert str(refused.value) == "[drivers.lxc] command: expected the path of a program, and its arguments"
+    assert str(refused.value) == (
+        "[drivers.lxc] command: expected a program, by its whole path or by a name in PATH, and its arguments"
+    )
 
 
 @pytest.mark.parametrize("table", ["drivers = 7", "[drivers]\nlxc = 7"])

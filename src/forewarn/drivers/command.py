@@ -63,8 +63,11 @@ def make(setup: DriverSetup) -> "CommandDriver":
             "start the server again, and have hosts say driver = NAME"
         )
     options = setup.read(CommandOptions())
-    if not options.command or not options.command[0].startswith("/"):
-        raise Invalid(f"[drivers.{setup.name}] command: expected the path of a program, and its arguments")
+    program = options.command[0] if options.command else ""
+    # It runs in /: a path from elsewhere would lead nowhere.
+    if not program or ("/" in program and not program.startswith("/")):
+        expected = "expected a program, by its whole path or by a name in PATH, and its arguments"
+        raise Invalid(f"[drivers.{setup.name}] command: {expected}")
     return CommandDriver(options)
 
 

@@ -534,3 +534,13 @@ def test_a_past_event_is_listed_on_demand_and_found_by_the_beginning_of_its_id(
     assert f"event          {event}" in run("event", "show", event[:6]).stdout
     assert "event-started" in run("history", "--event", event[:6].lower()).stdout
     assert "`forewarn event list --all` shows" in run("event", "show", "zzzz", code=1).output
+
+
+@pytest.mark.usefixtures("server")
+def test_the_filter_of_a_host_is_printed_for_its_machines() -> None:
+    host = answer("machine", "show", "web-0")["machine"]["host"]
+    printed = run("host", "filter", host, "--port", "web-0=vnet3").stdout
+    assert printed.startswith("#!/usr/sbin/nft -f\n")
+    assert 'iifname "vnet3" jump machine_' in printed
+    assert answer("host", "filter", host, "--port", "web-0=vnet3") == {"rules": printed.rstrip("\n")}
+    assert "--port: expected MACHINE=DEVICE" in run("host", "filter", host, "--port", "vnet3", code=2).stderr

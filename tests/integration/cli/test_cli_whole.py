@@ -41,7 +41,7 @@ FOR_BROWSERS = {"GET /v1/session", "POST /v1/session", "DELETE /v1/session"}
 # Commands that are more than one call, or none.
 OWN = {
     *("gate host", "gate machine", "gate order", "gate rollout", "rollout plan", "history export"),
-    *("serve", "backup", "unit install", "copy", "driver try"),
+    *("serve", "backup", "unit install", "copy", "driver try", "host filter"),
     *("hold", "holds", "release"),  # what the verbs of hold were called first
 }
 # Nouns that are for inside a machine: they speak to the guest endpoint, and have references of their own.

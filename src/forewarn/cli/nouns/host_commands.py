@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from forewarn.cli import terminal
 from forewarn.cli.id_lookup import path_of
 from forewarn.cli.options.shared_options import (
     Deadline,
@@ -26,7 +27,7 @@ from forewarn.cli.views.host_view import show_host, show_hosts, show_waited_for
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.cli.views.questions import Yes, ask_before_emergency, ask_before_failing
 from forewarn.core.words import EXTERNAL, MaintenanceWord
-from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer
+from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
 app = Noun()
@@ -65,6 +66,29 @@ def show(session: Session, name: HostArgument) -> None:
     """Show a host and what it carries."""
     reply = session.client.get(path_of("host", name), HostWithMachinesAnswer)
     session.print_reply(reply, lambda host: show_host(session, host))
+
+
+@app.command("filter")
+def filter_(
+    session: Session,
+    name: HostArgument,
+    port: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MACHINE=DEVICE",
+            help="In which port of the bridge a machine's cable is; else its tag interface says.",
+        ),
+    ] = None,
+) -> None:
+    """Print nftables rules for the host's bridge: machines send with their own MAC and address alone."""
+    from forewarn.cli.views.host_filter import filter_rules, read_ports
+
+    host = session.client.get(path_of("host", name), HostWithMachinesAnswer).value
+    carried = session.client.all(MachineAnswer, host=host.name).value.items
+    coming = session.client.all(MachineAnswer, bound_for=host.name).value.items
+    machines = [*carried, *(each for each in coming if each.host != host.name)]
+    rules = filter_rules(host.name, machines, read_ports(port or ()))
+    session.print_answer({"rules": rules}, lambda: terminal.echo(rules))
 
 
 @app.command()
