@@ -99,10 +99,12 @@ def fleet(machines: Mapping[str, str], *, driver: str = "openstack", mobility: s
 
 
 @contextmanager
-def serving(nova: Nova, folder: Path, machines: Mapping[str, str], **more: str) -> Iterator[CloudService]:
-    """Serve a fleet of nova's servers."""
+def serving(
+    nova: Nova, folder: Path, machines: Mapping[str, str] | None, **more: str
+) -> Iterator[CloudService]:
+    """Serve a fleet of nova's servers; None: there is nothing in it, not even hosts."""
     (folder / "forewarn.toml").write_text(SETTINGS)
-    (folder / "fleet.toml").write_text(fleet(machines, **more))
+    (folder / "fleet.toml").write_text("" if machines is None else fleet(machines, **more))
     clouds = {"OS_CLIENT_CONFIG_FILE": f"{nova.write_clouds(folder)}"}
     flags = ("--config", folder / "forewarn.toml", "--fleet", folder / "fleet.toml")
     with CloudService(folder, *flags, clock="system", environment=clouds) as service:

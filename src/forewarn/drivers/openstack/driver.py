@@ -27,6 +27,7 @@ from forewarn.drivers.openstack.server_steps import ServerSteps
 
 # Of so many steps it is remembered which attempt was the latest, and of so many that they were called off.
 REMEMBERED = 10_000
+DOWN = "its compute service is down, as nova says"
 
 
 def make(setup: DriverSetup) -> "OpenStackDriver":
@@ -113,11 +114,11 @@ class OpenStackDriver:
     # Hosts
 
     def precheck(self, machine: Machine, target: Host) -> str | None:
-        """Return why a machine could not go to a host that it is told to go to."""
+        """Return why a machine could not go to a host that it is told to go to, if nova says so."""
         try:
             service = next(iter(self._api.services(target.name)), None)
-        except RefusedError as error:
-            return f"{error}"
+        except (NoAnswerError, RefusedError):
+            return None  # `begin` says what is wrong
         if service is None:
             return _unknown_host(target)
         if not service.enabled:
@@ -137,9 +138,6 @@ class OpenStackDriver:
     def inventory(self, hosts: Sequence[Host]) -> Found:
         """Return the servers, hosts and server groups of the cloud."""
         return inventory.found(self._api)
-
-
-DOWN = "its compute service is down, as nova says"
 
 
 def _unknown_host(host: Host) -> str:

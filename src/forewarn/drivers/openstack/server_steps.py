@@ -48,8 +48,6 @@ _FOLLOWED: Mapping[How, tuple[str, ...]] = {
     How.START: ("start",),
     How.DELETE: ("delete",),
 }
-# What the compute service of the server's own host does: nothing comes of it while that is down.
-_LOCAL = frozenset({How.PAUSE, How.REBOOT, How.STOP, How.START})
 
 
 class ServerSteps:
@@ -197,7 +195,8 @@ class ServerSteps:
         match following:
             case Send(body=body) if server is not None:
                 return self._sent(task, mark, sight, server, body)
-            case Wait() if server is not None and server.host_status == "DOWN" and mark.how in _LOCAL:
+            case Wait() if server is not None and mark.how is not How.EVACUATE and server.host_is_down:
+                # nova writes it down, and nothing comes of it until that is back.
                 return Unknown(f"the compute service on {server.host} is down, as nova says")
             case Wait(progress=progress, until=until):
                 return _running(task, mark, sight, progress=progress, until=until)

@@ -39,6 +39,11 @@ class Server:
         )
 
     @property
+    def host_is_down(self) -> bool:
+        """Whether nova has not heard of its host."""
+        return self.host_status == "DOWN"
+
+    @property
     def idle(self) -> bool:
         """Whether nova is doing nothing to it."""
         return self.task_state is None

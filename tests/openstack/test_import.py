@@ -1,0 +1,62 @@
+"""A fleet is taken over from a real nova, and follows what others do there."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.openstack.cloud_service import CloudService, serving
+from tests.openstack.real_nova import Nova
+from tests.process import until
+
+
+def imported(service: CloudService, **more: Any) -> Any:
+    return service.post("/v1/fleet/import", json={"from": "openstack", **more})
+
+
+def test_servers_and_hosts_are_taken_over_and_worked_on(nova: Nova, tmp_path: Path) -> None:
+    web = nova.create("web", network=True)
+    with serving(nova, tmp_path, None) as service:
+        shown = imported(service, dry_run=True)
+        assert shown["changes"]
+        assert imported(service, digest=shown["digest"])["applied"]
+        assert not imported(service)["changes"]
+        found = service.machine("web")
+        (ports,) = nova.server(web)["addresses"].values()
+        assert (found["vm_id"].lower(), found["host"], found["address"], found["mac"]) == (
+            web,
+            "compute1",
+            ports[0]["addr"],
+            ports[0]["OS-EXT-IPS-MAC:mac_addr"],
+        )
+        assert {host["name"]: host["driver"] for host in service.all("hosts")} == {
+            "compute1": "openstack",
+            "compute2": "openstack",
+        }
+        service.done(service.ordered("web", "redeploy"))
+        assert not imported(service)["changes"]
+    assert nova.host_of(web) == "compute2"
+
+
+def test_a_server_that_others_move_is_followed_and_nobody_was_told(nova: Nova, tmp_path: Path) -> None:
+    web = nova.create("web")
+    with serving(nova, tmp_path, None) as service:
+        imported(service)
+        nova.act(web, {"os-migrateLive": {"host": None, "block_migration": "auto"}})
+        until(lambda: nova.migrations(web) == ["completed"], what="the migration")
+        until(lambda: nova.server(web)["OS-EXT-STS:task_state"] is None, what="its end")
+        imported(service)
+        assert service.machine("web")["host"] == "compute2"
+        told = [each for each in service.history() if each["kind"] == "unannounced-impact"]
+    assert [each["machine"] for each in told] == ["web"]
+
+
+def test_a_server_that_is_gone_is_removed_only_if_somebody_says_so(nova: Nova, tmp_path: Path) -> None:
+    web, kept = nova.create("web"), nova.create("kept")
+    with serving(nova, tmp_path, None) as service:
+        imported(service)
+        nova.call("DELETE", f"/servers/{web}")
+        until(lambda: not nova.exists(web), what="the server to be gone")
+        answer = service.call("POST", "/v1/fleet/import", json={"from": "openstack"})
+        assert answer.status_code == 409, answer.text
+        imported(service, yes=True)
+        assert [each["name"] for each in service.all("machines")] == ["kept"]
+    assert nova.exists(kept)
