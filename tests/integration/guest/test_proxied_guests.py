@@ -21,14 +21,15 @@ from tests.integration.guest.guest_face import EVENTS, Answer, Client, Face, eve
 
 SECRET = b"of both"
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
-WEB, DB = "6E8E1C4A-0000-4000-8000-000000000001", "6E8E1C4A-0000-4000-8000-000000000002"
+# As forewarn writes ids of machines.
+WEB, DB = "6e8e1c4a-0000-4000-8000-000000000001", "6e8e1c4a-0000-4000-8000-000000000002"
 
 LISTED = event(EventType.REBOOT)
 
 
 def signed(instance: str, *, secret: bytes = SECRET) -> list[str]:
-    """Write the headers that OpenStack's proxy sends, with its own spelling of ids."""
-    named = instance.lower()
+    """Write the headers that OpenStack's proxy sends."""
+    named = instance
     signature = hmac.new(secret, named.encode(), hashlib.sha256).hexdigest()
     return [
         "X-Forwarded-For: 192.168.0.7",
@@ -63,6 +64,11 @@ def test_the_proxy_calls_for_many_machines_over_one_connection() -> None:
             assert (answer.status, answer.body) == (200, name)
 
 
+def test_an_id_is_the_same_in_any_spelling() -> None:
+    with proxied() as face:
+        assert ask(face, *signed(WEB.upper())).body == b"web-0"
+
+
 def test_equal_polls_of_two_machines_are_not_mixed_up() -> None:
     with proxied() as face:
         face.show(LISTED, name="db")
@@ -90,7 +96,7 @@ def test_a_guest_approves_through_the_proxy() -> None:
         pytest.param(signed(WEB)[:3], id="no signature"),
         pytest.param([*signed(WEB), f"X-Instance-ID: {DB}"], id="two ids"),
         pytest.param([*signed(WEB)[:1], f"X-Instance-ID: {DB}", signed(WEB)[3]], id="signed for another"),
-        pytest.param(signed("6E8E1C4A-0000-4000-8000-00000000000F"), id="no machine"),
+        pytest.param(signed("6e8e1c4a-0000-4000-8000-00000000000f"), id="no machine"),
         pytest.param(signed("nobody"), id="no id"),
     ],
 )

@@ -38,7 +38,7 @@ class TrustedProxy:
         if len(named) != 1 or len(signed) != 1:
             return None
         right = hmac.new(self.secret, named[0], hashlib.sha256).hexdigest().encode()
-        return named[0].decode("latin-1").upper() if hmac.compare_digest(right, signed[0].lower()) else None
+        return named[0].decode("latin-1").lower() if hmac.compare_digest(right, signed[0].lower()) else None
 
 
 class ProxiedConnection(Connection):
