@@ -76,11 +76,14 @@ class Service(Program):
         return [record["kind"] for record in reversed(records)]
 
 
-def fleet(bed: Bed, guests: Mapping[Guest, str], *, mobility: str, spot: bool) -> str:
-    """Write a fleet of a bed's hosts and of guests, each on a host."""
+def fleet(
+    bed: Bed, guests: Mapping[Guest, str], *, mobility: str, spot: bool, room: Mapping[str, int]
+) -> str:
+    """Write a fleet of a bed's hosts and guests; `room` is for how many each host has some, if it is told."""
     lines = ["[defaults]", 'driver = "libvirt"']
     for host in bed.hosts.values():
         lines += [f"[hosts.{host.name}]", f'uri = "{host.uri}"']
+        lines += [f"resources = {{ machines = {room[host.name]} }}"] if room else []
     for guest, host_name in guests.items():
         lines += [
             "[[machines]]",
@@ -90,6 +93,7 @@ def fleet(bed: Bed, guests: Mapping[Guest, str], *, mobility: str, spot: bool) -
         ]
         lines += [f'address = "{guest.address}"', f'mac = "{guest.mac}"']
         lines += [f'mobility = "{mobility}"', f'priority = "{"spot" if spot else "regular"}"']
+        lines += ["resources = { machines = 1 }"] if room else []
     return "\n".join(lines) + "\n"
 
 
@@ -101,10 +105,13 @@ def serving(
     *,
     mobility: str = "live",
     spot: bool = False,
+    room: Mapping[str, int] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Iterator[Service]:
     """Serve a fleet of guests; `options` are those of `[drivers.libvirt]`, as TOML values."""
-    folder.joinpath("fleet.toml").write_text(fleet(bed, guests, mobility=mobility, spot=spot))
+    folder.joinpath("fleet.toml").write_text(
+        fleet(bed, guests, mobility=mobility, spot=spot, room=room or {})
+    )
     driver = [f"{name} = {value}" for name, value in {**OPTIONS, **(options or {})}.items()]
     lines = ["[times]", 'linger = "1s"', "[drivers.libvirt]", *driver]
     folder.joinpath("settings.toml").write_text("\n".join(lines) + "\n")

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.machines.bed import domains, hosts, image, keepers
 from tests.machines.bed.console import Console
 from tests.machines.bed.domains import Disk, Guest
-from tests.machines.bed.hosts import BRIDGE, Hypervisor
+from tests.machines.bed.hosts import BRIDGE, IMAGES, Hypervisor
 from tests.machines.bed.keepers import Process
 from tests.process import PATIENCE, until
 
@@ -112,11 +112,12 @@ class Bed:
         keepers.run([*keepers.inside(self.server, everything=True), *served.split()])
         return domains.network_disk(path, address=SERVER, port=port)
 
-    def own_disk(self, name: str, *, on: str, size: str = "16M") -> Disk:
+    def own_disk(self, name: str, *, on: str, size: str = "16M", written: str = "0") -> Disk:
         """Make a disk that only one host sees; on the other there is nothing under its path."""
-        path = Path("/var/lib/libvirt/images") / f"{name}.qcow2"
-        self.hosts[on].run("qemu-img", "create", "-q", "-f", "qcow2", str(path), size)
-        return domains.file_disk(path)
+        path = str(IMAGES / f"{name}.qcow2")
+        self.hosts[on].run("qemu-img", "create", "-q", "-f", "qcow2", path, size)
+        self.hosts[on].run("qemu-io", "-c", f"write -q -P 119 1M {written}", path)
+        return domains.file_disk(Path(path))
 
     def where(self, machine: str) -> dict[str, str]:
         """Return the hosts that know a machine, with its state there."""
@@ -130,8 +131,9 @@ class Bed:
             for machine in host.virsh("list", "--all", "--name").split():
                 host.virsh("destroy", machine, check=False)
                 host.virsh("undefine", machine, check=False)
-        for folder in ("consoles", "domains", "disks"):
-            for file in (self.folder / folder).iterdir():
+        parts = [self.folder / part for part in ("consoles", "domains", "disks")]
+        for folder in (*parts, *(host.images for host in self.hosts.values())):
+            for file in folder.iterdir():
                 file.unlink()
 
     def remove(self) -> None:

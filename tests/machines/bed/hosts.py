@@ -2,7 +2,8 @@
 
 import signal
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.machines.bed import keepers
@@ -11,6 +12,8 @@ from tests.process import PATIENCE
 
 # The bridge of each place; the guests' cables are in it, and the cable to the other places.
 BRIDGE = "guests"
+# Where a host has the disks that the others do not see.
+IMAGES = Path("/var/lib/libvirt/images")
 # What a libvirtd believes to be its own on a computer.
 _PRIVATE = ("/run", "/etc/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt")
 _LIBVIRTD = """\
@@ -85,6 +88,19 @@ class Hypervisor:
     def signal(self, which: signal.Signals) -> None:
         """Send its libvirtd a signal: SIGSTOP lets it hang, SIGCONT go on."""
         self.run("kill", f"-{which.value}", self._number)
+
+    @contextmanager
+    def pool(self, *, size: str | None = None) -> Iterator[None]:
+        """Let its libvirtd have a pool of its own disks, on as small a file system as is wanted."""
+        if size is not None:
+            self.run("mount", "-t", "tmpfs", "-o", f"size={size}", "images", str(IMAGES))
+        self.virsh("pool-create-as", "images", "dir", "--target", str(IMAGES))
+        try:
+            yield
+        finally:
+            self.virsh("pool-destroy", "images")
+            if size is not None:
+                self.run("umount", "--lazy", str(IMAGES))
 
     def mend(self) -> None:
         """Let its libvirtd run again, whatever a test has done to it."""
