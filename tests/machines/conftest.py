@@ -1,11 +1,13 @@
 """The bed that tests on machines share: two hosts stand for the whole run, guests only for one test."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.machines import bed as beds
 from tests.machines.bed import Bed
+
+_figures = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +21,16 @@ def bed(standing_bed: Bed) -> Iterator[Bed]:
     """Two hosts without a guest; what a test puts on them is gone after it."""
     yield standing_bed
     standing_bed.remove_guests()
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Note something that was measured, to be told when all tests are through."""
+    return request.config.stash.setdefault(_figures, []).append
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if figures := config.stash.get(_figures, []):
+        terminalreporter.section("figures")
+        for line in figures:
+            terminalreporter.write_line(line)

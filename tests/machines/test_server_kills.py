@@ -84,12 +84,12 @@ def test_a_work_is_ended_once_by_a_server_that_was_killed(
     bed: Bed, tmp_path: Path, name: str, stage: str
 ) -> None:
     work = WORKS[name]
-    guest = bed.guest("web-0", number=21, flags=["poll=no"])
+    guest = bed.guest("web-0", number=21, flags=["approve=no"])
     with (
         lifecycle(bed) as happened,
         serving(bed, tmp_path, {guest: "kvm01"}, spot=True, options=work.options) as service,
     ):
-        guest.console.wait_for_boot()
+        guest.console.wait_for("guest sees")
         order = service.order(work.path, **work.body)
         if stage == "announced":
             service.restart()

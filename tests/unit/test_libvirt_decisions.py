@@ -221,9 +221,10 @@ def test_what_both_hosts_hold_without_a_migration_is_left_to_libvirt_and_to_peop
 def test_a_migration_that_takes_too_long_is_broken_off_and_not_begun_again() -> None:
     late = mark(Work.FREEZE, asked=600)
     assert decided(late, Sight(here=replace(RUNS, job=Job()), there=HELD), moves=True) is Act.ABORT
-    answer = decided(late, Sight(here=RUNS), moves=True)
-    assert isinstance(answer, Broken)
-    assert "not through within 10 m" in answer.why
+    for call in (None, LongCall(running=False, error="job canceled by client")):
+        answer = decided(late, Sight(here=RUNS, call=call), moves=True)
+        assert isinstance(answer, Broken)
+        assert "not through within 10 m" in answer.why
 
 
 def test_a_machine_that_was_paused_by_others_is_not_migrated() -> None:

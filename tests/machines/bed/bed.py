@@ -125,12 +125,15 @@ class Bed:
         return {name: state for name, state in states.items() if state is not None}
 
     def remove_guests(self) -> None:
-        """Take every machine from every host, so that the next test begins with none."""
+        """Take every machine and pool from every host, so that the next test begins with none."""
         for host in self.hosts.values():
             host.mend()
             for machine in host.virsh("list", "--all", "--name").split():
                 host.virsh("destroy", machine, check=False)
                 host.virsh("undefine", machine, check=False)
+            for pool in host.virsh("pool-list", "--all", "--name").split():
+                host.virsh("pool-destroy", pool, check=False)
+                host.virsh("pool-undefine", pool, check=False)
         parts = [self.folder / part for part in ("consoles", "domains", "disks")]
         for folder in (*parts, *(host.images for host in self.hosts.values())):
             for file in folder.iterdir():

@@ -98,7 +98,7 @@ class Hypervisor:
         try:
             yield
         finally:
-            self.virsh("pool-destroy", "images")
+            self.virsh("pool-destroy", "images", check=False)
             if size is not None:
                 self.run("umount", "--lazy", str(IMAGES))
 

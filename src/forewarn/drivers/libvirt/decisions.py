@@ -103,7 +103,7 @@ def migrating(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOption
         return _held(mark, here)
     # Where no call is known, nothing of it has outlived a crash.
     error = sight.call.error if sight.call is not None else ""
-    if late and not error:
+    if late:  # then it was broken off here, and libvirt says no more than that
         error = f"its migration was not through within {format_span(options.migrate_for)}"
     return Broken(error) if error else Act.MIGRATE
 
