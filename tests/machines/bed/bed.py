@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import tempfile
-import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ TWO = tuple(HOSTS)[:2]
 BEDS = Path(tempfile.gettempdir()) / "forewarn-beds"
 
 _FIRST_NBD_PORT = 10809
+_built = itertools.count()
 _CLONE_NEWNET = 0x40000000
 
 
@@ -149,7 +149,7 @@ class Bed:
 @contextmanager
 def built(name: str | None = None, *, with_hosts: Sequence[str] = TWO) -> Iterator[Bed]:
     """Build a bed for a test; whatever happens, nothing of it stays, not even when this process is killed."""
-    bed = build(name or f"test-{os.getpid()}-{threading.get_native_id()}", with_hosts=with_hosts, bound=True)
+    bed = build(name or f"test-{os.getpid()}-{next(_built)}", with_hosts=with_hosts, bound=True)
     try:
         yield bed
     finally:
