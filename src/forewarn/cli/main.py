@@ -56,7 +56,7 @@ COMMANDS = {
     "promises": _verb(
         "promise",
         "promises",
-        "Count by project and month whose notice was kept, late or never got, and what was broken.",
+        "Count by project and month whose notice was kept, late or never got, and what else befell them.",
     ),
     "health": _of_the_server(
         "probe", "health", "Check whether the server works, and whether it can save anything."
