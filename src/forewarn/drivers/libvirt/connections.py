@@ -102,7 +102,7 @@ class Connections:
         over = left > 0 and line.news.wait_for(lambda: opening.over, left)
         if not over:
             span = format_span(timedelta(seconds=limit))
-            raise NoAnswer(f"{line.host} has not answered within {span} ({line.uri})")
+            raise NoAnswer(f"{line.host} cannot be reached: no answer within {span} ({line.uri})")
         if line.connection is None:
             raise NoAnswer(f"{line.host} cannot be reached: {line.why}")
 

@@ -126,7 +126,9 @@ class LibvirtDriver:
             hypervisor.ask()
             self._copy_definitions(hypervisor)
         except (NoAnswer, Declined) as error:
-            return str(error)
+            # Whoever shows it names the host.
+            said = str(error).removeprefix(f"{host.name} cannot be reached: ")
+            return said.removeprefix(f"{host.name}: ")
         return None
 
     def _copy_definitions(self, hypervisor: Hypervisor) -> None:

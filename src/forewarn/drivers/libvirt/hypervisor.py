@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from forewarn.core.words import HostName
 from forewarn.drivers.libvirt.domains import Domain
-from forewarn.drivers.libvirt.library import Declined, asking
+from forewarn.drivers.libvirt.library import Declined, Gone, asking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,23 +53,19 @@ class Hypervisor:
 
     def find(self, uuid: str) -> Domain | None:
         """Return a domain by its UUID."""
-        with self.asking():
-            try:
+        try:
+            with self.asking():
                 return self._domain(self._connection.lookupByUUIDString(uuid))
-            except self.library.libvirtError as error:
-                if error.get_error_code() == self.library.VIR_ERR_NO_DOMAIN:
-                    return None
-                raise
+        except Gone:
+            return None
 
     def uuid_of(self, name: str) -> str | None:
         """Return the UUID of the domain that has a name."""
-        with self.asking():
-            try:
+        try:
+            with self.asking():
                 return str(self._connection.lookupByName(name).UUIDString())
-            except self.library.libvirtError as error:
-                if error.get_error_code() == self.library.VIR_ERR_NO_DOMAIN:
-                    return None
-                raise
+        except Gone:
+            return None
 
     def domains(self) -> list[Domain]:
         """Return all domains, also those that are off."""

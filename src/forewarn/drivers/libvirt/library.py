@@ -27,6 +27,10 @@ class Declined(Exception):
     """libvirt has said no: what it was asked to do is not done."""
 
 
+class Gone(Declined):
+    """A host does not have the domain any more that it was asked about."""
+
+
 def load() -> Any:
     """Import the library, and keep it from writing every error to standard error."""
     try:
@@ -50,6 +54,8 @@ def asking(libvirt: Any, host: HostName, connection: Any) -> Iterator[None]:
         said = str(error).strip()
         if _says_nothing(libvirt, error) or not _is_alive(libvirt, connection):
             raise NoAnswer(f"{host}: {said}") from error
+        if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+            raise Gone(said) from error
         raise Declined(said) from error
 
 

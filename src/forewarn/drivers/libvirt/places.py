@@ -13,7 +13,7 @@ from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
-from forewarn.drivers.libvirt.library import Declined, NoAnswer
+from forewarn.drivers.libvirt.library import Declined, Gone, NoAnswer
 from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.options import LibvirtOptions
@@ -110,7 +110,11 @@ class Places:
         if place is None:
             return None
         place.found = place.hypervisor.find(self.machine.id)
-        return None if place.found is None else place.found.seen()
+        try:
+            return None if place.found is None else place.found.seen()
+        except Gone:  # since it was found: a migration has just ended
+            place.found = None
+            return None
 
     def _boot(self, mark: Mark | None, here: Seen | None, there: Seen | None, call: LongCall | None) -> str:
         """Ask the guest agent which boot this is, where that is the proof; not while it is at work."""
