@@ -76,7 +76,7 @@ def test_what_is_not_known_of_a_standalone_machine_is_null() -> None:
     )
     shown = ANSWERS.write(MachineAnswer.of(machine, group, last_seen=None))
     nulls = {key for key, value in shown.items() if value is None}
-    assert nulls == {"group", "host", "address", "mac", "port", "last_seen"}
+    assert nulls == {"group", "host", "bound_for", "address", "mac", "port", "last_seen"}
 
 
 def test_an_event_names_its_machines_in_order_and_hides_a_group_of_one() -> None:
@@ -155,6 +155,7 @@ MACHINE = {
     "enabled": True,
     "last_seen": "2026-01-05T12:00:00.25Z",
     "source": "declared",
+    "bound_for": None,
 }
 
 
