@@ -273,6 +273,13 @@ def test_a_host_that_others_are_bound_for_is_not_made_bare_metal() -> None:
         applying.apply(made.draft, part, by="test")
 
 
+def test_a_host_that_carries_its_own_machine_alone_is_made_bare_metal() -> None:
+    gpu = HostName("gpu01")
+    made = Fleet(machine("gpu01", gpu, group="train", mobility=Mobility.NONE), machine("web-0"))
+    applying.apply(made.draft, FleetPart(hosts=(HostSpec(name=gpu, bare_metal=True),)), by="test")
+    assert made.draft.hosts[gpu].bare_metal
+
+
 def test_a_machine_that_is_elsewhere_is_not_made_bare_metal() -> None:
     made = Fleet(machine("gpu01", "host-1", group="train"))
     declared = spec("gpu01", host=HostName("gpu01"), group=GroupName("train"), mobility=Mobility.NONE)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.admission import expected
+from forewarn.core.admission import budgets, expected
 from forewarn.core.errors import Conflict
 from forewarn.core.model.armed import ArmedDomain
+from forewarn.core.model.budget import Budget
 from forewarn.core.model.footprint import Footprint, Share
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout, RolloutTerms
@@ -22,6 +23,8 @@ from forewarn.core.words import (
     Action,
     GroupName,
     HostState,
+    MachineId,
+    MachineName,
     Mobility,
     ProjectName,
     RolloutAction,
@@ -161,3 +164,15 @@ def test_what_is_armed_later_waits_for_no_other_domain_yet() -> None:
     assert Candidates(servicing(ground), ground, POLICY).why_not(host(1), now=NOW)
     early = replace(ground, notices={WEB: timedelta(hours=1)})
     assert not Candidates(servicing(early), early, POLICY).why_not(host(1), now=NOW)
+
+
+def test_what_is_armed_later_waits_for_a_budget_only_if_that_can_never_be_met() -> None:
+    down = {MachineId("2"): MachineName("web-2")}
+    ground = survey(Footprint.of([share(Mobility.COLD, machines=2)]), notices={WEB: timedelta(hours=1)})
+    for members, reasons in [
+        (3, ["web: needs 2 healthy of 3, but host-1 carries 2 of one update domain: " + budgets.WAYS_OUT]),
+        (4, []),
+    ]:
+        known = replace(ground, budgets={WEB: Budget(needs=2, members=members, down=down)})
+        candidates = Candidates(servicing(known), known, POLICY)
+        assert [f"{why}" for why in candidates.why_not(host(1), now=NOW)] == reasons

@@ -206,6 +206,27 @@ def test_orders_say_which_machines_they_may_yet_have_to_place(
     assert placement.to_be_placed(mine, [replace(MINE, id=NEW)]) == expected
 
 
+@pytest.mark.parametrize(
+    ("more", "machine", "expected"),
+    [
+        (evacuating(), {}, 2),  # as many as leave a host at once, if it does not say
+        (evacuating() | {"driver": EXTERNAL}, {}, 3),
+        (evacuating(), {"labels": {"gpu": "a"}}, 3),  # they have their places from the announcement on
+        (evacuating(), {"resources": {"memory": 4}}, 3),
+        (evacuating() | {"host": HostName("elsewhere")}, {}, 2),
+        ({"work": Work.REDEPLOY, "machine": None, "host": OWN}, {}, 3),
+    ],
+)
+def test_machines_that_leave_a_host_in_turns_are_placed_in_turns(
+    more: dict[str, Any], machine: dict[str, Any], expected: int
+) -> None:
+    ids = [machine_id(f"web-{number}") for number in range(3)]
+    known = {id_: replace(MINE, id=id_, **machine) for id_ in ids}
+    fleet = replace(draft().base, machines=known)
+    assert placement.placed_together(fleet, order(1, **more), ids) == expected
+    assert placement.placed_together(fleet, order(1, **more), ids[:1]) == 1
+
+
 def test_nothing_is_placed_where_the_room_was_not_loaded() -> None:
     fleet = Draft(replace(draft().base, room=None), now=NOW, new_id=lambda: "")
     with pytest.raises(RoomNotLoaded):

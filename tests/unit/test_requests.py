@@ -9,7 +9,7 @@ from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.windows import Calendar, Window
-from forewarn.core.orders import requests
+from forewarn.core.orders import interventions, requests
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,
@@ -156,6 +156,33 @@ def test_a_second_platform_order_on_a_host_is_refused_with_the_name_of_the_first
         Conflict, match=f'"host-1" has order {first.id} \\(maintenance\\), which is announced'
     ):
         fleet.maintain(action=action)
+
+
+def refusal(fleet: Fleet) -> str:
+    """What is said to who orders work on a host that has an order."""
+    with pytest.raises(Conflict) as refused:
+        fleet.maintain()
+    return str(refused.value)
+
+
+def test_a_second_order_is_told_what_can_be_done_about_the_first() -> None:
+    fleet = Fleet(machine("web-0"))
+    first = fleet.maintain(work=Work.REBOOT)
+    fleet.pass_(HOUR / 4)
+    assert f"which is started: wait until it is done, or `forewarn order abandon {first.id}" in refusal(fleet)
+    fleet.fail(first.id)
+    assert f"which is failed: `forewarn order retry {first.id}` or `forewarn order abandon" in refusal(fleet)
+    interventions.retry(fleet.draft, first.id, by="test", policy=fleet.policy)
+    fleet.finish(first.id)
+    assert "whose work is done, and which ends at 2026-" in refusal(fleet)
+
+
+def test_a_second_order_waits_for_one_that_is_being_given_up() -> None:
+    fleet = Fleet(machine("web-0"))
+    first = fleet.maintain(work=Work.REBOOT)
+    fleet.pass_(HOUR / 4)
+    interventions.abandon(fleet.draft, first.id, by="test")
+    assert "which is being abandoned by test: wait until it is over" in refusal(fleet)
 
 
 @pytest.mark.parametrize(

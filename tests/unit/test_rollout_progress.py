@@ -12,7 +12,7 @@ from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wav
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, progress
-from forewarn.core.words import OrderState
+from forewarn.core.words import HostTask, OrderState, Work
 from tests.unit.rollouts import announced, begun, by_id, cancelled, done, failed, order, started, step
 from tests.unit.test_rollout import NOW, carries, host, over, survey
 
@@ -194,3 +194,15 @@ def test_who_works_on_a_host_is_who_was_asked_for_who_began_or_who_would() -> No
     assert list(rollout.driven_by(known).values()) == ["command", "external", "simulated"]
     asked = replace(rollout, terms=RolloutTerms(driver="libvirt"))
     assert set(asked.driven_by(known).values()) == {"libvirt"}
+
+
+def test_who_works_on_hosts_themselves_may_be_another_than_who_moves_their_machines() -> None:
+    known = HostDrivers(defaults=FleetDefaults(driver="simulated"), own={})
+    moving = replace(begun(started(1)), terms=RolloutTerms(driver="libvirt"))
+    serviced = replace(moving, work=Work.HOST)
+    asked = replace(serviced, terms=RolloutTerms(driver="libvirt", host_driver="external"))
+    by_hook = [HostTask.WORK]
+    assert set(serviced.driven_by(known).values()) == {"libvirt"}
+    assert set(serviced.driven_by(known, by_hook).values()) == {"hook"}
+    assert set(asked.driven_by(known, by_hook).values()) == {"external"}
+    assert set(moving.driven_by(known, by_hook).values()) == {"libvirt"}

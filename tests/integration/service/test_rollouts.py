@@ -251,6 +251,33 @@ def test_a_budget_that_can_never_be_met_is_refused(service: Service) -> None:
         service.roll("host-1")
 
 
+def test_a_host_that_its_group_can_no_longer_spare_pauses_the_rollout_which_says_what_to_do(
+    service: Service,
+) -> None:
+    def declared(needs: int) -> FleetSpec:
+        policy = GroupPolicy(budget=needs, notice=timedelta(hours=1))  # it is armed later
+        return fleet(
+            replace(group("db"), policy=policy),
+            machine("db-0", "host-1", group="db", domain=0),
+            *(machine(f"db-{n}", "host-2", group="db", domain=1) for n in (1, 2)),
+        )
+
+    service.apply(declared(1))
+    rollout = service.roll("host-1", "host-2")
+    service.apply(declared(2))
+    service.advance(hours=2)
+    now = service.rollout(rollout)
+    assert (now.state, now.hosts_done) == (RolloutState.PAUSED, (HostName("host-1"),))
+    assert now.why == (
+        "db: needs 2 healthy of 3, but host-2 carries 2 of one update domain: "
+        "redeploy some of them to other hosts, add machines to the group, or lower its budget"
+    )
+    service.apply(declared(1))
+    service.rollouts.resume(rollout.id, by="test")
+    service.advance(hours=2)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
 def test_machines_that_move_before_their_turn_are_planned_anew(service: Service) -> None:
     rollout = service.roll("host-4", "host-1", "host-3")
     service.put("web-1", host=HostName("host-3"))

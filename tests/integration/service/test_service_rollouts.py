@@ -203,4 +203,4 @@ def test_the_next_wave_waits_for_the_health_of_the_hosts_and_pauses_if_one_is_il
     now = service.rollout(rollout)
     assert [each[1] for each in hook.asked] == ["health of host-1", "health of host-3"]
     assert now.state is RolloutState.PAUSED
-    assert "health of host host-3 failed: its driver says: 3 of 4 fans turn" in now.why
+    assert "health of host host-3 failed: its hook says: 3 of 4 fans turn" in now.why

@@ -22,23 +22,19 @@ def lacking(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]
     )
 
 
-def never_met(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> tuple[Waiting, ...]:
-    """Return the groups that can never spare what work disturbs of them, though they may be ill now."""
-    return tuple(
-        _lack(budget, group, host, footprint)
+def never_met(footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> dict[GroupName, Budget]:
+    """Return the budgets of groups that can never spare what work disturbs of them together."""
+    return {
+        group: budgets[group]
         for group in footprint.counts
-        if (budget := budgets.get(group)) and footprint.together(group) > budget.at_best
-    )
+        if group in budgets and footprint.together(group) > budgets[group].at_best
+    }
 
 
 def check(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> None:
     """Refuse work on a host that disturbs more of a group together than it can ever spare."""
-    for group in footprint.counts:
-        budget = budgets.get(group)
-        if budget is not None and footprint.together(group) > budget.at_best:
-            raise Invalid(
-                f"group {group}: {_crowding(budget, group, host, footprint)}: this can never be met"
-            )
+    for group, budget in never_met(footprint, budgets).items():
+        raise Invalid(f"group {group}: {_crowding(budget, group, host, footprint)}: this can never be met")
 
 
 def _lack(budget: Budget, group: GroupName, host: str, footprint: Footprint) -> Waiting:

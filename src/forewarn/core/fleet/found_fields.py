@@ -68,14 +68,12 @@ class FoundFields:
 
     def disputed(self, each: Candidate, *, source: str) -> Iterator[tuple[str, object]]:
         """Return the fields of a machine that stay though the source says otherwise, and what it says."""
-        if each.present is None:
-            return
         wanted = self._plain(replace(each, keeps=()), source)
         if not _keeps(replace(each, keeps=()), naming=True):
             wanted = replace(wanted, name=MachineName(fit_name(each.found.name)))
         if not _keeps(replace(each, keeps=()), naming=False):
             wanted = replace(wanted, address=each.found.addresses[0])
-        for name, value in differing(each.present, wanted):
+        for name, value in differing(each.present or wanted, wanted):
             # The project is its group's, where it has one.
             if name in each.keeps and (name != "project" or wanted.group is None):
                 yield name, value

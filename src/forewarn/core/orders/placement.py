@@ -215,7 +215,7 @@ class _Source:
                 domains[group] = None
         host = draft.hosts.get(machine.host) if machine.host is not None else None
         rack = None if host is None else host.labels.get(RACK)
-        return cls(rack, domains, enough=_FAR_MORE * max(len(beside), _FEW))
+        return cls(rack, domains, enough=_FAR_MORE * max(len(beside), 1))
 
     def strangeness(self, room: Room, machine: Machine) -> int:
         """Return how likely a machine makes more waves where it goes.
@@ -242,8 +242,6 @@ class _Source:
 # Half of a rack takes what the other half carries, and so twice as much as it did; hosts differ, too. A bound
 # that some of them reach sends single machines elsewhere, and each of these makes one more wave.
 _FAR_MORE = 4
-# A host that carries fewer than so many times that is never full.
-_FEW = 1
 # Whether a host belongs to the same waves as another.
 _LIKE, _UNKNOWN, _UNLIKE, _DIVIDED = range(4)
 

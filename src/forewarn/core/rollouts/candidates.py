@@ -43,13 +43,12 @@ class Candidates:
 
     def why_not(self, host: HostName, *, now: datetime) -> tuple[Waiting, ...]:
         """Return all that keeps a host from being announced at this moment."""
-        footprint = self._survey.footprint(host)
+        projects = self._survey.footprint(host).projects
         return (
             *_unfit(host, self._survey),
-            *holds.reaching(self._survey.holds, hosts={host}, projects=footprint.projects),
+            *holds.reaching(self._survey.holds, hosts={host}, projects=projects),
             *announcing.divided(self._restarting(host)),
             *announcing.why_not(self._announced(host), now=now),
-            *budgets.never_met(host, footprint, self._survey.budgets),  # its order would be refused
             *self._cut(host, now),
         )
 
@@ -140,11 +139,15 @@ class Candidates:
         return self._timings[stage]
 
     def _announced(self, host: HostName) -> Proposal:
-        """Return the same, without what is asked when it is armed if that is later."""
+        """Return the same, without what is asked when it is armed if that is later.
+
+        An order is refused at once, though, for a budget that can never be met.
+        """
         proposal = self._proposal(host)
         first = next((stage for stage, _ in self.stages(host)), None)
         if first is not None and first.armed_later:
-            return replace(proposal, armed={}, budgets={})
+            never_met = budgets.never_met(proposal.footprint, proposal.budgets)
+            return replace(proposal, armed={}, budgets=never_met)
         return proposal
 
     def _proposal(self, host: HostName) -> Proposal:
