@@ -11,6 +11,7 @@ from forewarn.control.access.tokens import Tokens, TokenViews
 from forewarn.control.disclosing import disclosed_refusal
 from forewarn.control.fleet.declaring import FleetCommands, FleetDryRuns
 from forewarn.control.fleet.fleet_views import FleetViews
+from forewarn.control.fleet.putting_things import FleetPuts
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.orders.guest_use_cases import GuestUseCases
@@ -180,6 +181,7 @@ class FleetUseCases:
     """What only callers may ask for who see everything."""
 
     declarations: FleetCommands
+    puts: FleetPuts
     hosts: HostOrders
     views: FleetViews
     rollouts: Rollouts
@@ -191,8 +193,10 @@ class FleetUseCases:
     def made(cls, shared: Shared, *, new_secret: Callable[[], str]) -> "FleetUseCases":
         """Make them; `new_secret` makes random texts that cannot be guessed."""
         context = shared.context
+        declarations = FleetCommands(context, webhooks_changed=shared.webhooks.changed)
         return cls(
-            declarations=FleetCommands(context, webhooks_changed=shared.webhooks.changed),
+            declarations=declarations,
+            puts=FleetPuts(context, declarations),
             hosts=HostOrders(context),
             views=FleetViews(context),
             rollouts=Rollouts(context, polls=shared.polls),

@@ -21,10 +21,19 @@ from forewarn.core.model.declaration import (
 )
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
-from forewarn.core.words import DEFAULT_PROJECT, ApprovalRule, GroupKind, Mobility, Priority
+from forewarn.core.model.project import Project
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    ApprovalRule,
+    GroupKind,
+    GroupName,
+    HostName,
+    Mobility,
+    Priority,
+)
 from forewarn.wire import fields
 from forewarn.wire.fields import Field, Fields, Schema
-from forewarn.wire.projects import PROJECT, make_project, write_project
+from forewarn.wire.projects import PROJECT, make_project, read_project, write_project
 from forewarn.wire.wording import either, shown
 
 # Azure lets a group choose between five and fifteen minutes.
@@ -252,6 +261,36 @@ def read_machine(declared: object, *, name: str, present: MachineSpec | None) ->
     if present is not None:
         return replace(present, **given)
     return MachineSpec(**fields.read({"name": name}, MACHINE, "") | given)
+
+
+def read_host(declared: object, *, name: str, present: HostSpec | None) -> HostSpec:
+    """Read the declaration of one host; what it leaves out stays as it is."""
+    given = fields.read(fields.table(declared), HOST, "")
+    return replace(present or HostSpec(name=HostName(fields.name(name))), **given)
+
+
+def read_group(declared: object, *, name: str, present: GroupSpec | None) -> GroupSpec:
+    """Read the declaration of one group; what it leaves out stays as it is, also of its policy."""
+    body = dict(fields.table(declared))
+    policy = body.get("policy")
+    if present is not None and isinstance(policy, Mapping):
+        body["policy"] = {**write_policy(present.policy), **_with_underscores(policy)}
+    given = fields.read(body, GROUP, "")
+    if present is not None:
+        return replace(present, **given)
+    fields.require(given, {"kind": either(_GROUP_KINDS)}, "")
+    return GroupSpec(name=GroupName(fields.name(name)), **given)
+
+
+def read_one_project(declared: object, *, name: str, present: Project | None) -> Project:
+    """Read the declaration of one project; what it leaves out stays as it is."""
+    known = {} if present is None else write_project(present)
+    made = read_project(fields.name(name), {**known, **_with_underscores(fields.table(declared))}, "")
+    return made if present is None else replace(made, source=present.source)
+
+
+def _with_underscores(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.replace("-", "_"): value for key, value in table.items()}
 
 
 def write_fleet(spec: FleetSpec) -> dict[str, object]:

@@ -13,6 +13,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service, Services
 from forewarn.control.fleet.importing_fleet import CheckedImport, check_takeable
 from forewarn.core.fleet.import_terms import ImportTerms
+from forewarn.core.model.inventory import confirmed
 from forewarn.wire import fields
 from forewarn.wire.answers.fleet_answers import ImportAnswer
 from forewarn.wire.fields import Field, Fields, object_schema
@@ -86,16 +87,21 @@ async def _import(service: Services, given: Mapping[str, Any], *, by: str) -> Im
     )
     found = await service.inventories.ask(source, before.hosts)
 
-    def check() -> Any:
-        return service.read(lambda reads: reads.fleet.dry_runs.check_import(before, found, terms, by=by))
+    async def check() -> CheckedImport:
+        return await service.read(
+            lambda reads: reads.fleet.dry_runs.check_import(before, found, terms, by=by)
+        )
 
+    # Hosts are not asked in one instant: what moved meanwhile may have been missed on both.
+    if (await check()).plan.removes:
+        found = confirmed(found, await service.inventories.ask(source, before.hosts))
     if given.get("dry_run"):
         return _answer(await check(), source, applied=False)
     declarations = service.fleet.declarations
     with declarations.turns.alone():
         if declarations.turns.in_doubt:
             await service.run(declarations.resolve_doubt)
-        checked: CheckedImport = await check()
+        checked = await check()
         checked.check(yes=given.get("yes", False), digest=given.get("digest"))
         await save_fleet(service, checked.fleet, by=by)
     return _answer(checked, source, applied=bool(checked.fleet.changes))

@@ -1,4 +1,4 @@
-"""`forewarn host`: show hosts, and order something to be done to one."""
+"""`forewarn host`: show hosts, declare them, and order something to be done to one."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -7,6 +7,7 @@ import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.id_lookup import path_of
+from forewarn.cli.options.machine_options import amount, pairs
 from forewarn.cli.options.shared_options import (
     Deadline,
     Driver,
@@ -26,6 +27,7 @@ from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.host_view import show_host, show_hosts, show_waited_for
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.cli.views.questions import Yes, ask_before_emergency, ask_before_failing
+from forewarn.client.replies import given
 from forewarn.core.words import EXTERNAL, MaintenanceWord
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
@@ -89,6 +91,51 @@ def filter_(
     machines = [*carried, *(each for each in coming if each.host != host.name)]
     rules = filter_rules(host.name, machines, read_ports(port or ()))
     session.print_answer({"rules": rules}, lambda: terminal.echo(rules))
+
+
+@app.command()
+def put(
+    session: Session,
+    name: HostArgument,
+    driver: Annotated[str | None, typer.Option(metavar="DRIVER", help="Who does the work on it.")] = None,
+    uri: Annotated[str | None, typer.Option(metavar="URI", help="Where its driver reaches it.")] = None,
+    at_once: Annotated[
+        int | None, typer.Option(metavar="N", help="How many calls of its driver may run there together.")
+    ] = None,
+    resource: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=NUMBER[xRATIO]", help="What it has, as vcpus=64x4; may be repeated."),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="What machines may ask of it; may be repeated."),
+    ] = None,
+    bare_metal: Annotated[
+        bool | None,
+        typer.Option("--bare-metal/--no-bare-metal", help="Whether it is the one machine that it carries."),
+    ] = None,
+) -> None:
+    """Add a host, or change what is given of one."""
+    amounts = {key: amount(value) for key, value in pairs(resource, "--resource").items()}
+    body = given(
+        {
+            "driver": driver,
+            "uri": uri,
+            "at_once": at_once,
+            "resources": amounts or None,
+            "labels": pairs(label, "--label") or None,
+            "bare_metal": bare_metal,
+        }
+    )
+    reply = session.client.call("PUT", path_of("host", name), HostWithMachinesAnswer, body=body)
+    session.print_reply(reply, lambda host: show_host(session, host))
+
+
+@app.command()
+def delete(session: Session, name: HostArgument) -> None:
+    """Take a host that carries nothing out of the fleet."""
+    reply = session.client.call("DELETE", path_of("host", name), HostWithMachinesAnswer)
+    session.print_reply(reply, lambda host: terminal.echo(f"{host.name} is no longer in the fleet."))
 
 
 @app.command()

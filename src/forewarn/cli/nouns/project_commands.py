@@ -8,6 +8,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import path_of
 from forewarn.cli.options.shared_options import name_argument
 from forewarn.cli.session import Noun, Session
+from forewarn.client.replies import given
 from forewarn.core.moments import format_span_briefly
 from forewarn.wire.answers.fleet_answers import ProjectAnswer
 from forewarn.wire.answers.rehearsal_answers import (
@@ -18,6 +19,8 @@ from forewarn.wire.answers.rehearsal_answers import (
 )
 
 app = Noun()
+
+_WINDOW_WORDS = (2, 3)
 
 ProjectArgument = Annotated[str, name_argument("PROJECT")]
 
@@ -43,6 +46,66 @@ GUESTS = terminal.ItemTable[RehearsingGuestAnswer](
 )
 
 
+@app.command()
+def put(
+    session: Session,
+    name: ProjectArgument,
+    time_zone: Annotated[
+        str | None, typer.Option(metavar="ZONE", help="Of its windows, as Europe/Berlin.")
+    ] = None,
+    window: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[DAYS] START LENGTH",
+            help="When maintenance may happen, as 'sat,sun 22:00 4h'; may be repeated, and replaces all.",
+        ),
+    ] = None,
+    blackout: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DAY", help="A day without it, or 2026-12-24/2027-01-01; may be repeated."),
+    ] = None,
+    rehearsal: Annotated[
+        bool | None, typer.Option("--rehearsal/--no-rehearsal", help="Whether scenarios may be played on it.")
+    ] = None,
+    sees_hosts: Annotated[
+        bool | None,
+        typer.Option("--sees-hosts/--no-sees-hosts", help="Whether its people see hosts and operators."),
+    ] = None,
+) -> None:
+    """Add a project, or change what is given of one."""
+    body = given(
+        {
+            "time_zone": time_zone,
+            "windows": [_window(each) for each in window] if window else None,
+            "blackout": blackout or None,
+            "rehearsal": rehearsal,
+            "sees_hosts": sees_hosts,
+        }
+    )
+    reply = session.client.call("PUT", path_of("project", name), ProjectAnswer, body=body)
+    session.print_reply(reply, _show_project)
+
+
+@app.command()
+def delete(session: Session, name: ProjectArgument) -> None:
+    """Take a project without groups and machines out of the fleet, with its tokens and webhooks."""
+    reply = session.client.call("DELETE", path_of("project", name), ProjectAnswer)
+    session.print_reply(reply, lambda project: terminal.echo(f"{project.name} is no longer in the fleet."))
+
+
+def _window(typed: str) -> dict[str, object]:
+    words = typed.split()
+    if len(words) not in _WINDOW_WORDS:
+        expected = "expected [DAYS] START LENGTH, as 'sat,sun 22:00 4h'"
+        raise typer.BadParameter(f"{expected}, got {typed!r}", param_hint="--window")
+    *days, start, length = words
+    return given({"days": days[0].split(",") if days else None, "start": start, "length": length})
+
+
+def _show_project(project: ProjectAnswer) -> None:
+    terminal.details_of(project, windows=_windows(project))
+
+
 @app.command("list")
 def list_(session: Session) -> None:
     """List projects."""
@@ -53,7 +116,7 @@ def list_(session: Session) -> None:
 def show(session: Session, name: ProjectArgument) -> None:
     """Show a project."""
     reply = session.client.get(path_of("project", name), ProjectAnswer)
-    session.print_reply(reply, lambda project: terminal.details_of(project, windows=_windows(project)))
+    session.print_reply(reply, _show_project)
 
 
 @app.command()

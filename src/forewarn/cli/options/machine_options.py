@@ -44,6 +44,18 @@ def pairs(typed: list[str] | None, flag: str) -> dict[str, str]:
     return {name: value for name, _, value in typed_pairs}
 
 
+def plain(written: str) -> object:
+    """Read a number, a yes or a no; all else is a text."""
+    words = {"true": True, "false": False}
+    return int(written) if written.isdecimal() else words.get(written, written)
+
+
+def amount(written: str) -> object:
+    """Read how much a host has of something: 64, or 64x4 of what it gives out four times."""
+    much, times, ratio = written.partition("x")
+    return {"amount": _number(much), "ratio": _number(ratio)} if times else _number(much)
+
+
 def _number(written: str) -> float:
     try:
         return int(written) if written.isdecimal() else float(written)

@@ -3,9 +3,10 @@
 None always means that the source says nothing of it, so that what is known stays.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from forewarn.core.copies import replace
 from forewarn.core.words import (
     GroupKind,
     GroupName,
@@ -66,3 +67,29 @@ class Found:
     hosts: tuple[FoundHost, ...] = ()  # those that answered
     groups: tuple[FoundGroup, ...] = ()
     unreachable: Mapping[HostName, str] = field(default_factory=dict)  # why; nothing on them is removed
+    notes: tuple[str, ...] = ()  # what of it could not be understood
+
+
+def together(answers: Iterable[Found]) -> Found:
+    """Put the answers of hosts together; groups that several name are one."""
+    found = list(answers)
+    silent: dict[HostName, str] = {}
+    for each in found:
+        silent |= each.unreachable
+    groups = {group.name: group for each in found for group in each.groups}
+    return Found(
+        machines=tuple(machine for each in found for machine in each.machines),
+        hosts=tuple(host for each in found for host in each.hosts),
+        groups=tuple(groups[name] for name in sorted(groups)),
+        unreachable=silent,
+        notes=tuple(note for each in found for note in each.notes),
+    )
+
+
+def confirmed(first: Found, second: Found) -> Found:
+    """Return what was found, with what a second look has found besides: that was on its way meanwhile."""
+    known = {each.vm_id for each in first.machines}
+    late = (replace(each, moving=True) for each in second.machines if each.vm_id not in known)
+    return replace(
+        first, machines=(*first.machines, *late), unreachable={**first.unreachable, **second.unreachable}
+    )

@@ -1,6 +1,6 @@
 """A domain of one host, as the driver sees and treats it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -107,6 +107,35 @@ class Domain:
     def boot(self) -> str:
         """Return what the guest agent calls this boot; "" if it does not say."""
         return boot_of(self._library, self._domain)
+
+    def is_known(self) -> bool:
+        """Return whether its host still has it."""
+        with self._asking():
+            try:
+                self._domain.state()
+            except self._library.libvirtError as error:
+                if error.get_error_code() == self._library.VIR_ERR_NO_DOMAIN:
+                    return False
+                raise
+        return True
+
+    def addresses(self, *, by_agent: bool) -> Mapping[str, tuple[str, ...]]:
+        """Return its addresses by MAC, as the guest agent or libvirt's own leases have them; or none."""
+        library = self._library
+        source = (
+            library.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT
+            if by_agent
+            else library.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_LEASE
+        )
+        try:
+            found = self._domain.interfaceAddresses(source)
+        except library.libvirtError:
+            return {}  # it boots, hangs, or has no such network: nothing is known now
+        by_mac: dict[str, tuple[str, ...]] = {}
+        for each in found.values():
+            mac, told = (each.get("hwaddr") or "").lower(), each.get("addrs") or ()
+            by_mac[mac] = (*by_mac.get(mac, ()), *(str(one["addr"]) for one in told))
+        return by_mac
 
     def snapshots(self) -> int:
         """Return how many snapshots it has."""

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
@@ -18,11 +18,13 @@ from forewarn.control.driver import (
     Failed,
     Unknown,
 )
+from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
+from forewarn.core.model.inventory import Found, together
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import HostName, MachineId, Work
 from forewarn.drivers.driver_setup import DriverSetup
-from forewarn.drivers.libvirt import refusals
+from forewarn.drivers.libvirt import inventory, refusals
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
@@ -107,6 +109,18 @@ class LibvirtDriver:
                     self._busy.discard(machine.id)
 
     # Hosts
+
+    lists_by_host = True
+
+    def inventory(self, hosts: Sequence[Host]) -> Found:
+        """Return the domains of hosts; of one that cannot be asked, why."""
+        found = []
+        for host in hosts:
+            try:
+                found.append(inventory.list_host(self._connections.get(host), host))
+            except (NoAnswer, Declined, Unavailable) as error:
+                found.append(Found(unreachable={host.name: str(error)}))
+        return together(found)
 
     def precheck(self, machine: Machine, target: Host) -> str | None:
         """Return why a machine could not go to a host: it does not answer, or the machine is not for it."""

@@ -8,15 +8,14 @@ import asyncio
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from forewarn.control.driver import Driver, Listing
 from forewarn.core.errors import ForewarnError, Invalid, Unavailable
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found
+from forewarn.core.model.inventory import Found, together
 from forewarn.core.moments import format_span
-from forewarn.core.words import HostName
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +59,7 @@ class Listings:
                 except ForewarnError as error:
                     return Found(unreachable={host.name: f"{error}"})
 
-        return _together(await asyncio.gather(*map(one, hosts)))
+        return together(await asyncio.gather(*map(one, hosts)))
 
     async def _question(self, source: str, driver: Listing, hosts: Sequence[Host]) -> Found:
         """Ask in a thread that is given up if it takes too long."""
@@ -106,18 +105,3 @@ def _asked(source: str, driver: Listing, hosts: Sequence[Host]) -> Found | Forew
 def _patience(driver: Driver, hosts: int) -> float:
     limits = driver.limits
     return PATIENCE if limits is None else limits.timeout.total_seconds() * max(1, hosts)
-
-
-def _together(answers: Iterable[Found]) -> Found:
-    """Put the answers of hosts together; groups that several name are one."""
-    found = list(answers)
-    silent: dict[HostName, str] = {}
-    for each in found:
-        silent |= each.unreachable
-    groups = {group.name: group for each in found for group in each.groups}
-    return Found(
-        machines=tuple(machine for each in found for machine in each.machines),
-        hosts=tuple(host for each in found for host in each.hosts),
-        groups=tuple(groups[name] for name in sorted(groups)),
-        unreachable=silent,
-    )

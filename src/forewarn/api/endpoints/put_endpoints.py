@@ -1,0 +1,108 @@
+"""Hosts, groups and projects, declared and removed one at a time."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from starlette.requests import Request
+
+from forewarn.api.inputs import InPath, TableInBody
+from forewarn.api.queries import GroupInPath, HostInPath, ProjectInPath
+from forewarn.api.routing import ApiRouter, WithStatus
+from forewarn.api.services import CallerName, Service
+from forewarn.core.words import GroupName, HostName, ProjectName
+from forewarn.wire import fields, fleet
+from forewarn.wire.answers.fleet_answers import GroupAnswer, HostWithMachinesAnswer, ProjectAnswer
+from forewarn.wire.fields import object_schema
+from forewarn.wire.projects import PROJECT
+
+router = ApiRouter("fleet")
+
+NameInPath = Annotated[str, InPath(fields.name, "Its name.")]
+HostDeclaration = Annotated[Mapping[str, Any], TableInBody(object_schema(fleet.HOST))]
+GroupDeclaration = Annotated[Mapping[str, Any], TableInBody(object_schema(fleet.GROUP))]
+ProjectDeclaration = Annotated[Mapping[str, Any], TableInBody(object_schema(PROJECT))]
+
+_ERRORS = (404, 409, 413)
+
+
+@router.call("PUT /v1/hosts/{name}", "Add or change a host", errors=_ERRORS, also={201: "The host is new."})
+async def put_host(
+    name: NameInPath, body: HostDeclaration, service: Service, caller: CallerName
+) -> WithStatus[HostWithMachinesAnswer]:
+    """Add a host, or change one: what the body leaves out stays as it is."""
+
+    def put() -> WithStatus[HostWithMachinesAnswer]:
+        new = service.fleet.puts.put_host(
+            HostName(name), lambda present: fleet.read_host(body, name=name, present=present), by=caller
+        )
+        return WithStatus(HostWithMachinesAnswer.of(*service.fleet.views.host(name)), 201 if new else 200)
+
+    return await service.run(put)
+
+
+@router.call("DELETE /v1/hosts/{name}", "Remove a host", errors=_ERRORS)
+async def delete_host(name: HostInPath, service: Service, caller: CallerName) -> HostWithMachinesAnswer:
+    """Take a host out of the fleet; 409 while it carries a machine, or something is ordered on it."""
+
+    def delete() -> HostWithMachinesAnswer:
+        shown = HostWithMachinesAnswer.of(*service.fleet.views.host(name))
+        service.fleet.puts.delete_host(HostName(name), by=caller)
+        return shown
+
+    return await service.run(delete)
+
+
+@router.call(
+    "PUT /v1/groups/{name}", "Add or change a group", errors=_ERRORS, also={201: "The group is new."}
+)
+async def put_group(
+    name: NameInPath, body: GroupDeclaration, service: Service, caller: CallerName
+) -> WithStatus[GroupAnswer]:
+    """Add a group, or change one: what the body leaves out stays as it is, also of its policy.
+
+    A group that gets another project takes its machines along.
+    """
+
+    def put() -> WithStatus[GroupAnswer]:
+        new = service.fleet.puts.put_group(
+            GroupName(name), lambda present: fleet.read_group(body, name=name, present=present), by=caller
+        )
+        return WithStatus(GroupAnswer.of(service.views.group(name)), 201 if new else 200)
+
+    return await service.run(put)
+
+
+@router.call("DELETE /v1/groups/{name}", "Remove a group", errors=_ERRORS)
+async def delete_group(name: GroupInPath, service: Service, caller: CallerName) -> GroupAnswer:
+    """Take a group out of the fleet; 409 while it has machines."""
+    return GroupAnswer.of(
+        await service.run(lambda: service.fleet.puts.delete_group(GroupName(name), by=caller))
+    )
+
+
+@router.call(
+    "PUT /v1/projects/{name}", "Add or change a project", errors=_ERRORS, also={201: "The project is new."}
+)
+async def put_project(
+    name: NameInPath, body: ProjectDeclaration, service: Service, caller: CallerName
+) -> WithStatus[ProjectAnswer]:
+    """Add a project, or change one: what the body leaves out stays as it is."""
+    own = ProjectName(name)
+
+    def put() -> WithStatus[ProjectAnswer]:
+        new = service.fleet.puts.put_project(
+            own, lambda present: fleet.read_one_project(body, name=name, present=present), by=caller
+        )
+        return WithStatus(ProjectAnswer.of(service.views.project(own)), 201 if new else 200)
+
+    return await service.run(put)
+
+
+@router.call("DELETE /v1/projects/{name}", "Remove a project", errors=_ERRORS)
+async def delete_project(
+    name: ProjectInPath, request: Request, service: Service, caller: CallerName
+) -> ProjectAnswer:
+    """Take a project out of the fleet, with its tokens and webhooks; 409 while it has groups or machines."""
+    gone = await service.run(lambda: service.fleet.puts.delete_project(name, by=caller))
+    request.app.state.authenticator.forget()  # a project that is gone has no tokens
+    return ProjectAnswer.of(gone)

@@ -1,0 +1,128 @@
+"""What the libvirt of a host has: its domains, as an import takes them.
+
+A domain's UUID is what it is known by. Its owner may say more of it in its metadata, in forewarn's namespace:
+
+    <forewarn:machine xmlns:forewarn="urn:forewarn:machine:1" group="web" update-domain="1" mobility="live">
+      <forewarn:tag name="role" value="front"/>
+    </forewarn:machine>
+
+Addresses are the guest agent's word. Leases are asked for only where libvirt manages the network: elsewhere
+there are none, nor are there any on the host that a machine has just come to.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+from xml.etree import ElementTree
+
+from forewarn.core.errors import Unavailable
+from forewarn.core.model.host import Host
+from forewarn.core.model.inventory import Found, FoundHost, FoundMachine
+from forewarn.core.words import GroupName, MachineId, MachineName, Mobility, ProjectName
+from forewarn.drivers.libvirt import definitions
+from forewarn.drivers.libvirt.definitions import MACHINE_NAMESPACE
+from forewarn.drivers.libvirt.domains import Domain
+from forewarn.drivers.libvirt.hypervisor import Hypervisor
+from forewarn.drivers.libvirt.library import Declined
+from forewarn.drivers.libvirt.sights import DomainState
+
+_IN_NAMESPACE = f"{{{MACHINE_NAMESPACE}}}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What the XML of a domain says that an import takes."""
+
+    name: str
+    macs: tuple[str, ...]
+    has_leases: bool  # libvirt itself gives it its addresses
+    fields: dict[str, Any]  # of its owner's metadata
+    faults: tuple[str, ...]  # what of that cannot be understood
+
+
+def list_host(hypervisor: Hypervisor, host: Host) -> Found:
+    """Return the domains of a host, also those that are off."""
+    listed = [found for domain in hypervisor.domains() if (found := _found(domain, host)) is not None]
+    return Found(
+        hosts=(FoundHost(name=host.name, uri=host.uri),),
+        machines=tuple(machine for machine, _ in listed),
+        notes=tuple(f"machine {machine.name}: {fault}" for machine, faults in listed for fault in faults),
+    )
+
+
+def _found(domain: Domain, host: Host) -> tuple[FoundMachine, tuple[str, ...]] | None:
+    try:
+        seen, xml = domain.seen(), domain.xml(inactive=False)
+    except Declined as error:
+        if domain.is_known():
+            raise Unavailable(f"{host.name} does not tell of domain {domain.uuid}: {error}") from error
+        return None  # it has gone meanwhile
+    said, known = read(xml), definitions.read(xml)
+    running = seen.state is not DomainState.OFF
+    machine = FoundMachine(
+        vm_id=MachineId(domain.uuid),
+        name=MachineName(said.name),
+        host=host.name,
+        running=running,
+        moving=seen.migrating or seen.job is not None,
+        macs=said.macs,
+        addresses=_addresses(domain, said, by_agent=known.has_agent) if running else (),
+        manager=known.manager,
+        **said.fields,
+    )
+    return machine, said.faults
+
+
+def _addresses(domain: Domain, said: Said, *, by_agent: bool) -> tuple[str, ...]:
+    """Return where a machine's requests may come from, in the order of its interfaces."""
+    told = domain.addresses(by_agent=True) if by_agent else {}
+    if not told and said.has_leases:
+        told = domain.addresses(by_agent=False)
+    return tuple(address for mac in said.macs for address in told.get(mac, ()) if _is_routed(address))
+
+
+def _is_routed(address: str) -> bool:
+    parsed = ip_address(address)
+    return not (parsed.is_loopback or parsed.is_link_local)
+
+
+def read(xml: str) -> Said:
+    """Read the XML of a domain."""
+    root = ElementTree.fromstring(xml)  # noqa: S314 - libvirt has parsed it before
+    macs = [each.get("address", "").lower() for each in root.iterfind("devices/interface/mac")]
+    declared = root.find(f"metadata/{_IN_NAMESPACE}machine")
+    faults: list[str] = []
+    given = {} if declared is None else dict(_declared(declared, faults))
+    return Said(
+        name=root.findtext("name", ""),
+        macs=tuple(filter(None, macs)),
+        has_leases=any(each.get("type") == "network" for each in root.iterfind("devices/interface")),
+        fields=given,
+        faults=tuple(faults),
+    )
+
+
+def _declared(machine: ElementTree.Element, faults: list[str]) -> Iterator[tuple[str, Any]]:
+    for name, kind in (("group", GroupName), ("project", ProjectName), ("network", str)):
+        if machine.get(name):
+            yield name, kind(machine.get(name, ""))
+    domain, mobility = machine.get("update-domain"), machine.get("mobility")
+    if domain is not None:
+        if domain.isdecimal():
+            yield "update_domain", int(domain)
+        else:
+            faults.append(f'its metadata has update-domain="{domain}": expected a whole number')
+    if mobility is not None:
+        if mobility in tuple(Mobility):
+            yield "mobility", Mobility(mobility)
+        else:
+            faults.append(f'its metadata has mobility="{mobility}": expected live, cold or none')
+    if tags := dict(_tags(machine.iterfind(f"{_IN_NAMESPACE}tag"))):
+        yield "tags", tags
+
+
+def _tags(elements: Iterable[ElementTree.Element]) -> Iterator[tuple[str, str]]:
+    for each in elements:
+        if each.get("name"):
+            yield each.get("name", ""), each.get("value", "")
