@@ -207,7 +207,7 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("PUT", "/v1/fleet", RUN_200),
     ("POST", "/v1/fleet/domains", RUN_200),
     ("PUT", "/v1/hosts/host-3", RUN_200),
-    ("DELETE", "/v1/hosts/host-3", RUN_200),
+    ("DELETE", "/v1/hosts/host-3", NOT_NOW),
     ("PUT", "/v1/groups/a-web", RUN_200),
     ("DELETE", "/v1/groups/a-web", NOT_NOW),
     ("PUT", "/v1/projects/a", RUN_200),

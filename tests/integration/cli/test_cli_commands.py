@@ -283,8 +283,8 @@ def test_promises_are_counted_by_month(service: Service, server: str) -> None:
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     service.advance(minutes=20)
     rows = [" ".join(line.split()) for line in run("promises", "--month", "2026-01").stdout.splitlines()]
-    assert rows[0] == "MONTH PROJECT MACHINES KEPT LATE NEVER BROKEN WORK"
-    assert rows[2:] == ["2026-01 default 3 0 0 3 0 simulated"]
+    assert rows[0] == "MONTH PROJECT MACHINES KEPT LATE NEVER BROKEN UNANNOUNCED WORK"
+    assert rows[2:] == ["2026-01 default 3 0 0 3 0 0 simulated"]
     assert answer("promises")["promises"][0]["never"] == 3
     assert run("promises", "--month", "2026-02").stdout == "No promises of month 2026-02.\n"
 

@@ -4,6 +4,7 @@ from forewarn.api.bodies import FailBody, HostOrderBody, MaintenanceBody, OrderB
 from forewarn.api.queries import HostInPath, PageQuery
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
+from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, HostName
 from forewarn.wire.answers.answer import Page
@@ -17,19 +18,24 @@ router = ApiRouter("hosts")
 def list_hosts(page: PageQuery, reads: CallerReading) -> Page[HostAnswer]:
     """List hosts by name."""
     found, after, drivers = reads.fleet.views.hosts(after=page.after, limit=page.limit)
-    shown = [HostAnswer.driven(host, drivers, **_reached(reads, host.name)) for host in found]
+    shown = [HostAnswer.driven(host, drivers, **_reached(reads.fleet.views, host.name)) for host in found]
     return Page(kind=HostAnswer, items=shown, next=after)
 
 
 @router.call("GET /v1/hosts/{name}", "Show a host", errors=(404,))
 def show_host(name: HostInPath, reads: CallerReading) -> HostWithMachinesAnswer:
     """Show a host and what it carries."""
-    host, machines, drivers = reads.fleet.views.host(name)
-    return HostWithMachinesAnswer.of(host, machines, drivers, **_reached(reads, host.name))
+    return shown_host(reads.fleet.views, name)
 
 
-def _reached(reads: CallerReading, name: HostName) -> dict[str, object]:
-    reach = reads.fleet.views.reach(name)
+def shown_host(views: FleetViews, name: str) -> HostWithMachinesAnswer:
+    """Show a host, what it carries, and whether it is reached."""
+    host, machines, drivers = views.host(name)
+    return HostWithMachinesAnswer.of(host, machines, drivers, **_reached(views, host.name))
+
+
+def _reached(views: FleetViews, name: HostName) -> dict[str, object]:
+    reach = views.reach(name)
     if reach is None:
         return {"reachable": None, "unreachable_because": None}
     return {"reachable": reach.why is None, "unreachable_because": reach.why}

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from starlette.requests import Request
 
+from forewarn.api.endpoints.host_endpoints import shown_host
 from forewarn.api.inputs import InPath, TableInBody
 from forewarn.api.queries import GroupInPath, HostInPath, ProjectInPath
 from forewarn.api.routing import ApiRouter, WithStatus
@@ -35,7 +36,7 @@ async def put_host(
         new = service.fleet.puts.put_host(
             HostName(name), lambda present: fleet.read_host(body, name=name, present=present), by=caller
         )
-        return WithStatus(HostWithMachinesAnswer.of(*service.fleet.views.host(name)), 201 if new else 200)
+        return WithStatus(shown_host(service.fleet.views, name), 201 if new else 200)
 
     return await service.run(put)
 
@@ -45,7 +46,7 @@ async def delete_host(name: HostInPath, service: Service, caller: CallerName) ->
     """Take a host out of the fleet; 409 while it carries a machine, or something is ordered on it."""
 
     def delete() -> HostWithMachinesAnswer:
-        shown = HostWithMachinesAnswer.of(*service.fleet.views.host(name))
+        shown = shown_host(service.fleet.views, name)
         service.fleet.puts.delete_host(HostName(name), by=caller)
         return shown
 

@@ -1,0 +1,60 @@
+"""What an import reads of a domain's XML."""
+
+from forewarn.core.words import Mobility
+from forewarn.drivers.libvirt import inventory
+
+XML = """
+<domain type='kvm'>
+  <name>web-0</name>
+  <metadata>
+    <forewarn:machine xmlns:forewarn="urn:forewarn:machine:1" {attributes}>{inside}</forewarn:machine>
+  </metadata>
+  <devices>
+    <interface type='bridge'><mac address='52:54:00:AB:00:01'/></interface>
+    <interface type='{kind}'><mac address='52:54:00:ab:00:02'/></interface>
+  </devices>
+</domain>
+"""
+
+
+def said(attributes: str = "", inside: str = "", kind: str = "bridge") -> inventory.Said:
+    return inventory.read(XML.format(attributes=attributes, inside=inside, kind=kind))
+
+
+def test_a_domain_is_read_with_its_interfaces() -> None:
+    found = said()
+    assert (found.name, found.macs) == ("web-0", ("52:54:00:ab:00:01", "52:54:00:ab:00:02"))
+    assert (found.fields, found.faults) == ({}, ())
+
+
+def test_leases_are_asked_for_only_where_libvirt_manages_the_network() -> None:
+    assert (said().has_leases, said(kind="network").has_leases) == (False, True)
+
+
+def test_what_its_owner_says_is_taken() -> None:
+    found = said(
+        'group="web" update-domain="2" mobility="live" project="shop" network="blue"',
+        '<forewarn:tag name="role" value="front"/><forewarn:tag value="nameless"/>',
+    )
+    assert found.fields == {
+        "group": "web",
+        "update_domain": 2,
+        "mobility": Mobility.LIVE,
+        "project": "shop",
+        "network": "blue",
+        "tags": {"role": "front"},
+    }
+
+
+def test_what_cannot_be_understood_is_said_and_left_out() -> None:
+    found = said('update-domain="two" mobility="fast" group=""')
+    assert found.fields == {}
+    assert found.faults == (
+        'its metadata has update-domain="two": expected a whole number',
+        'its metadata has mobility="fast": expected live, cold or none',
+    )
+
+
+def test_a_domain_without_metadata_says_nothing() -> None:
+    found = inventory.read("<domain><name>bare</name></domain>")
+    assert (found.name, found.macs, found.fields) == ("bare", (), {})
