@@ -82,7 +82,9 @@ def _write(initramfs: Path, packages: dict[str, Path]) -> None:
         archive.file(where, script.read_bytes(), run=True)
     agent = packages["agent"] / "usr/sbin/qemu-ga"
     archive.file("sbin/qemu-ga", agent.read_bytes(), run=True)
-    for library in re.findall(r"(/\S+) \(0x", keepers.run(["ldd", str(agent)])):
+    needed = keepers.run(["ldd", str(agent)])
+    assert "not found" not in needed, f"the guest agent lacks libraries:\n{needed}"
+    for library in re.findall(r"(/\S+) \(0x", needed):
         folder = "lib64" if library.startswith("/lib64/") else "lib"
         archive.file(f"{folder}/{Path(library).name}", Path(library).read_bytes(), run=True)
     kernel_modules = next((packages["linux"] / "lib/modules").iterdir()) / "kernel"
