@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.core.fleet import applying, importing
@@ -480,6 +480,7 @@ TERMS = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(FOUND, FOUND, TERMS)
 def test_importing_twice_changes_nothing_the_second_time(
     first: Found, then: Found, terms: ImportTerms
@@ -499,6 +500,7 @@ def test_importing_twice_changes_nothing_the_second_time(
         assert own.kind is GroupKind.STANDALONE or each.update_domain < own.update_domains
 
 
+@settings(max_examples=40)
 @given(FOUND, FOUND)
 def test_declared_fields_survive_whatever_is_found(first: Found, then: Found) -> None:
     fleet = declared("1", address="10.0.0.2", mac="mine", tags={"kept": "yes"})

@@ -13,6 +13,11 @@ from forewarn.wire.answers.fleet_answers import ImportAnswer
 _PATH = "/v1/fleet/import"
 
 
+def rest(seconds: float) -> None:
+    """Wait between two looks."""
+    threading.Event().wait(seconds)
+
+
 class FleetImport:
     """Imports a fleet from one driver."""
 
@@ -40,7 +45,7 @@ class FleetImport:
         try:
             while True:
                 self._look()
-                threading.Event().wait(every)
+                rest(every)
         except KeyboardInterrupt:
             return
 

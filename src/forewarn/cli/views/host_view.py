@@ -28,6 +28,7 @@ def show_host(session: Session, host: HostWithMachinesAnswer) -> None:
             ("state", _state(host)),
             ("driver", host.driver),
             ("uri", host.uri),
+            ("source", host.source),
             *([("reached", _reached(host))] if host.reachable is not None else []),
             ("at once", host.at_once),
             ("left", "; ".join(_left(host, [*machines, *coming]))),

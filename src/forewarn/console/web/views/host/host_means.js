@@ -29,6 +29,7 @@ export function hostMeans(host, machines, coming) {
   return h(
     "dl",
     { class: "facts", key: "means" },
+    fact("Source", host.source),
     host.bare_metal && fact("Bare metal", "it is itself the one machine that it carries"),
     labels.length > 0 && fact("Labels", labels.map(([name, value]) => `${name}=${value}`).join(", ")),
     resources.map(([name, resource]) =>

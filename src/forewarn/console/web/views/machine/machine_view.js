@@ -155,6 +155,7 @@ class MachineView extends View {
           machine.last_seen ? [countdown(machine.last_seen), " (", time(machine.last_seen), ")"] : "never",
         ),
         fact("VM id", h("span", { class: "mono" }, machine.vm_id)),
+        fact("Source", machine.source),
         fact("Address", [
           machine.address,
           machine.network && machine.network !== "default" && ` in ${machine.network}`,

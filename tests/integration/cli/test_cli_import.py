@@ -1,0 +1,109 @@
+"""`forewarn fleet import`, `host put`, `group put` and `project put`, as they are typed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from forewarn.cli.following import fleet_import
+from forewarn.cli.main import app
+from tests.harness import Service
+from tests.listing_driver import IDS, Hypervisor
+from tests.served import app_of, sample, serving
+from tests.stores import sqlite_url
+
+KVM01 = "kvm01=qemu+ssh://kvm01/system"
+
+
+@pytest.fixture
+def hypervisor() -> Hypervisor:
+    made = Hypervisor()
+    made.domains["kvm01"] = {IDS[0]: "vm-0", IDS[1]: "vm-1"}
+    return made
+
+
+@pytest.fixture(autouse=True)
+def server(tmp_path: Path, hypervisor: Hypervisor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.more_drivers["libvirt"] = hypervisor
+    service.wire(service.store)
+    service.apply(sample())
+    with serving(app_of(service)) as url:
+        monkeypatch.setenv("FOREWARN_SERVER", url)
+        yield service
+    service.close()
+
+
+def run(*words: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_the_difference_is_shown_and_imported(hypervisor: Hypervisor) -> None:
+    assert run("fleet", "import", "--from", "libvirt", "--host", KVM01).stdout.splitlines() == [
+        "+ host kvm01",
+        "+ machine vm-0 on kvm01",
+        "+ machine vm-1 on kvm01",
+        "Imported: 3 changes.",
+    ]
+    again = run("fleet", "import", "--from", "libvirt").stdout
+    assert again == "Nothing to change: the fleet is what libvirt has.\n"
+    del hypervisor.domains["kvm01"][IDS[0]]
+    refused = run("fleet", "import", "--from", "libvirt", code=1)
+    assert "this would remove 1 of 2 machines that libvirt had; say --yes if so" in refused.output
+    gone = run("fleet", "import", "--from", "libvirt", "--yes").stdout.splitlines()
+    assert gone == ["- machine vm-0: destroyed by other hands", "Imported: 1 change."]
+
+
+def test_a_dry_run_only_shows() -> None:
+    for _ in range(2):
+        shown = run("fleet", "import", "--from", "libvirt", "--host", KVM01, "--dry-run").stdout
+        assert shown.splitlines()[0] == "+ host kvm01"
+
+
+def test_a_watch_shows_each_difference_and_says_nothing_twice(
+    hypervisor: Hypervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hypervisor.silent["kvm02"] = ValueError("odd")
+    happenings = [lambda: hypervisor.domains["kvm01"].update({IDS[2]: "vm-2"}), lambda: None]
+
+    def rest(every: float) -> None:
+        assert every == 30
+        if not happenings:
+            raise KeyboardInterrupt
+        happenings.pop(0)()
+
+    monkeypatch.setattr(fleet_import, "rest", rest)
+    hosts = ("--host", KVM01, "--host", "kvm02=qemu+ssh://kvm02/system")
+    shown = run("fleet", "import", "--from", "libvirt", *hosts, "--watch", "--every", "30s").stdout
+    assert shown.splitlines() == [
+        "+ host kvm01",
+        "+ machine vm-0 on kvm01",
+        "+ machine vm-1 on kvm01",
+        "? host kvm02 cannot be reached: ValueError: odd",
+        "Imported: 3 changes.",
+        "+ machine vm-2 on kvm01",
+        "Imported: 1 change.",
+    ]
+
+
+def test_a_driver_that_is_not_there_is_one_line() -> None:
+    refused = run("fleet", "import", "--from", "libvrit", code=2)
+    assert 'expected external, libvirt or simulated, got "libvrit"' in refused.output
+
+
+def test_things_are_put_and_deleted_one_at_a_time() -> None:
+    host = run(
+        "host", "put", "kvm09", "--driver", "external", "--resource", "vcpus=64x4", "--label", "rack=1"
+    )
+    assert "source" in host.stdout
+    run("project", "put", "shop", "--window", "sat,sun 22:00 4h", "--window", "21:00 2h", "--rehearsal")
+    run("group", "put", "db", "--kind", "scale-set", "--project", "shop", "--policy", "notice=1h")
+    shown = run("group", "show", "db").stdout
+    assert "scale-set" in shown
+    assert "shop" in shown
+    for noun, name in (("group", "db"), ("project", "shop"), ("host", "kvm09")):
+        assert run(noun, "delete", name).stdout == f"{name} is no longer in the fleet.\n"
+    assert "expected [DAYS] START LENGTH" in run("project", "put", "x", "--window", "late", code=2).output

@@ -1,0 +1,54 @@
+"""A driver that lists the machines which a test makes and destroys."""
+
+import threading
+from collections.abc import Sequence
+
+from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Done, DriverLimits, DriverTask
+from forewarn.core.model.host import Host
+from forewarn.core.model.inventory import Found, FoundHost, FoundMachine
+from forewarn.core.words import MachineId, MachineName
+
+IDS = [f"aaaaaaaa-0000-4000-8000-{n:012}" for n in range(10)]
+
+
+class Hypervisor:
+    """A driver whose machines a test makes and destroys."""
+
+    limits: DriverLimits | None = None
+    lists_by_host = True
+
+    def __init__(self) -> None:
+        self.domains: dict[str, dict[str, str]] = {}  # names by id, by host
+        self.silent: dict[str, Exception] = {}
+        self.hangs = threading.Event()
+        self.asked: list[str | None] = []
+
+    def inventory(self, hosts: Sequence[Host]) -> Found:
+        (host,) = hosts
+        self.asked.append(host.uri)
+        if host.name == "stuck":
+            self.hangs.wait()
+        if host.name in self.silent:
+            raise self.silent[host.name]
+        return Found(
+            hosts=(FoundHost(name=host.name, uri=host.uri),),
+            machines=tuple(
+                FoundMachine(
+                    vm_id=MachineId(id_),
+                    name=MachineName(name),
+                    host=host.name,
+                    running=True,
+                    macs=("52-54-00-00-00-01",),
+                )
+                for id_, name in self.domains.get(host.name, {}).items()
+            ),
+        )
+
+    def begin(self, task: DriverTask) -> Begun:
+        return Done()
+
+    def check(self, task: DriverTask) -> Checked:
+        return Done()
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        return Cancelled()
