@@ -23,7 +23,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service.close()
 
 
-def fleet(seed: int) -> FleetSpec:
+def fleet(seed: int, *, labelled: bool = True) -> FleetSpec:
     """A rack is an update domain of every group; who stands alone is anywhere."""
     chance = Random(seed)
     hosts = [HostName(f"host-{number:02}") for number in range(RACKS * HOSTS_EACH)]
@@ -34,7 +34,7 @@ def fleet(seed: int) -> FleetSpec:
             GroupSpec(name=name, kind=GroupKind.AVAILABILITY_SET, update_domains=RACKS) for name in groups
         ),
         hosts=tuple(
-            HostSpec(name=name, labels={"rack": f"rack-{number % RACKS}"})
+            HostSpec(name=name, labels={"rack": f"rack-{number % RACKS}"} if labelled else {})
             for number, name in enumerate(hosts)
         ),
         machines=(
@@ -76,3 +76,16 @@ def test_after_a_rollout_that_moves_machines_the_next_has_no_more_waves(
         service.advance(hours=1)
     assert len(waves(service, Work.REBOOT)) <= RACKS
     assert len(waves(service, work)) <= len(before)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_where_hosts_have_no_racks_half_of_a_wave_at_once_leaves_as_few_waves(
+    service: Service, seed: int
+) -> None:
+    service.apply(fleet(seed, labelled=False))
+    before = waves(service, Work.REBOOT)
+    assert before == [HOSTS_EACH] * RACKS
+    mine = service.roll(work=Work.REDEPLOY, hosts_at_once=HOSTS_EACH // 2)
+    while service.rollout(mine).open:
+        service.advance(hours=1)
+    assert len(waves(service, Work.REBOOT)) <= len(before)

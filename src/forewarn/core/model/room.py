@@ -75,8 +75,13 @@ class Room:
         return replace(self, free=free)
 
 
-def lacking(rooms: Iterable[Room], machine: Needs) -> str:
-    """Say what a machine asks for that no host has."""
+def most_lack(rooms: Iterable[Room], machine: Needs) -> str:
+    """Say what a machine asks for that hosts do not have; nothing if they have it."""
     missing = Counter(why for room in rooms if (why := room.why_not(machine)) is not None)
-    most = f": most lack {missing.most_common(1)[0][0]}" if missing else ""
-    return f"finds no host with room for it{most}"
+    return f"most lack {missing.most_common(1)[0][0]}" if missing else ""
+
+
+def lacking(rooms: Iterable[Room], machine: Needs) -> str:
+    """Say that a machine finds no host, and what it asks for in vain."""
+    most = most_lack(rooms, machine)
+    return f"finds no host with room for it: {most}" if most else "finds no host with room for it"

@@ -9,7 +9,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.model.room import RACK, Room, lacking
+from forewarn.core.model.room import RACK, Room, lacking, most_lack
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
@@ -133,8 +133,16 @@ def is_reserved(draft: Draft, step: Step) -> bool:
 
 
 def _no_room(draft: Draft, machine: Machine) -> str:
-    """Say what a machine asks for that no sound host has."""
-    return lacking((draft.room[name] for name in sorted(draft.room) if _is_sound(draft, name)), machine)
+    return lacking(_sound_rooms(draft), machine)
+
+
+def asked_in_vain(draft: Draft, machine: Machine) -> str:
+    """Say what a machine asks for that sound hosts do not have; nothing if it asks for nothing such."""
+    return most_lack(_sound_rooms(draft), machine) if machine.labels or machine.resources else ""
+
+
+def _sound_rooms(draft: Draft) -> Iterable[Room]:
+    return (draft.room[name] for name in sorted(draft.room) if _is_sound(draft, name))
 
 
 def driver_where_chosen(draft: Draft, machine: Machine) -> str | None:

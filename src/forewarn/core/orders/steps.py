@@ -37,7 +37,7 @@ def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None)
     if target is None and step.moves and order.placed_here:
         target = _kept(draft, step) or _choose(draft, order, step)
         if target is None:
-            return fail(draft, order, step, why=_nowhere(step))
+            return fail(draft, order, step, why=_nowhere(draft, step))
     draft.put_machine(replace(machine, state=WORKS[work].during or machine.state, bound_for=target))
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, step, target))
     return replace(
@@ -66,7 +66,7 @@ def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:
     machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
     target = _choose(draft, order, step)
     if target is None:
-        return fail(draft, order, step, why=_nowhere(step))
+        return fail(draft, order, step, why=_nowhere(draft, step))
     draft.put_machine(replace(machine, bound_for=target))
     said = f"{_said(order, step, target)}: {_refusals(step.refused[-1:])}"
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=said)
@@ -92,9 +92,14 @@ def _choose(draft: Draft, order: Order, step: Step) -> HostName | None:
     return None
 
 
-def _nowhere(step: Step) -> str:
-    found = f"{_refusals(step.refused)}; " if step.refused else ""
-    return f'no sound host can take "{step.name}": {found}add or uncordon one, then retry'
+def _nowhere(draft: Draft, step: Step) -> str:
+    lack = placement.asked_in_vain(draft, draft.machines[step.machine])
+    # It may come back where it was: disks of its own host are nowhere else.
+    way = (
+        "restore its host, or add or uncordon another" if step.work is Work.RECOVER else "add or uncordon one"
+    )
+    said = (_refusals(step.refused), lack, f"{way}, then retry")
+    return f'no sound host can take "{step.name}": {"; ".join(filter(None, said))}'
 
 
 def _refusals(refused: Iterable[RefusedHost]) -> str:

@@ -1,0 +1,44 @@
+"""Machines whose disks lie on their host ask for it by a label: no other host takes them when it fails."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from forewarn.core.words import Action, HostName, MachineState, OrderState, StepState
+from forewarn.server.fleet_file import apply_file
+from tests.harness import Service
+from tests.stores import sqlite_url
+
+NIGHT = Path(__file__).parents[3] / "examples/night.toml"
+KVM = HostName("kvm01")
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    apply_file(service.fleet.declarations, str(NIGHT), say=lambda line: None)
+    yield service
+    service.close()
+
+
+def test_a_database_on_disks_of_its_host_waits_until_that_is_restored_and_its_order_retried(
+    service: Service,
+) -> None:
+    order = service.host_order("kvm01", Action.FAIL).order
+    service.advance(minutes=10)
+    steps = {f"{step.name}": step for step in service.reload(order).steps}
+    others = [name for name in steps if name != "db-0"]
+    assert {steps[name].state for name in others} == {StepState.DONE}
+    assert KVM not in {service.machine(name).host for name in others}
+    assert steps["db-0"].state is StepState.FAILED
+    assert steps["db-0"].why == (
+        'no sound host can take "db-0": most lack disks=kvm01; '
+        "restore its host, or add or uncordon another, then retry"
+    )
+    service.host_order("kvm01", Action.RESTORE)
+    service.orders.retry_order(order.id, by="test")
+    service.advance(minutes=10)
+    database = service.machine("db-0")
+    assert (database.host, database.state) == (KVM, MachineState.RUNNING)
+    assert service.reload(order).state is OrderState.DONE
