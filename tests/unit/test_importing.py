@@ -376,6 +376,28 @@ def test_what_was_seen_before_forewarn_did_something_is_too_old() -> None:
     assert applying.apply(fleet.draft, moved.part, by="test") == ()
 
 
+def test_what_people_declare_while_a_source_is_asked_counts() -> None:
+    fleet = imported(vm("a", mobility=Mobility.NONE))
+    before = fleet.draft
+    fleet.turn()
+    fleet.draft.put_machine(replace(fleet.machine("a"), mobility=Mobility.COLD, source=PUT))
+    fleet.turn()
+    plan = importing.plan(fleet.draft, found(vm("a", mobility=Mobility.LIVE)), LIBVIRT, before=before)
+    assert plan.part.machines == ()
+    assert plan.conflicts == ("machine a: mobility is cold, libvirt has live (--take mobility)",)
+
+
+def test_what_was_moved_or_added_while_a_source_is_asked_is_not_taken_for_other_hands() -> None:
+    fleet = imported(vm("a"), vm("b"))
+    before = fleet.draft
+    fleet.turn()
+    fleet.draft.put_machine(replace(fleet.machine("a"), host=B))
+    fleet.draft.put_machine(replace(fleet.machine("b"), id=MachineId("c"), name=MachineName("c")))
+    fleet.turn()
+    plan = importing.plan(fleet.draft, found(vm("a"), vm("b")), LIBVIRT, before=before)
+    assert (plan.part.seen, plan.removes) == ((), 0)
+
+
 def test_a_machine_is_not_believed_to_be_on_a_host_that_failed() -> None:
     fleet = imported(vm("a"))
     fleet.draft.put_host(replace(fleet.draft.hosts[B], state=HostState.FAILED))

@@ -9,6 +9,7 @@ import pytest
 
 from forewarn.control.driver import DriverLimits
 from forewarn.core.errors import Unavailable
+from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.wire.answers.fleet_answers import ImportAnswer
 from tests.harness import Service, fleet, machine
 from tests.listing_driver import IDS, Hypervisor
@@ -124,6 +125,18 @@ def test_what_a_person_puts_is_theirs(api: Api, hypervisor: Hypervisor) -> None:
     took = imported(api, take=["mac"])
     assert took["changes"] == ["~ machine web-0: mac 52:54:00:00:00:99 to 52:54:00:00:00:01"]
     assert imported(api)["conflicts"] == []
+
+
+def test_what_a_person_puts_while_a_source_is_asked_stays(
+    service: Service, api: Api, hypervisor: Hypervisor
+) -> None:
+    imported(api, hosts=HOSTS)
+    before = service.fleet.declarations.before_import("libvirt", {})
+    found = hypervisor.inventory(before.hosts[:1])
+    service.put("web-0", mac="52:54:00:00:00:99")
+    checked = service.fleet.declarations.check_import(before, found, ImportTerms(source="libvirt"), by="anna")
+    assert checked.fleet.changes == ()
+    assert [line.partition(":")[0] for line in checked.plan.conflicts] == ["machine web-0"]
 
 
 def test_a_put_that_changes_nothing_leaves_the_source(api: Api) -> None:

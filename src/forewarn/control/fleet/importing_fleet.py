@@ -74,12 +74,14 @@ class ImportDryRuns(FleetReading):
     def check_import(
         self, before: BeforeImport, found: Found, terms: ImportTerms, *, by: str
     ) -> CheckedImport:
-        """Hold what was found against the fleet, as it was before the source was asked."""
-        tidy, draft = tidied(found), self._draft(before.base)
-        plan = importing.plan(draft, tidy, terms)
+        """Hold what was found against the fleet: to ask a source takes time, in which people declare things."""
+        with self._store.read() as snapshot:
+            base = snapshot.rules.everything()
+        draft = self._draft(base)
+        plan = importing.plan(draft, tidied(found), terms, before=self._draft(before.base))
         changes = applying.apply(draft, plan.part, by=by)
         digest = hashlib.sha256("\n".join((*changes, *plan.conflicts)).encode()).hexdigest()
-        parts = cut(plan.part, before.base, at_once=AT_ONCE)
+        parts = cut(plan.part, base, at_once=AT_ONCE)
         fleet = CheckedFleet(changes=changes, parts=parts, origin=f"imported from {terms.source}")
         return CheckedImport(fleet=fleet, plan=plan, digest=digest)
 

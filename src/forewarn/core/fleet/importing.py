@@ -43,14 +43,19 @@ class ImportPlan:
     of: int = 0  # how many machines this source had imported
 
 
-def plan(draft: Draft, found: Found, terms: ImportTerms) -> ImportPlan:
-    """Compare what a source has with the whole fleet, which the draft has; the draft stays as it is."""
-    return _Import(draft, found, terms).plan()
+def plan(draft: Draft, found: Found, terms: ImportTerms, *, before: Draft | None = None) -> ImportPlan:
+    """Compare what a source has with the whole fleet, which the draft has; the draft stays as it is.
+
+    `before` is the fleet before the source was asked, if that is not now: what has been declared since then
+    counts, and what the source says of machines that were touched since then does not.
+    """
+    return _Import(draft, found, terms, before=before or draft).plan()
 
 
 class _Import:
-    def __init__(self, draft: Draft, found: Found, terms: ImportTerms) -> None:
+    def __init__(self, draft: Draft, found: Found, terms: ImportTerms, *, before: Draft) -> None:
         self._draft, self._found, self._terms = draft, found, terms
+        self._before = before
         self._answered = frozenset(each.name for each in found.hosts)
         self._dispute = Dispute(terms)
         self._notes = [
@@ -161,8 +166,11 @@ class _Import:
         self, known: Machine, *, host: HostName | None = None, running: bool = False, gone: bool = False
     ) -> bool:
         """Follow a machine, if other hands have done something to it; return whether that is so."""
-        hands = sightings.hands(self._draft, known.id)
-        seen = SeenMachine(before=known, hands=hands, host=host, running=running, gone=gone)
+        before = self._before.machines.get(known.id)
+        if before is None:
+            return False  # the source was asked before there was such a machine
+        hands = sightings.hands(self._before, known.id)
+        seen = SeenMachine(before=before, hands=hands, host=host, running=running, gone=gone)
         if sightings.happened(self._draft, known, seen) is None:
             return False
         self._seen.append(seen)
