@@ -325,6 +325,10 @@ def whole_number(least: int, most: int) -> Field[int]:
     return Field(read=reader, schema={"type": "integer", "minimum": least, "maximum": most})
 
 
+domains = whole_number(1, MOST_DOMAINS)  # how many there are
+domain = whole_number(0, MOST_DOMAINS - 1)  # one of them
+
+
 def choice(members: Sequence[Choice]) -> Field[Choice]:
     """Declare one of a few words."""
     known = {str(member): member for member in members}

@@ -65,7 +65,7 @@ _GROUP_KINDS = tuple(kind for kind in GroupKind if kind is not GroupKind.STANDAL
 
 GROUP: Fields = {
     "kind": fields.choice(_GROUP_KINDS),
-    "update_domains": fields.whole_number(1, fields.MOST_DOMAINS),
+    "update_domains": fields.domains,
     "project": fields.name,
     "policy": fields.part(POLICY, GroupPolicy),
 }
@@ -139,15 +139,13 @@ HOST: Fields = {
     "bare_metal": fields.flag.about("It is itself the one machine that it carries, of the same name."),
 }
 
-_DOMAIN = fields.whole_number(0, fields.MOST_DOMAINS - 1)
-
 MACHINE: Fields = {
     "name": fields.name.about("Unique in its project, whatever the case."),
     "group": fields.optional(fields.name).about("Left out: standalone."),
     "project": fields.name.about("Its group's, where it has one."),
     "host": fields.optional(fields.name).about("The host that carries it, or its first."),
-    "update_domain": _DOMAIN,
-    "fault_domain": _DOMAIN,
+    "update_domain": fields.domain,
+    "fault_domain": fields.domain,
     "vm_id": fields.optional(fields.guid).about(
         "What it is known by for good: the UUID that its hypervisor gave it. Left out: one is made."
     ),

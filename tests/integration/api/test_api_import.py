@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from forewarn.control.driver import DriverLimits
+from forewarn.control.fleet.importing_fleet import tidied
 from forewarn.core.errors import Unavailable
 from forewarn.core.fleet.import_terms import ImportTerms
+from forewarn.core.model.inventory import Found, FoundMachine
+from forewarn.core.words import HostName, MachineId, MachineName
 from forewarn.wire.answers.fleet_answers import ImportAnswer
 from tests.harness import Service, fleet, machine
 from tests.listing_driver import IDS, Hypervisor
@@ -205,3 +208,19 @@ def test_hosts_of_the_fleet_are_asked_where_they_are_declared(
     hypervisor.asked.clear()
     assert imported(api)["changes"] == ["+ machine web-0 on kvm01", "+ machine web-1 on kvm01"]
     assert hypervisor.asked == ["test://declared"]
+
+
+def test_what_a_guest_says_and_cannot_be_read_keeps_nobody_from_being_imported() -> None:
+    odd = FoundMachine(
+        vm_id=MachineId(IDS[0].upper()),
+        name=MachineName("web-0"),
+        host=HostName("kvm01"),
+        running=True,
+        macs=("?", "52-54-00-00-00-01"),
+        addresses=("fe80::1%eth0", "\x00", "10.0.0.1"),
+        update_domain=10**20,
+        tags={"a": "\n"},
+    )
+    (machine,) = tidied(Found(machines=(odd,))).machines
+    assert (machine.vm_id, machine.macs, machine.addresses) == (IDS[0], ("52:54:00:00:00:01",), ("10.0.0.1",))
+    assert (machine.update_domain, machine.tags) == (None, None)

@@ -1,8 +1,10 @@
 """Importing a fleet from a driver that lists what there is: what that would change, and in which parts."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet
 from forewarn.control.use_case import FleetReading
@@ -18,6 +20,8 @@ from forewarn.core.model.slice import Slice
 from forewarn.core.spelling import counted, hint
 from forewarn.core.words import GroupName, HostName, MachineId, ProjectName
 from forewarn.wire import fields
+
+T = TypeVar("T")
 
 # What --take may name: fields of machines, and those of hosts and groups that a source tells.
 TAKEABLE = (*TAKEN, "driver", "uri", "labels", "kind", "update_domains")
@@ -74,7 +78,7 @@ class ImportDryRuns(FleetReading):
     def check_import(
         self, before: BeforeImport, found: Found, terms: ImportTerms, *, by: str
     ) -> CheckedImport:
-        """Hold what was found against the fleet: to ask a source takes time, in which people declare things."""
+        """Hold what was found against the fleet as it is now: people go on while a source is asked."""
         with self._store.read() as snapshot:
             base = snapshot.rules.everything()
         draft = self._draft(base)
@@ -111,11 +115,21 @@ def _tidied(found: FoundMachine) -> FoundMachine:
         vm_id=MachineId(fields.guid(found.vm_id)),
         group=None if found.group is None else GroupName(fit_name(found.group)),
         project=None if found.project is None else ProjectName(fit_name(found.project)),
-        addresses=tuple(fields.address(each) for each in found.addresses),
-        macs=tuple(fields.mac(each) for each in found.macs),
+        addresses=tuple(_readable(fields.address, found.addresses)),
+        macs=tuple(_readable(fields.mac, found.macs)),
+        update_domain=next(_readable(fields.domain, [found.update_domain]), None),
+        tags=next(_readable(fields.tags, [found.tags]), None),
     )
+
+
+def _readable(read: Callable[[object], T], said: Iterable[object]) -> Iterator[T]:
+    """Read what can be read: guests and tenants write some of it, who are not to keep others from it."""
+    for each in said:
+        with suppress(Invalid):
+            yield read(each)
 
 
 def _tidied_group(found: FoundGroup) -> FoundGroup:
     project = None if found.project is None else ProjectName(fit_name(found.project))
-    return replace(found, name=GroupName(fit_name(found.name)), project=project)
+    domains = next(_readable(fields.domains, [found.update_domains]), None)
+    return replace(found, name=GroupName(fit_name(found.name)), project=project, update_domains=domains)
