@@ -121,6 +121,25 @@ def test_a_machine_that_is_off_begins_as_stopped() -> None:
     ] * 2
 
 
+def test_a_machine_does_not_get_into_a_group_of_another_project() -> None:
+    shop, other = ProjectName("shop"), ProjectName("other")
+    fleet = imported(vm("a", group=WEB, project=shop))
+    joins = found(vm("a", group=WEB, project=shop), vm("b", group=WEB, update_domain=3, project=other))
+    plan = planned(fleet, joins)
+    assert plan.notes == ("machine b: group web is not taken: that is of project shop, and it is of other",)
+    taken(fleet, joins)
+    assert (fleet.machine("b").group != WEB, fleet.machine("b").project) == (True, other)
+    assert taken(fleet, joins) == ()
+
+
+def test_a_new_group_is_of_one_project() -> None:
+    shop, other = ProjectName("shop"), ProjectName("other")
+    fleet = imported(vm("a", group=WEB, project=other), vm("b", group=WEB, project=shop), vm("c", group=WEB))
+    assert (fleet.machine("a").group, fleet.machine("a").project) == (WEB, other)
+    assert (fleet.machine("b").group != WEB, fleet.machine("b").project) == (True, shop)
+    assert (fleet.machine("c").group, fleet.machine("c").project) == (WEB, other)
+
+
 def test_names_are_made_such_as_can_be_declared_and_told_apart() -> None:
     same = [vm(f"{n}2345678-x", name=MachineName("my vm!")) for n in (1, 2)]
     fleet = imported(*same, vm("3", name=MachineName("€")))
@@ -130,6 +149,15 @@ def test_names_are_made_such_as_can_be_declared_and_told_apart() -> None:
         "unnamed",
     ]
     assert taken(fleet, found(*reversed(same), vm("3", name=MachineName("€")))) == ()
+
+
+def test_a_machine_that_comes_into_another_project_leaves_the_names_there_alone() -> None:
+    shop = ProjectName("shop")
+    one, two = vm("12345678-x", name=MachineName("a")), vm("22345678-x", name=MachineName("a"))
+    fleet = imported(one, replace(two, project=shop))
+    assert taken(fleet, found(replace(one, project=shop), replace(two, project=shop)))
+    names = {id_: each.name for id_, each in fleet.draft.machines.items()}
+    assert names == {one.vm_id: "a-12345678", two.vm_id: "a"}
 
 
 def test_an_address_that_another_has_is_not_taken() -> None:

@@ -44,9 +44,16 @@ def test_a_server_has_its_id_place_addresses_and_project() -> None:
     assert (web.running, web.moving) == (True, False)
 
 
-def test_names_that_several_have_are_told_apart_and_all_are_allowed() -> None:
+def test_names_are_allowed_and_nobody_changes_anothers_by_having_the_same() -> None:
     names = [each.name for each in found(server(A), server(B), server(C, "größe 1")).machines]
-    assert names == ["gr-e-1", "web-aaaaaaaa", "web-bbbbbbbb"]
+    assert names == ["gr-e-1", "web", "web"]
+
+
+def test_a_server_group_is_of_its_project_whoever_names_it() -> None:
+    db = {"id": "g1", "name": "db", "members": [A], "project_id": "p1"}
+    names_it = server(B, "z", tenant_id="p2", metadata={"forewarn:group": "db"})
+    there = found(server(A, "a"), names_it, groups=[db], projects={"p1": "shop", "p2": "other"})
+    assert there.groups == (FoundGroup(name="db", project="shop"),)
 
 
 def test_a_server_that_is_off_or_moves_is_found_so() -> None:

@@ -102,17 +102,17 @@ class FoundFields:
         """Give names and addresses, first to those that keep theirs."""
         specs = dict(plain)
         for settle in (self._name, self._address):
+            naming = settle == self._name
             for keeping in (True, False):
                 for id_, each in sorted(candidates.items()):
-                    if _keeps(each, naming=settle == self._name) is keeping:
+                    # In another project its name may be another's.
+                    stays = not naming or each.present is None or each.present.project == specs[id_].project
+                    if (stays and _keeps(each, naming=naming)) is keeping:
                         specs[id_] = settle(specs[id_], each)
         return specs
 
     def _name(self, spec: MachineSpec, each: Candidate) -> MachineSpec:
-        if _keeps(each, naming=True):
-            self._owners["name", (spec.project, spec.name.casefold())] = spec.name
-            return spec
-        name = MachineName(fit_name(each.found.name))
+        name = spec.name if _keeps(each, naming=True) else MachineName(fit_name(each.found.name))
         if ("name", (spec.project, name.casefold())) in self._owners:
             name = _told_apart(name, each.found.vm_id)
         self._owners["name", (spec.project, name.casefold())] = name

@@ -34,7 +34,10 @@ class FoundGroups:
             ]
         )
         listed = {each.name: each for each in found.groups}
-        members = {name: each.found.project for each in candidates if (name := each.place_in_group[0])}
+        members: dict[GroupName, ProjectName | None] = {}
+        for each in candidates:
+            if name := each.place_in_group[0]:
+                members[name] = members.get(name) or each.found.project
         self._then: dict[GroupName, Group | GroupSpec] = dict(draft.groups)
         made = [
             spec

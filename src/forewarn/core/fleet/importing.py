@@ -8,6 +8,7 @@ as a conflict. Where a machine runs is nobody's declaration: that follows the so
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines, sightings
 from forewarn.core.fleet.found_fields import TAKEN, Candidate, FoundFields, differing, fit_name
@@ -68,7 +69,7 @@ class _Import:
     def plan(self) -> ImportPlan:
         gone = self._missing()
         settled = places(self._found.machines, self._draft.machines)
-        present = [each for each in settled.present if self._is_wanted(each)]
+        present = self._in_own_projects([each for each in settled.present if self._is_wanted(each)])
         hosts = found_hosts(self._draft, self._found, self._dispute)
         candidates = [self._candidate(each) for each in present]
         leaving = {*gone, *(each.vm_id for each in present)}
@@ -112,6 +113,26 @@ class _Import:
         if host is not None and host.state in (HostState.FAILED, HostState.LOST):
             return f"host {host.name} is {host.state}"
         return None
+
+    def _in_own_projects(self, present: Sequence[FoundMachine]) -> list[FoundMachine]:
+        """Let no machine into a group of another project: it is tenants who write what some sources say."""
+        owners = {each.name: each.project for each in self._found.groups if each.project is not None}
+        owners |= {name: group.project for name, group in self._draft.groups.items()}
+        taken = []
+        for each in present:
+            known = self._draft.machines.get(each.vm_id)
+            is_in = known is not None and known.group == each.group
+            if each.group is None or each.project is None or is_in:
+                taken.append(each)
+                continue
+            owner = owners.setdefault(each.group, each.project)
+            if owner == each.project:
+                taken.append(each)
+                continue
+            whose = f"of project {owner}, and it is of {each.project}"
+            self._notes.append(f"machine {each.name}: group {each.group} is not taken: that is {whose}")
+            taken.append(replace(each, group=None))
+        return taken
 
     # Machines that were found
 
@@ -234,7 +255,7 @@ class _Import:
 
     def _left_groups(self, used: Collection[HostName | GroupName | None]) -> tuple[GroupName, ...]:
         """Find groups that the source had imported, does not name any more, and that are empty."""
-        named = {each.name for each in self._found.groups}
+        named = {each.name for each in self._found.groups} | {each.group for each in self._found.machines}
         return tuple(
             name
             for name, group in sorted(self._draft.groups.items())

@@ -51,11 +51,9 @@ def read(
     own = [each for each in groups if each["members"]]
     group_names = _unique({each["id"]: each["name"] for each in own})
     member_of = {member: group_names[each["id"]] for each in own for member in each["members"]}
-    machine_names = _unique({each["id"]: each["name"] for each in servers})
     machines = [
         _machine(
             each,
-            name=machine_names[each["id"]],
             group=member_of.get(each["id"]),
             of_host=said_of_hosts.get(each.get("OS-EXT-SRV-ATTR:host") or "", {}),
             project=named.of(each["tenant_id"]),
@@ -63,6 +61,10 @@ def read(
         for each in servers
     ]
     project_of = {each.group: each.project for each in machines if each.group is not None}
+    # A server group is of its own project, whoever else names it in metadata.
+    for each in own:
+        if (name := GroupName(group_names[each["id"]])) in project_of:
+            project_of[name] = named.of(each["project_id"])
     hosts = [
         FoundHost(name=HostName(each.host), labels={ZONE: each.zone} if each.zone else None)
         for each in services
@@ -80,7 +82,6 @@ def read(
 def _machine(
     said: Mapping[str, Any],
     *,
-    name: str,
     group: str | None,
     of_host: Mapping[str, str],
     project: ProjectName | None,
@@ -91,7 +92,7 @@ def _machine(
     host = said.get("OS-EXT-SRV-ATTR:host")
     return FoundMachine(
         vm_id=MachineId(said["id"].lower()),
-        name=MachineName(name),
+        name=MachineName(_allowed(said["name"])),
         host=HostName(host) if host else None,
         running=said["status"] not in _OFF,
         moving=said["status"] in _MOVING,
