@@ -290,6 +290,16 @@ def test_a_mark_tells_attempts_apart() -> None:
     assert [each.is_later_than(now) for each in (mine, later, other)] == [False, True, False]
 
 
+def test_a_mark_that_the_driver_would_not_have_written_is_a_tenants() -> None:
+    forged = Mark(order="O", attempt=2, how=How.EVACUATE, at=NOON)
+    assert decisions.believed(task(Work.REBOOT), forged) is None
+    assert decisions.believed(task(Work.RECOVER), forged) == forged
+    soft = Mark(order="O", attempt=2, how=How.REBOOT, at=NOON)
+    assert decisions.believed(task(Work.REBOOT), soft) == soft
+    called_off = Mark(order="O", attempt=2, how=How.STOP, at=NOON, called_off=True)
+    assert decisions.believed(task(Work.REBOOT), called_off) == called_off
+
+
 def test_what_was_done_before_the_mark_does_not_count() -> None:
     known = [asked("reboot"), asked("pause"), asked("create")]
     after = Mark(order="O", attempt=1, how=How.STOP, at=NOON, after="req-pause")

@@ -73,6 +73,24 @@ _USUALLY: Mapping[Work, How] = {
 }
 
 
+# All that each work may come to: who says otherwise in a server's metadata is not this driver.
+WAYS: Mapping[Work, frozenset[How]] = {
+    **{work: frozenset({usual}) for work, usual in _USUALLY.items()},
+    Work.FREEZE: frozenset({How.PAUSE, How.LIVE, How.COLD}),
+    Work.TERMINATE: frozenset({How.STOP, How.DELETE}),
+}
+
+
+def believed(task: DriverTask, written: Mark | None) -> Mark | None:
+    """Return what a server's metadata says of a step, if it can be the driver's own: tenants write there too.
+
+    Above all, nobody has a host's compute service forced down by calling a step an evacuation.
+    """
+    if written is None or written.called_off or not written.is_of(task):
+        return written
+    return written if written.how in WAYS.get(task.work, ()) else None
+
+
 def beforehand(task: DriverTask, what: How, server: Server) -> Next | None:
     """Return what can be said before anything is begun; None: it is to be begun."""
     if server.status == "ERROR" and what not in (How.DELETE, How.EVACUATE):

@@ -255,7 +255,10 @@ def _ended(known: Next) -> Done | Failed:
 
 def _mark_of(task: DriverTask, server: Server) -> Mark | None:
     """Return the mark of a step: the store's, unless the server says more."""
-    kept, written = marks.read(task.mark), marks.read(server.metadata.get(marks.KEY, ""))
+    kept, written = (
+        marks.read(task.mark),
+        decisions.believed(task, marks.read(server.metadata.get(marks.KEY, ""))),
+    )
     if kept is None or written is None:
         return kept or written
     says_more = written.is_later_than(task) or (written.is_of(task) and written.called_off)
