@@ -58,3 +58,8 @@ def test_what_cannot_be_understood_is_said_and_left_out() -> None:
 def test_a_domain_without_metadata_says_nothing() -> None:
     found = inventory.read("<domain><name>bare</name></domain>")
     assert (found.name, found.macs, found.fields) == ("bare", (), {})
+
+
+def test_an_address_that_a_guest_makes_up_is_none() -> None:
+    said = ["10.0.0.1", "fd00::1", "127.0.0.1", "fe80::1", "", "10.0.0.1/24", "not an address"]
+    assert list(filter(inventory.is_routed, said)) == ["10.0.0.1", "fd00::1"]

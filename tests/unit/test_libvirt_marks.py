@@ -8,6 +8,7 @@ import pytest
 from forewarn.core.words import HostName, OrderId, Work
 from forewarn.drivers.libvirt import definitions, marks
 from forewarn.drivers.libvirt.definitions import Disk
+from forewarn.drivers.libvirt.library import boot_id
 from forewarn.drivers.libvirt.marks import Ended, Mark
 
 MARK = Mark(
@@ -129,3 +130,19 @@ def test_what_cannot_leave_a_host_is_named(devices: str, stays: tuple[str, ...])
 def test_an_agent_counts_once_it_is_connected(state: str, has_agent: bool) -> None:
     channel = f"<channel><target name='org.qemu.guest_agent.0' state='{state}'/></channel>"
     assert definition(devices=channel).has_agent is has_agent
+
+
+def test_what_xml_cannot_hold_is_left_out_of_a_mark() -> None:
+    read = marks.read(marks.as_xml(replace(MARK, why="a\x00b\x1b")))
+    assert read is not None
+    assert read.why == "a b "
+
+
+@pytest.mark.parametrize("said", [b"", b"\x00", b"boot", b"x" * 1_000_000, "é".encode()])
+def test_a_boot_that_a_guest_makes_up_is_none(said: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - of several kinds
+        boot_id(said)
+
+
+def test_a_boot_is_what_linux_calls_it() -> None:
+    assert boot_id(b"0d1c7e2e-7f55-4a4d-9f0c-2a1f6f0f6a11\n") == "0d1c7e2e-7f55-4a4d-9f0c-2a1f6f0f6a11"

@@ -79,11 +79,15 @@ def _addresses(domain: Domain, said: Said, *, by_agent: bool) -> tuple[str, ...]
     told = domain.addresses(by_agent=True) if by_agent else {}
     if not told and said.has_leases:
         told = domain.addresses(by_agent=False)
-    return tuple(address for mac in said.macs for address in told.get(mac, ()) if _is_routed(address))
+    return tuple(address for mac in said.macs for address in told.get(mac, ()) if is_routed(address))
 
 
-def _is_routed(address: str) -> bool:
-    parsed = ip_address(address)
+def is_routed(address: str) -> bool:
+    """Return whether a machine may be called by an address from elsewhere."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False  # the agent is the guest's, and may say anything
     return not (parsed.is_loopback or parsed.is_link_local)
 
 

@@ -7,6 +7,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 from forewarn.core.words import HostName
 from forewarn.drivers.driver_setup import UnusableDriver
@@ -88,10 +89,16 @@ def boot_of(libvirt: Any, domain: Any) -> str:
             said = _agent(domain, "guest-file-read", handle=handle, count=64)
         finally:
             _agent(domain, "guest-file-close", handle=handle)
-        return b64decode(said["buf-b64"]).decode("ascii").strip()
-    except (libvirt.libvirtError, KeyError, TypeError, ValueError) as error:
+        return boot_id(b64decode(said["buf-b64"]))
+    # The agent is the guest's, and may answer anything.
+    except (libvirt.libvirtError, KeyError, TypeError, ValueError, RecursionError) as error:
         log.debug("the guest agent of %s does not tell its boot: %s", domain.name(), error)
         return ""
+
+
+def boot_id(said: bytes) -> str:
+    """Return a boot's id, which is a UUID; ValueError for what is none."""
+    return f"{UUID(said.decode('ascii').strip())}"
 
 
 def _agent(domain: Any, command: str, **arguments: Any) -> Any:

@@ -109,7 +109,10 @@ def read(xml: str) -> Mark | None:
 
 
 def _word(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else f"{value}"
+    if isinstance(value, datetime):
+        return value.isoformat()
+    # libvirt takes no mark with characters that XML does not have, as what a hypervisor says may hold.
+    return "".join(each if each.isprintable() or each in "\t\n\r" else " " for each in f"{value}")
 
 
 def _moment(said: dict[str, str], name: str) -> datetime | None:
