@@ -21,7 +21,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.words import Work
 from forewarn.drivers.libvirt import decisions, marks, refusals
 from forewarn.drivers.libvirt.acts import Acts
-from forewarn.drivers.libvirt.decisions import Act, Broken, Finished
+from forewarn.drivers.libvirt.decisions import Act, Broken, Finished, Next
 from forewarn.drivers.libvirt.library import Declined
 from forewarn.drivers.libvirt.marks import Ended, Mark
 from forewarn.drivers.libvirt.places import Places, Tools
@@ -150,9 +150,8 @@ class Attempt:
         """Do what can be done now."""
         declined: tuple[Act, str] | None = None
         for _ in range(MOST_ACTS):
-            sight = self._places.look(mark)
-            mark = self._places.mark_in(sight) or mark
-            match self._decide(mark, sight, now=self._tools.now(), options=self._tools.options):
+            mark, following = self._looked_at(mark)
+            match following:
                 case Running() | Unknown() as answer:
                     return answer
                 case Finished() as finished:
@@ -167,6 +166,20 @@ class Attempt:
                 case Act() as act:
                     mark, declined = self._tried(act, mark)
         return Running(self._tools.now() + decisions.LOOK_AGAIN)
+
+    def _looked_at(self, mark: Mark) -> tuple[Mark, Next]:
+        """Look, and decide; return the mark then, and what is next.
+
+        Two hosts are not looked at in one moment, and a migration may end in between: so what seems broken is
+        looked at once more.
+        """
+        for _ in range(2):
+            sight = self._places.look(mark)
+            mark = self._places.mark_in(sight) or mark
+            following = self._decide(mark, sight, now=self._tools.now(), options=self._tools.options)
+            if not isinstance(following, Broken):
+                break
+        return mark, following
 
     def _tried(self, act: Act, mark: Mark) -> tuple[Mark, tuple[Act, str] | None]:
         """Try an act; return the mark then, and what libvirt has declined to do.

@@ -1,0 +1,117 @@
+"""An attempt looks at two hosts one after the other: what only seems broken meanwhile has not failed."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from forewarn.control.driver import Done, DriverTask, Failed
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import (
+    Action,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    OrderId,
+    ProjectName,
+    Work,
+)
+from forewarn.drivers.libvirt import marks
+from forewarn.drivers.libvirt.attempts import Attempt
+from forewarn.drivers.libvirt.definitions import Definition
+from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
+from forewarn.drivers.libvirt.long_calls import LongCalls
+from forewarn.drivers.libvirt.marks import Mark
+from forewarn.drivers.libvirt.options import LibvirtOptions
+from forewarn.drivers.libvirt.places import Tools
+from forewarn.drivers.libvirt.sights import DomainState, Seen
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+KVM01, KVM02 = (Host(name=HostName(name), uri=f"test://{name}") for name in ("kvm01", "kvm02"))
+WEB = Machine(
+    id=MachineId("u"),
+    name=MachineName("web-0"),
+    project=ProjectName("default"),
+    group=GroupName("web"),
+    host=KVM01.name,
+)
+TASK = DriverTask(
+    order=OrderId("O"),
+    attempt=1,
+    action=Action.MAINTENANCE,
+    work=Work.FREEZE,
+    machine=WEB,
+    source=KVM01,
+    target=KVM02,
+    moves=True,
+    begun_at=NOON,
+    now=NOON,
+    driver="libvirt",
+)
+RUNS = Seen(state=DomainState.RUNNING, mark=replace(marks.new(TASK, now=NOON), asked=NOON))
+
+
+class Domain:
+    """A host and its domain, which is seen as a test says, at last always the same."""
+
+    def __init__(self, host: HostName, *seen: Seen | None) -> None:
+        self.host = host
+        self.seen_next: Sequence[Seen | None] = seen
+        self.written: list[Mark] = []
+
+    def find(self, _uuid: str) -> "Domain | None":
+        if self.seen_next[0] is not None:
+            return self
+        self._turn()
+        return None
+
+    def seen(self) -> Seen | None:
+        return self._turn()
+
+    def _turn(self) -> Seen | None:
+        now, *later = self.seen_next
+        self.seen_next = later or self.seen_next
+        return now
+
+    def write(self, mark: Mark) -> None:
+        self.written.append(mark)
+
+    def definition(self, *, inactive: bool = False) -> Definition:
+        return Definition(manager=None, disks=(), stays=(), has_agent=False)
+
+    def downtime(self) -> float:
+        return 0.3
+
+
+class Connections:
+    def __init__(self, *domains: Domain) -> None:
+        self._domains = {each.host: each for each in domains}
+
+    def get(self, host: Host) -> Domain:
+        return self._domains[host.name]
+
+
+def checked(here: Domain, there: Domain) -> object:
+    connections: Any = Connections(here, there)
+    tools = Tools(
+        connections=connections,
+        options=LibvirtOptions(),
+        calls=LongCalls(ended=lambda _: None),
+        kept=KeptDefinitions(""),
+        now=lambda: NOON,
+    )
+    return Attempt(TASK, WEB, tools).check()
+
+
+def test_a_migration_that_ends_between_two_looks_is_no_failure() -> None:
+    here, there = Domain(KVM01.name, RUNS, RUNS, None), Domain(KVM02.name, RUNS)
+    assert checked(here, there) == Done(KVM02.name, 0.3)
+    assert [each.ended for each in there.written] == [marks.Ended.DONE]
+
+
+def test_a_machine_that_goes_on_running_on_both_hosts_has_failed() -> None:
+    answer = checked(Domain(KVM01.name, RUNS), Domain(KVM02.name, RUNS))
+    assert isinstance(answer, Failed)
+    assert "it runs on both hosts" in answer.why
