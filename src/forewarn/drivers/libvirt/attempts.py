@@ -167,18 +167,17 @@ class Attempt:
                     mark, declined = self._tried(act, mark)
         return Running(self._tools.now() + decisions.LOOK_AGAIN)
 
-    def _looked_at(self, mark: Mark) -> tuple[Mark, Next]:
+    def _looked_at(self, mark: Mark, *, again: bool = True) -> tuple[Mark, Next]:
         """Look, and decide; return the mark then, and what is next.
 
         Two hosts are not looked at in one moment, and a migration may end in between: so what seems broken is
         looked at once more.
         """
-        for _ in range(2):
-            sight = self._places.look(mark)
-            mark = self._places.mark_in(sight) or mark
-            following = self._decide(mark, sight, now=self._tools.now(), options=self._tools.options)
-            if not isinstance(following, Broken):
-                break
+        sight = self._places.look(mark)
+        mark = self._places.mark_in(sight) or mark
+        following = self._decide(mark, sight, now=self._tools.now(), options=self._tools.options)
+        if again and isinstance(following, Broken):
+            return self._looked_at(mark, again=False)
         return mark, following
 
     def _tried(self, act: Act, mark: Mark) -> tuple[Mark, tuple[Act, str] | None]:
