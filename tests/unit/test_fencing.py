@@ -201,6 +201,42 @@ def test_a_failure_that_is_given_up_leaves_its_machines_down_on_no_host() -> Non
     assert (there.machine("web-0").state, there.machine("web-0").host) == (MachineState.STOPPED, None)
 
 
+def test_what_waits_for_a_machine_is_closed_when_its_recovery_is_given_up() -> None:
+    there = fleet()
+    order = failed(there)
+    there.maintain(action=Action.RESTORE)
+    waits = there.order("web-0")
+    interventions.abandon(there.draft, order.id, by="olga")
+    reports.step_cancelled(there.draft, attempt(there, order))
+    there.advance(order.id)
+    assert there.draft.orders[waits.id].state is OrderState.CANCELLED
+    assert there.draft.orders[waits.id].why == f"down, and not recovered (order {order.id})"
+
+
+def test_a_machine_that_waits_to_be_recovered_can_be_terminated_instead() -> None:
+    there = fleet()
+    failed(there)
+    order = there.order("web-0", Action.TERMINATE)
+    assert there.draft.orders[order.id].state is OrderState.ANNOUNCED
+
+
+def test_a_machine_that_comes_to_a_restored_host_is_not_hit_by_its_failure() -> None:
+    there = Fleet(machine("web-0"), machine("web-1", "host-2"))
+    order = failed(there)
+    there.maintain(action=Action.RESTORE)
+    there.draft.put_machine(replace(there.machine("web-1"), host=HOST))
+    order = there.advance(order.id)
+    assert [step.name for step in order.steps] == ["web-0"]
+    assert there.machine("web-1").state is MachineState.RUNNING
+
+
+def test_a_machine_that_comes_to_a_failed_host_is_hit_by_its_failure() -> None:
+    there = Fleet(machine("web-0"), machine("web-1", "host-2"))
+    order = failed(there)
+    there.draft.put_machine(replace(there.machine("web-1"), host=HOST))
+    assert [step.name for step in there.advance(order.id).steps] == ["web-0", "web-1"]
+
+
 def test_that_a_driver_cannot_tell_is_recorded_once_and_no_failure() -> None:
     there = fleet()
     order = failed(there)

@@ -131,7 +131,7 @@ def test_a_failed_move_is_bound_for_nowhere() -> None:
 def test_an_abandoned_step_is_moot_and_its_machine_is_taken_to_run() -> None:
     fleet = Fleet(machine("web-0"))
     order = started(fleet)
-    moot = steps.abandon(fleet.draft, order.steps[0], why="enough")
+    moot = steps.abandon(fleet.draft, order, order.steps[0], why="enough")
     assert (moot.state, moot.why) == (StepState.MOOT, "enough")
     assert fleet.machine("web-0").state is MachineState.RUNNING
 
@@ -140,15 +140,28 @@ def test_an_abandoned_step_that_never_began_changes_no_machine() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     before = fleet.machine("web-0")
-    steps.abandon(fleet.draft, order.steps[0], why="enough")
+    steps.abandon(fleet.draft, order, order.steps[0], why="enough")
     assert fleet.machine("web-0") is before
 
 
 def test_a_machine_whose_recovery_is_abandoned_is_down_on_no_host() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain(action=Action.FAIL)
-    steps.abandon(fleet.draft, order.steps[0], why="enough")
+    steps.abandon(fleet.draft, order, order.steps[0], why="enough")
     assert placed(fleet.machine("web-0")) == (MachineState.STOPPED, None, None)
+
+
+def test_a_machine_in_other_hands_is_not_changed_by_what_is_abandoned() -> None:
+    fleet = Fleet(machine("web-0"))
+    failed = fleet.maintain(action=Action.FAIL, fenced="its plug is pulled")
+    assert failed.steps[0].state is StepState.FAILED  # there is no other host
+    fleet.maintain(action=Action.RESTORE)
+    other = fleet.order("web-0")
+    fleet.pass_(15 * MINUTE)
+    assert fleet.running(other.id)
+    before = fleet.machine("web-0")
+    steps.abandon(fleet.draft, failed, failed.steps[0], why="enough")
+    assert fleet.machine("web-0") is before
 
 
 def test_another_order_that_works_on_a_machine_is_found() -> None:

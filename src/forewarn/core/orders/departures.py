@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
@@ -12,6 +13,7 @@ from forewarn.core.words import (
     HostName,
     Kind,
     MachineId,
+    MachineState,
     OrderId,
     OrderState,
     StageState,
@@ -83,6 +85,18 @@ def withdraw(draft: Draft, order: Order, *, why: str, by: str = "") -> Order:
     return withdrawn
 
 
+def abandon_step(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
+    """Make a step moot; a machine that stays down without it must be started before anything else."""
+    moot = steps.abandon(draft, order, step, why=why)
+    machine = draft.machines.get(step.machine)
+    if machine is not None and step.work is Work.RECOVER and machine.state is MachineState.STOPPED:
+        for other in touching(draft, machine.id):
+            stays = other.id == order.id or ACTIONS[other.action].leaves or _under_way(other, machine.id)
+            if not stays:
+                _leave(draft, other, machine.id, why=f"down, and not recovered (order {order.id})")
+    return moot
+
+
 def ended(draft: Draft, order: Order, state: OrderState, *, why: str = "") -> Order:
     """Return an order of which nothing more will come."""
     return replace(order, state=state, waiting=(), ended_at=draft.now, why=why, due_at=None)
@@ -102,7 +116,7 @@ def _abandon_steps(draft: Draft, order: Order, *, why: str, of: MachineId | None
 
     def left(step: Step) -> Step:
         kept = step.state in stages.SETTLED or of not in (None, step.machine)
-        return step if kept else steps.abandon(draft, step, why=why)
+        return step if kept else abandon_step(draft, order, step, why=why)
 
     return stages.with_steps(order, left)
 

@@ -153,7 +153,7 @@ def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
         if isinstance(step, HostStep):
             _put(draft, mine.id, host_steps.abandon(draft, step, why=why))
             return
-        _put(draft, mine.id, steps.abandon(draft, step, why=why))
+        _put(draft, mine.id, departures.abandon_step(draft, mine, step, why=why))
         draft.wake(departures.touching(draft, step.machine))
 
 

@@ -11,7 +11,16 @@ from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.policy import work_of
-from forewarn.core.words import GroupName, MachineId, MachineState, StageState, StepState, Work
+from forewarn.core.words import (
+    Action,
+    GroupName,
+    HostState,
+    MachineId,
+    MachineState,
+    StageState,
+    StepState,
+    Work,
+)
 
 SETTLED = frozenset({StepState.DONE, StepState.MOOT})
 
@@ -132,11 +141,21 @@ def concerned(draft: Draft, order: Order) -> Iterable[Machine]:
         machine = draft.machines.get(order.machine) if order.machine else None
         return () if machine is None else (machine,)
     gone = leaving(draft)
-    return (
+    there = (
         machine
         for machine in draft.machines_on(order.host)
         if machine.state is not MachineState.STOPPED and machine.id not in gone
     )
+    return _hit(draft, order, there) if order.action is Action.FAIL else there
+
+
+def _hit(draft: Draft, order: Order, there: Iterable[Machine]) -> Iterable[Machine]:
+    """Return the machines that a failure has hit: those who come to a host once it is restored are well."""
+    host = draft.hosts.get(order.host) if order.host else None
+    if host is not None and host.state is HostState.FAILED:
+        return there
+    known = {step.machine for step in order.steps if step.state is not StepState.MOOT}
+    return (machine for machine in there if machine.id in known)
 
 
 def leaving(draft: Draft) -> set[MachineId | None]:

@@ -162,11 +162,12 @@ def left_running(draft: Draft, step: Step) -> None:
     draft.put_machine(_without(draft, draft.machines[step.machine], step.work))
 
 
-def abandon(draft: Draft, step: Step, *, why: str) -> Step:
-    """Make a step moot, and its machine what it is without it."""
+def abandon(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
+    """Make a step moot, and its machine what it is without it; one in other hands is what they make of it."""
     machine = draft.machines.get(step.machine)
     begun = step.state in (StepState.RUNNING, StepState.FAILED)
-    if machine is not None and (begun or step.work is Work.RECOVER):  # which is down before its turn
+    changed = begun or step.work is Work.RECOVER  # which is down before its turn
+    if machine is not None and changed and running_elsewhere(draft, step.machine, order) is None:
         draft.put_machine(replace(_without(draft, machine, step.work), bound_for=None))
     return _ended(draft, step, StepState.MOOT, why=why)
 
