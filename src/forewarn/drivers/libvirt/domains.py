@@ -147,6 +147,11 @@ class Domain:
                     return 0
                 raise
 
+    def has_saved_memory(self) -> bool:
+        """Return whether it was saved, to go on from there when it is started."""
+        with self._asking():
+            return bool(self._domain.hasManagedSaveImage())
+
     def downtime(self) -> float | None:
         """Return the seconds that it stood still in the migration by which it came; None: not known."""
         library = self._library

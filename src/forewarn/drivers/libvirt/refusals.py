@@ -22,6 +22,8 @@ def find(places: Places, sight: Sight, *, options: LibvirtOptions) -> str | None
         return why
     if places.begins_there:
         return None
+    if places.task.work is Work.REDEPLOY and not places.moves:
+        return "no other host was chosen for it"
     return _of_move(places, domain, sight, options) if places.moves else _of_guest(places, domain, sight)
 
 
@@ -62,4 +64,8 @@ def _of_move(places: Places, domain: Domain, sight: Sight, options: LibvirtOptio
         return f"it is off on {here.host}, where it is declared to run: start it, or have it evicted"
     if not live and domain.snapshots():
         return "it has snapshots, which would be lost: delete them (virsh snapshot-delete)"
+    if not live and domain.has_saved_memory():
+        return (
+            "its memory is saved, which would be lost: start it, or give that up (virsh managedsave-remove)"
+        )
     return disks.in_the_way(domain.definition(), here, there, shared=options.shared_paths)
