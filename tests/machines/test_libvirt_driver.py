@@ -226,7 +226,21 @@ def test_a_machine_of_a_lost_host_comes_back_by_the_copy_of_its_definition(
     guest.console.wait_for_boot(2)
 
 
+def test_a_host_that_is_back_does_not_keep_what_was_recovered_from_it(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    hosts.bed.hosts["kvm01"].virsh("destroy", "web-0")
+    assert hosts.step(guest, Work.RECOVER, to="kvm02").done(hosts.driver()).host == "kvm02"
+    assert hosts.bed.where("web-0") == {"kvm02": "running"}
+
+
 # What is refused, and what is not known
+
+
+def test_saved_memory_is_not_lost_by_a_move(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    hosts.bed.hosts["kvm01"].virsh("managedsave", "web-0")
+    why = hosts.step(guest, Work.REDEPLOY, to="kvm02").failed(hosts.driver())
+    assert "its memory is saved" in why
 
 
 def test_a_domain_of_another_manager_is_left_alone(hosts: LibvirtBed) -> None:

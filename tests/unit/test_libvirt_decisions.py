@@ -242,7 +242,15 @@ def test_a_machine_starts_where_it_is_defined() -> None:
 def test_a_machine_of_a_lost_host_is_defined_and_started_elsewhere_unless_that_still_runs_it() -> None:
     of = mark(Work.RECOVER)
     assert decided(of, Sight(here=None), moves=True) is Act.DEFINE_THERE
-    assert decided(of, Sight(here=OFF, there=OFF), moves=True) is Act.START_THERE
+    assert decided(of, Sight(here=None, there=OFF), moves=True) is Act.START_THERE
     answer = decided(of, Sight(here=RUNS), moves=True)
     assert isinstance(answer, Broken)
     assert "fence it" in answer.why
+
+
+def test_a_recovered_machine_is_undefined_where_it_was_before_it_is_started() -> None:
+    recover = mark(Work.RECOVER)
+    assert decided(recover, Sight(here=OFF, there=None), moves=True) is Act.DEFINE_THERE
+    assert decided(recover, Sight(here=OFF, there=OFF), moves=True) is Act.UNDEFINE_HERE
+    assert decided(recover, Sight(here=None, there=OFF), moves=True) is Act.START_THERE
+    assert decided(recover, Sight(here=OFF, there=RUNS), moves=True) == Finished(there=True)

@@ -244,6 +244,8 @@ def recovering(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptio
     """Run it elsewhere: its host has failed, and is fenced."""
     if sight.here is not None and sight.here.active:
         return Broken("its host still runs it, though that is said to be fenced: fence it, then retry")
+    if sight.here is not None and sight.there is not None and not sight.there.active:
+        return Act.UNDEFINE_HERE  # a host that is back may start what it knows, and it would run on both
     return starting(mark, sight, now=now, options=options)
 
 

@@ -63,7 +63,7 @@ class Places:
         self.begins_there = task.work in _WHERE_IT_GOES
         self._here = None if self.begins_there else self._reached(source)
         self._there = self._reached(target or source) if self.begins_there or self.moves else None
-        if task.work is Work.RECOVER:
+        if task.work is Work.RECOVER and self.moves:
             self._here = self._reached_perhaps(source)
 
     def _reached(self, host: Host | None) -> Place:
