@@ -5,6 +5,7 @@ import pytest
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.fleet import machines
+from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, HostStep, Order
 from forewarn.core.orders import host_steps, interventions, reports, requests
 from forewarn.core.orders.requests import OrderRequest
@@ -17,11 +18,13 @@ from forewarn.core.words import (
     HostName,
     HostTask,
     Kind,
+    MachineId,
     MachineState,
     OrderState,
+    Priority,
     StepState,
 )
-from tests.unit.slices import Fleet, machine
+from tests.unit.slices import MINUTE, Fleet, machine
 
 HOST = HostName("host-1")
 FENCED = {"fenced": "its plug is pulled"}
@@ -235,6 +238,47 @@ def test_a_machine_that_comes_to_a_failed_host_is_hit_by_its_failure() -> None:
     order = failed(there)
     there.draft.put_machine(replace(there.machine("web-1"), host=HOST))
     assert [step.name for step in there.advance(order.id).steps] == ["web-0", "web-1"]
+
+
+def evicted_while_failed(*others: Machine) -> tuple[Fleet, Order, Order]:
+    """A host fails that one machine is just being evicted from."""
+    there = Fleet(machine("web-0", priority=Priority.SPOT), *others, hosts=["host-2"])
+    eviction = there.order("web-0", Action.EVICT)
+    there.pass_(15 * MINUTE)
+    assert there.running(eviction.id)
+    return there, eviction, failed(there)
+
+
+def test_a_failure_is_open_until_those_have_left_who_were_just_leaving() -> None:
+    there, eviction, order = evicted_while_failed()
+    assert (order.state, order.steps) == (OrderState.STARTED, ())
+    assert there.waits(order.id) == [f"web-0: waits for order {eviction.id} (evict) to finish with it"]
+    reports.step_done(there.draft, AttemptId(eviction.id, MachineId("web-0"), 1))
+    assert there.draft.orders[order.id].due_at == there.now
+    assert there.advance(order.id).state is OrderState.DONE
+
+
+@pytest.mark.parametrize("others", [(), (machine("db-0"),)])
+def test_a_machine_whose_eviction_from_a_failed_host_fails_is_recovered(others: tuple[Machine, ...]) -> None:
+    there, eviction, order = evicted_while_failed(*others)
+    there.fail(eviction.id)
+    assert there.draft.orders[order.id].due_at == there.now
+    order = there.advance(order.id)
+    assert {step.name: step.state for step in order.steps}["web-0"] is StepState.WAITING
+    assert there.machine("web-0").state is MachineState.RESTARTING
+    assert [event.resources[0].name for event in there.events(order.id)][-1] == "web-0"
+    vouch(there)
+    assert "web-0" in {step.name for step in there.running(order.id)}
+
+
+def test_a_failure_that_waits_for_an_eviction_is_neither_cancelled_nor_abandoned() -> None:
+    there, eviction, order = evicted_while_failed()
+    with pytest.raises(Conflict, match="too late to cancel"):
+        interventions.cancel(there.draft, order.id, by="olga")
+    with pytest.raises(Conflict, match=rf"web-0: waits for order {eviction.id} .+ restore the host, first"):
+        interventions.abandon(there.draft, order.id, by="olga")
+    there.maintain(action=Action.RESTORE)
+    assert there.advance(order.id).state is OrderState.DONE
 
 
 def test_that_a_driver_cannot_tell_is_recorded_once_and_no_failure() -> None:

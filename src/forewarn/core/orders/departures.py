@@ -9,6 +9,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import events, host_steps, stages, steps
 from forewarn.core.words import (
+    Action,
     GroupKind,
     HostName,
     Kind,
@@ -145,7 +146,8 @@ def wake_host_of(draft: Draft, order: Order) -> None:
 def wake_whole_host(draft: Draft, host: HostName | None) -> None:
     """Have what is done to a whole host looked at: it may have waited for a machine that has left."""
     if host is not None:
-        draft.wake(order for order in orders_on(draft, host) if order.terms.undivided)
+        there = orders_on(draft, host)
+        draft.wake(order for order in there if order.terms.undivided or order.action is Action.FAIL)
 
 
 def orders_on(draft: Draft, host: HostName) -> Sequence[Order]:

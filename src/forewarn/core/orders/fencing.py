@@ -6,7 +6,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import HostStep, Order
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.orders import departures, host_steps, steps
+from forewarn.core.orders import departures, host_steps, stages, steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import EXTERNAL, HOOK, SIMULATED, Action, HostState, HostTask, Kind, StepState
 
@@ -50,6 +50,19 @@ def not_fenced(order: Order) -> tuple[Waiting, ...]:
     return (Waiting(what=f"host {order.host}", reason=reason),)
 
 
+def not_empty(draft: Draft, order: Order) -> tuple[Waiting, ...]:
+    """Return the machines that are just leaving a failed host: if that fails, they are recovered too."""
+    host = draft.hosts.get(order.host) if order.host and order.action is Action.FAIL else None
+    if host is None or host.state is not HostState.FAILED:
+        return ()
+    there, departing = draft.machines_on(host.name), stages.departing(draft)
+    leaving = ((machine.name, departing[machine.id]) for machine in there if machine.id in departing)
+    return tuple(
+        Waiting(what=name, reason=f"waits for order {by.id} ({by.action}) to finish with it")
+        for name, by in leaving
+    )
+
+
 def check_abandoned(draft: Draft, order: Order) -> None:
     """Refuse to give machines up that may still run on a failed host: they could be started elsewhere."""
     host = draft.hosts.get(order.host) if order.host else None
@@ -57,6 +70,9 @@ def check_abandoned(draft: Draft, order: Order) -> None:
     if away and not_fenced(order):
         vouch = f"vouch for it (`forewarn host fail {order.host} --fenced REASON`)"
         raise Conflict(f'host "{order.host}" is failed, and not fenced: {vouch}, or restore it, first')
+    for waits in not_empty(draft, order):
+        ways = "let that end, or restore the host, first"
+        raise Conflict(f'host "{order.host}" is failed, and {waits}: {ways}')
 
 
 def vouched_from_the_start(draft: Draft, order: Order) -> Order:

@@ -16,7 +16,7 @@ from forewarn.core.orders import (
     steps,
 )
 from forewarn.core.policy import Policy
-from forewarn.core.words import EventStatus, Kind, OrderId, OrderState, StageState, StepState
+from forewarn.core.words import Action, EventStatus, Kind, OrderId, OrderState, StageState, StepState
 
 
 def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> Order:
@@ -36,11 +36,14 @@ def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> 
 
 
 def _has_begun(draft: Draft, order: Order) -> bool:
-    """Return whether something is under way; where machines move, events begin and end by themselves."""
+    """Return whether something is under way; where machines move, events begin and end by themselves.
+
+    A host has failed, whatever comes of its machines.
+    """
     started = [index for index, stage in enumerate(order.stages) if stage.state is StageState.STARTED]
     moving = {index for index in started if order.stages[index].kind in service.MOVING}
     begun = any(event.status is EventStatus.STARTED for event in draft.events_of(order.id))
-    return begun or len(moving) < len(started)
+    return begun or len(moving) < len(started) or order.action is Action.FAIL
 
 
 def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:

@@ -110,7 +110,9 @@ def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
     else:
         order = stages.replan(draft, order)
     live = stages.active(order)
-    if not live:
+    # Whoever is found on a failed host later waits for nobody there.
+    late = order.action is Action.FAIL and any(stage.state is StageState.QUEUED for stage in order.stages)
+    if not live or late:
         return _announce_next(draft, order, policy)
     for index in live:
         if order.stages[index].kind in service.MOVING:
@@ -130,6 +132,8 @@ def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
     if not queued and not host_work.is_settled(order):
         order = host_work.ask_after(draft, order)
         return replace(order, waiting=reasons.failures(order))
+    if not queued and (departing := fencing.not_empty(draft, order)):
+        return replace(order, waiting=departing)
     if not queued:
         draft.record(Kind.ORDER_DONE, order, by=order.by, reason="simulated" if order.simulated else "")
         host_work.release(draft, order)
@@ -325,7 +329,8 @@ def _state(order: Order) -> OrderState:
         return OrderState.STARTED
     if StageState.ANNOUNCED in states:
         return OrderState.ANNOUNCED
-    return OrderState.STARTED if StageState.DONE in states else OrderState.QUEUED
+    begun = StageState.DONE in states or order.action is Action.FAIL  # which nobody waits for
+    return OrderState.STARTED if begun else OrderState.QUEUED
 
 
 def _stale_at(announced: tuple[Event, ...], policy: Policy) -> datetime:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
@@ -192,6 +193,8 @@ def _fail(
         return
     _put(draft, order, steps.fail(draft, draft.orders[order], step, why=why, by=by))
     draft.wake(departures.touching(draft, step.machine))
+    if ACTIONS[draft.orders[order].action].leaves:
+        departures.wake_host_of(draft, draft.orders[order])
 
 
 def _hear_of_host(draft: Draft, order: OrderId, step: Step | HostStep) -> None:

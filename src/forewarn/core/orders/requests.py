@@ -40,7 +40,6 @@ from forewarn.core.words import (
     OrderState,
     Priority,
     Source,
-    StepState,
     Work,
 )
 
@@ -294,7 +293,7 @@ def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
             carried = {machine.id for machine in draft.machines_on(host)}
             for other in list(draft.orders.values()):
                 mine = other.host == host or other.machine in carried
-                if other.open and other.id != order.id and mine and not _is_leaving(other):
+                if other.open and other.id != order.id and mine and not stages.is_departing(other):
                     departures.close(draft, other, why=f"host {host} failed (order {order.id})")
             for machine in draft.machines_on(host):
                 departures.leave_other_hosts(draft, machine, why=f"host {host} failed (order {order.id})")
@@ -304,12 +303,6 @@ def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
                     cancel(draft, other.id, by=order.by, why=f"host {host} was restored")
         case _:
             pass
-
-
-def _is_leaving(order: Order) -> bool:
-    """Return whether an eviction or termination has begun: the machine goes, wherever it was."""
-    begun = (StepState.RUNNING, StepState.DONE)
-    return ACTIONS[order.action].leaves and any(step.state in begun for step in order.steps)
 
 
 def _change_host(draft: Draft, host: Host, action: Action, *, by: str) -> None:

@@ -140,7 +140,7 @@ def concerned(draft: Draft, order: Order) -> Iterable[Machine]:
     if order.host is None:
         machine = draft.machines.get(order.machine) if order.machine else None
         return () if machine is None else (machine,)
-    gone = leaving(draft)
+    gone = leaving(draft) if order.action is not Action.FAIL else set(departing(draft))
     there = (
         machine
         for machine in draft.machines_on(order.host)
@@ -156,6 +156,18 @@ def _hit(draft: Draft, order: Order, there: Iterable[Machine]) -> Iterable[Machi
         return there
     known = {step.machine for step in order.steps if step.state is not StepState.MOOT}
     return (machine for machine in there if machine.id in known)
+
+
+def departing(draft: Draft) -> dict[MachineId, Order]:
+    """Return the machines that are being evicted or terminated; one of which that failed stays."""
+    going = (other for other in draft.orders.values() if other.open and is_departing(other))
+    return {other.machine: other for other in going if other.machine is not None}
+
+
+def is_departing(order: Order) -> bool:
+    """Return whether an eviction or termination has begun: the machine goes, wherever it was."""
+    begun = (StepState.RUNNING, StepState.DONE)
+    return ACTIONS[order.action].leaves and any(step.state in begun for step in order.steps)
 
 
 def leaving(draft: Draft) -> set[MachineId | None]:
