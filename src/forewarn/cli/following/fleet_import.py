@@ -70,7 +70,8 @@ class FleetImport:
         if answer.changes:
             terminal.echo("\n".join(answer.changes))
         elif first:
-            terminal.echo(f"Nothing to change: the fleet is what {answer.source} has.")
+            same = f": the fleet is what {answer.source} has" if not answer.conflicts + answer.notes else ""
+            terminal.echo(f"Nothing to change{same}.")
         self._say([*(f"! {line}" for line in answer.conflicts), *(f"? {line}" for line in answer.notes)])
 
     def _say(self, lines: Sequence[str]) -> None:
