@@ -142,9 +142,21 @@ def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) 
     check_answer(NotedEventAnswer, answer)
     shown = answer["event"]
     assert shown["notices"] == [
-        {"machine": "web-0", "sent_at": "2026-01-05T12:00:22Z", "notice_seconds": 878.0, "late": False},
-        {"machine": "web-1", "sent_at": "2026-01-05T12:10:22Z", "notice_seconds": 278.0, "late": True},
-        {"machine": "web-2", "sent_at": None, "notice_seconds": None, "late": False},
+        {
+            "machine": "web-0",
+            "sent_at": "2026-01-05T12:00:22Z",
+            "notice_seconds": 878.0,
+            "late": False,
+            "away_seconds": None,
+        },
+        {
+            "machine": "web-1",
+            "sent_at": "2026-01-05T12:10:22Z",
+            "notice_seconds": 278.0,
+            "late": True,
+            "away_seconds": None,
+        },
+        {"machine": "web-2", "sent_at": None, "notice_seconds": None, "late": False, "away_seconds": None},
     ]
     steps = service.reload(placed).steps
     assert shown["impact_seconds"] == max(
