@@ -216,6 +216,18 @@ def test_what_waits_for_a_machine_is_closed_when_its_recovery_is_given_up() -> N
     assert there.draft.orders[waits.id].why == f"down, and not recovered (order {order.id})"
 
 
+def test_a_host_that_fails_once_more_has_its_machines_recovered_once_that_is_fenced() -> None:
+    there = fleet()
+    before = failed(there)
+    there.maintain(action=Action.RESTORE)
+    order = failed(there)
+    assert not there.draft.orders[before.id].open
+    assert (there.machine("web-0").state, there.machine("web-0").host) == (MachineState.RESTARTING, HOST)
+    assert recovery(there, order) is StepState.WAITING
+    vouch(there)
+    assert recovery(there, order) is StepState.RUNNING
+
+
 def test_a_machine_that_waits_to_be_recovered_can_be_terminated_instead() -> None:
     there = fleet()
     failed(there)
