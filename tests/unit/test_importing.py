@@ -564,3 +564,8 @@ def test_declared_fields_survive_whatever_is_found(first: Found, then: Found) ->
         taken(fleet, each)
     after = fleet.machine("1")
     assert replace(after, host=before.host, state=before.state) == before
+
+
+def test_where_no_host_can_be_reached_nothing_is_made() -> None:
+    plan = importing.plan(Fleet().draft, Found(unreachable={A: "no route to host"}), LIBVIRT)
+    assert (plan.part, plan.notes) == (FleetPart(), ("host host-a cannot be reached: no route to host",))

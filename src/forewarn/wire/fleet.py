@@ -152,7 +152,9 @@ MACHINE: Fields = {
     "priority": fields.choice(tuple(Priority)).about("regular, or spot: may be evicted."),
     "network": fields.text.about("Addresses are unique within a network."),
     "address": fields.optional(fields.address).about("Where its requests come from, IPv4 or IPv6."),
-    "mac": fields.optional(fields.mac).about("Shown in instance metadata, in any usual spelling."),
+    "mac": fields.optional(fields.mac).about(
+        "At its address it is answered from this MAC alone. Shown in instance metadata, in any usual spelling."
+    ),
     "port": fields.optional(fields.whole_number(1, 65535)).about("A guest listener of its own on loopback."),
     "tags": fields.tags.about("Shown in instance metadata."),
     "location": fields.text,

@@ -47,7 +47,9 @@ class FoundGroups:
         self.specs = tuple(made)
         self._then |= {spec.name: spec for spec in made}
         alone = {each.found.project for each in candidates if each.place_in_group[0] is None}
-        named = {each.project for each in made} | alone | {DEFAULT_PROJECT}
+        named = {each.project for each in made} | alone
+        if found.hosts or candidates:  # where no host could be asked, nothing is made
+            named.add(DEFAULT_PROJECT)
         self.projects = tuple(
             Project(name=name) if name == DEFAULT_PROJECT else Project(name=name, source=dispute.terms.source)
             for name in sorted(each for each in named if each is not None)

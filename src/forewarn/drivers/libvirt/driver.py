@@ -119,7 +119,7 @@ class LibvirtDriver:
             try:
                 found.append(inventory.list_host(self._connections.get(host), host))
             except (NoAnswer, Declined, Unavailable) as error:
-                found.append(Found(unreachable={host.name: str(error)}))
+                found.append(Found(unreachable={host.name: _without_name(error, host)}))
         return together(found)
 
     def precheck(self, machine: Machine, target: Host) -> str | None:
@@ -140,9 +140,7 @@ class LibvirtDriver:
             hypervisor.ask()
             self._copy_definitions(hypervisor)
         except (NoAnswer, Declined) as error:
-            # Whoever shows it names the host.
-            said = str(error).removeprefix(f"{host.name} cannot be reached: ")
-            return said.removeprefix(f"{host.name}: ")
+            return _without_name(error, host)
         return None
 
     def _copy_definitions(self, hypervisor: Hypervisor) -> None:
@@ -155,3 +153,8 @@ class LibvirtDriver:
             except (Declined, OSError) as error:
                 log.warning("the definition of %s is not copied: %s", domain.uuid, error)
         self._copied_at[hypervisor.host] = now
+
+
+def _without_name(error: Exception, host: Host) -> str:
+    """Return what an error says of a host; whoever shows it names the host."""
+    return str(error).removeprefix(f"{host.name} cannot be reached: ").removeprefix(f"{host.name}: ")

@@ -150,6 +150,7 @@ function hostLine(host, machines) {
     cell(
       "Driver",
       h("span", { class: host.driver === "simulated" ? "muted" : null }, host.driver),
+      " ",
       host.reachable === false && badge({ tone: "danger", glyph: "✕", label: "not reached" }),
     ),
     cell("Carries", copy.machines.isWhole ? load(machines) : h("span", { class: "muted" }, "see its page")),
