@@ -153,7 +153,7 @@ MACHINE: Fields = {
     "network": fields.text.about("Addresses are unique within a network."),
     "address": fields.optional(fields.address).about("Where its requests come from, IPv4 or IPv6."),
     "mac": fields.optional(fields.mac).about(
-        "At its address it is answered from this MAC alone. Shown in instance metadata, in any usual spelling."
+        "It is answered from this MAC alone, in any usual spelling. Shown in instance metadata."
     ),
     "port": fields.optional(fields.whole_number(1, 65535)).about("A guest listener of its own on loopback."),
     "tags": fields.tags.about("Shown in instance metadata."),

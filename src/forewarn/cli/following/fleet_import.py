@@ -69,8 +69,6 @@ class FleetImport:
     def _show(self, answer: ImportAnswer, *, first: bool) -> None:
         if answer.changes:
             terminal.echo("\n".join(answer.changes))
-        elif first and answer.notes:
-            terminal.echo(f"Nothing to change by what {answer.source} says.")
         elif first:
             same = f": the fleet is what {answer.source} has" if not answer.conflicts + answer.notes else ""
             terminal.echo(f"Nothing to change{same}.")
