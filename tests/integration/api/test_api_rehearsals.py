@@ -69,6 +69,7 @@ def test_a_project_is_shown_with_what_it_declares_and_what_it_does_not(api: Api)
         "blackout": ["2026-12-24", "2026-12-25"],
         "rehearsal": False,
         "sees_hosts": False,
+        "source": "declared",
     }
     assert api("GET", "/v1/projects/lab").json()["project"] == {
         "name": "lab",
@@ -77,6 +78,7 @@ def test_a_project_is_shown_with_what_it_declares_and_what_it_does_not(api: Api)
         "blackout": [],
         "rehearsal": True,
         "sees_hosts": False,
+        "source": "declared",
     }
     assert api("GET", "/v1/projects/none").status_code == 404
 

@@ -12,6 +12,7 @@ from forewarn.control.callers import FleetReads, FleetUseCases
 from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.use_case import FleetReading, Reading, ScopedReading, UseCase
 from forewarn.core.errors import NotFound, Refused
+from forewarn.server.threads.listings import Listings
 from forewarn.store.read_only import ReadOnlyStore
 from forewarn.store.snapshots import ProjectSnapshot, ProjectTransaction, SqlSnapshot, SqlTransaction
 from tests.harness import Service
@@ -66,6 +67,7 @@ def services(service: Service, scope: Scope) -> Services:
             pushing=Nobody(),
             timekeeper=service.time,
             probes=Health(),
+            inventories=Listings(service.drivers),
         ),
         scope,
     )

@@ -1,6 +1,7 @@
 """What older versions have written is opened and carried on: stores on both databases, an agent's journal."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
@@ -43,6 +44,12 @@ CAME_AFTER = {
 # What no story on loopback comes to: it takes a bridge with two MACs (tests/system/test_impostors.py), or
 # machines that others move (tests/machines/test_import.py).
 ON_A_BRIDGE = {Kind.IMPOSTOR_REFUSED, Kind.UNANNOUNCED_IMPACT}
+# Who works on a host itself is said since; schema 0023 called that simulated where its machines' driver was.
+OTHERWISE = re.compile(
+    r".*\.(simulated was True, is False"
+    r"|driver was 'simulated', is 'external'"
+    r"|simulated_hosts was .*, is \[\])"
+)
 SIMULATED_UNSAID = ["0.1"]
 
 
@@ -105,7 +112,8 @@ def test_a_server_opens_the_store_and_says_what_was_said_of_it(
         }
     before = {path: said["answers"][path] for path in now}
     before = _with_port(versions.without_last_calls(before), port)
-    assert versions.differences(before, versions.without_last_calls(now)) == []
+    different = versions.differences(before, versions.without_last_calls(now))
+    assert [each for each in different if not OTHERWISE.fullmatch(each)] == []
     assert documents == said["documents"]
 
 
