@@ -37,6 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     folder = tmp_path_factory.mktemp("metadata")
     (folder / "fleet.toml").write_text(FLEET)
     with network(web_0=20, bare=21) as built:
+        built.shell("web-0", "ip link set eth0 address 00:0d:3a:f8:06:ec")  # as it is declared
         flags = ("--fleet", "fleet.toml")
         listen = [f"{METADATA}:80"]
         with Program(folder, *flags, clock="system", listen=listen, before=built.inside("host")):
