@@ -473,11 +473,6 @@ def test_a_host_that_cannot_be_reached_removes_nothing_and_is_said() -> None:
     )
 
 
-def test_that_a_host_cannot_be_reached_is_said_once() -> None:
-    plan = planned(imported(), found(unreachable={A: f"{A} cannot be reached: no route"}, hosts=[]))
-    assert plan.notes == ("host host-a cannot be reached: no route",)
-
-
 def test_only_a_source_that_tells_of_everything_removes_hosts_and_what_they_carried() -> None:
     fleet = imported(vm("a", group=WEB), vm("b", B))
     assert taken(fleet, found(vm("b", B), hosts=[B])) == ()

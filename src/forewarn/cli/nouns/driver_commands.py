@@ -23,12 +23,12 @@ LIST = terminal.ItemTable[DriverAnswer](
         "DRIVER": lambda driver: driver.name,
         "KIND": lambda driver: driver.kind or "",
         "HOSTS": lambda driver: driver.hosts,
-        "INSTALLED": lambda driver: _installed(driver),
+        "USABLE": lambda driver: _usable(driver),
     }
 )
 
 
-def _installed(driver: DriverAnswer) -> str:
+def _usable(driver: DriverAnswer) -> str:
     if driver.installed:
         return "yes"
     waits = "what it has to do waits" if driver.hosts or driver.why is None else ""

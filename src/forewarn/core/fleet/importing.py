@@ -60,10 +60,7 @@ class _Import:
         self._answered = frozenset(each.name for each in found.hosts)
         self._dispute = Dispute(terms)
         self._notes = [
-            *(
-                f"host {host} cannot be reached: {why.removeprefix(f'{host} cannot be reached: ')}"
-                for host, why in sorted(found.unreachable.items())
-            ),
+            *(f"host {host} cannot be reached: {why}" for host, why in sorted(found.unreachable.items())),
             *found.notes,
         ]
         self._machines: list[DeclaredMachine] = []

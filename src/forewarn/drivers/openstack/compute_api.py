@@ -53,7 +53,9 @@ class ComputeService:
 def check_installed() -> None:
     """Raise UnusableDriver if openstacksdk is missing."""
     if importlib.util.find_spec("openstack") is None:
-        raise UnusableDriver("openstacksdk is missing: install forewarn[openstack], and restart the server")
+        raise UnusableDriver(
+            "openstacksdk is not installed: pip install 'forewarn[openstack]', and start the server again"
+        )
 
 
 class ComputeApi:
