@@ -88,27 +88,17 @@ def _placement(folder: Path, seed: int) -> list[Row]:
         _run(service, halved)
         moved = _waves(service)
     return [
-        Row(
-            what="waves, placed at random, after `fleet domains --fit`",
-            measured=f"{after}",
-            value=after,
-            target=f"≤ {SCATTERED_WAVES}",
-            met=after <= SCATTERED_WAVES,
+        _waves_row(
+            "waves, placed at random, after `fleet domains --fit`",
+            after,
+            most=SCATTERED_WAVES,
             note=f"{before} before",
         ),
-        Row(
-            what="waves, update domains as the racks",
-            measured=f"{aligned}",
-            value=aligned,
-            target=f"≤ {ALIGNED_WAVES}",
-            met=aligned <= ALIGNED_WAVES,
-        ),
-        Row(
-            what="the same after a redeploy of all hosts",
-            measured=f"{moved}",
-            value=moved,
-            target=f"≤ {ALIGNED_WAVES}",
-            met=moved <= ALIGNED_WAVES,
+        _waves_row("waves, update domains as the racks", aligned, most=ALIGNED_WAVES),
+        _waves_row(
+            "the same after a redeploy of all hosts",
+            moved,
+            most=ALIGNED_WAVES,
             note=f"{AT_ONCE} hosts at once were asked for, a whole rack; {len(halved.waves)} waves were made",
         ),
         Row(
@@ -120,6 +110,10 @@ def _placement(folder: Path, seed: int) -> list[Row]:
             note="the plan with its reasons and times, of the fleet that was placed at random",
         ),
     ]
+
+
+def _waves_row(what: str, waves: int, *, most: int, note: str = "") -> Row:
+    return Row(what=what, measured=f"{waves}", value=waves, target=f"≤ {most}", met=waves <= most, note=note)
 
 
 def _waves(service: Service) -> int:
