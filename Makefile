@@ -29,6 +29,9 @@ TESTED := tests/integration tests/contract tests/unit -n 5 --dist worksteal
 
 PAGE_TESTED := tests/system/console -n 2 --dist worksteal
 
+# Most of them wait for processes; those of one file share what they set up.
+SYSTEM_TESTED := tests/system tests/hostile --ignore tests/system/console -n 3 --dist loadfile
+
 # Some shells forbid it, and then each of the many processes of the tests compiles all of forewarn again.
 test test-long coverage test-mutants test-model test-system test-machines test-openstack test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
 
@@ -84,7 +87,7 @@ reference: $(VENV)/.dev
 # What needs root or Debian's packages, clients that nobody here wrote, and attacks.
 test-system: $(VENV)/.system $(VENV)/.machines $(VENV)/.browser node_modules/.installed
 	$(BIN)/pytest $(PAGE_TESTED)
-	$(BIN)/pytest tests/system tests/hostile --ignore tests/system/console
+	$(BIN)/pytest $(SYSTEM_TESTED)
 
 # Real hypervisors and guests, and every fault that they can have: tests/machines/bed. MACHINES="-k reboot" tries some.
 test-machines: machines
