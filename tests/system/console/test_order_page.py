@@ -55,6 +55,7 @@ def test_an_order_says_why_it_waits_how_far_its_steps_are_and_who_was_not_told(
     expect(steps.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("done")
     event = page.get_by_role("region", name="Its events").get_by_role("row", name=re.compile("web-0"))
     expect(event).to_contain_text("1 never told")
+    expect(event.get_by_role("cell").filter(has_text="finished").locator("time")).to_be_visible()
     event.get_by_role("link", name=re.compile("^[0-9A-F]{8}$")).click()
     machines = page.get_by_role("region", name="Who was told, and when")
     expect(machines.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("told in time")

@@ -10,7 +10,7 @@ from forewarn.cli.id_lookup import full_id, path_by_id
 from forewarn.cli.options.shared_options import OfHost, OfMachine, OrderArgument, Reason
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_broken_promises, show_still_degraded
-from forewarn.cli.views.step_tables import show_steps
+from forewarn.cli.views.step_tables import is_unknown, show_steps
 from forewarn.cli.views.waiting_view import show_waiting_of
 from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.client.replies import Body
@@ -29,19 +29,6 @@ app = Noun()
 
 State = Annotated[str | None, typer.Option("--state", metavar="STATE", help="Only in this state.")]
 OnlyOpen = Annotated[bool, typer.Option("--open", help="Only those that are not over.")]
-
-EVENTS = terminal.ItemTable[EventAnswer](
-    columns={
-        "EVENT": lambda event: terminal.short(event.id),
-        "TYPE": lambda event: event.type,
-        "STATUS": lambda event: event.status,
-        "MACHINES": lambda event: event.resources,
-        "NOT BEFORE": lambda event: event.not_before,
-        "ENDED": lambda event: event.ended_at,
-    },
-    wraps=("MACHINES",),
-    spare=("ENDED",),
-)
 
 
 @app.command("list")
@@ -193,23 +180,52 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
         show_ways_on(session, order)
     if answer.events:
         terminal.echo()
-        EVENTS.print(answer.events)
+        _show_events(answer.events)
     show_steps(order)
-    if order.state is OrderState.FAILED and order.ended_at is None and not order.abandoned_by:
+    if order.ended_at is None and not order.abandoned_by:
         _show_ways_on(session, order)
 
 
+def _show_events(events: Sequence[EventAnswer]) -> None:
+    any_over = any(event.ended_at is not None for event in events)
+    table = terminal.ItemTable[EventAnswer](
+        columns={
+            "EVENT": lambda event: terminal.short(event.id),
+            "TYPE": lambda event: event.type,
+            "STATUS": lambda event: event.status if event.ended_at is None else "over",
+            "MACHINES": lambda event: event.resources,
+            "NOT BEFORE": lambda event: event.not_before,
+            "ENDED": lambda event: event.ended_at,
+        },
+        wraps=("MACHINES",),
+        # When something could begin is of less interest once it is over.
+        spare=("NOT BEFORE",) if any_over else ("ENDED",),
+    )
+    table.print(events)
+
+
 def _show_ways_on(session: Session, order: OrderAnswer) -> None:
-    """Print what can be done about a failed order by who asks; the platform's are its operators' business."""
+    """Print what can be done about failed and unknown steps; the platform's are its operators' business."""
+    failed = order.state is OrderState.FAILED
+    unknown = any(map(is_unknown, order.steps)) or any(map(is_unknown, order.host_steps))
+    if not failed and not unknown:
+        return
     caller, short = session.caller(), terminal.short(order.id)
     rights = tuple(Right) if caller is None else caller.rights
     is_operator = Right.RUN in rights
     if not is_operator and (order.source is not Source.USER or Right.USE not in rights):
         return
+    abandon = session.command(f"order abandon {short}")
+    terminal.echo()
+    if not failed:
+        said = "A driver that cannot tell is asked again, for as long as it takes. To wait no longer:"
+        terminal.fold(said, indent="  ")
+        terminal.echo(f"  Abandon it:  {abandon}")
+        return
     outside = is_operator and order.driver == EXTERNAL
     again = f"gate order {short} -- COMMAND" if outside else f"order retry {short}"
-    terminal.echo(f"\n  Try again:   {session.command(again)}")
-    terminal.echo(f"  Abandon it:  {session.command(f'order abandon {short}')}")
+    terminal.echo(f"  Try again:   {session.command(again)}")
+    terminal.echo(f"  Abandon it:  {abandon}")
 
 
 def _show_done_outside(session: Session, order: OrderAnswer) -> None:

@@ -69,6 +69,11 @@ def show_steps(order: OrderAnswer) -> None:
         _show_table(STEPS, [(number, step) for number, stage in numbered for step in stage.steps])
 
 
+def is_unknown(step: StepAnswer | HostStepAnswer) -> bool:
+    """Return whether a driver cannot tell how a step is doing."""
+    return step.state is StepState.RUNNING and bool(step.why)
+
+
 def _show_stage(order: OrderAnswer, stage: StageAnswer, number: int) -> None:
     over = sum(step.ended_at is not None for step in stage.steps)
     counted = f", {over} of {formatting.counted(len(stage.steps), 'machine')}" if stage.steps else ""
@@ -101,7 +106,7 @@ def _state(step: StepAnswer | HostStepAnswer) -> str:
     """Return the state of a step, and while it runs how far it is, or that this is unknown."""
     if step.state is not StepState.RUNNING:
         return step.state
-    if step.why:
+    if is_unknown(step):
         return f"{step.state}, unknown how far"
     return step.state if step.progress is None else f"{step.state}, {step.progress:.0%}"
 

@@ -41,6 +41,9 @@ export const failedSteps = (order) => order.steps.filter((step) => step.state ==
 /** @param {Order} order */
 export const failedHostSteps = (order) => order.host_steps.filter((step) => step.state === "failed");
 
+/** Whether a driver cannot tell how a step is doing. @param {{ state: string, why: string | null }} step */
+export const isUnknown = (step) => step.state === "running" && step.why !== null;
+
 /** @param {Order} order */
 const givenUpLabel = (order) =>
   order.state === "cancelled" ? "its host is being let go" : "being abandoned";

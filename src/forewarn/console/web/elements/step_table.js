@@ -1,6 +1,7 @@
 /** Tables of steps, of machines and of hosts alike. */
 
 import { workAppearance } from "./appearance.js";
+import { isUnknown } from "./order_facts.js";
 import { h } from "../page/tree.js";
 
 /** @typedef {import("../types").Child} Child */
@@ -34,13 +35,6 @@ export function stepTable(name, columns, rows) {
     ),
   );
 }
-
-/**
- * Whether a driver cannot tell how a step is doing.
- *
- * @param {{ state: string, why: string | null }} step
- */
-export const isUnknown = (step) => step.state === "running" && step.why !== null;
 
 /** @param {{ state: import("../types").Step["state"], why: string | null }} step */
 export const stepAppearance = (step) => (isUnknown(step) ? UNKNOWN : workAppearance(step.state));

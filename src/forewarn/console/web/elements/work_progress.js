@@ -3,7 +3,8 @@
 import { badge, workAppearance } from "./appearance.js";
 import { hostSteps } from "./host_steps.js";
 import { eventLink, hostLink, machineLink } from "./links.js";
-import { cell, isUnknown, stepAppearance, stepTable, took } from "./step_table.js";
+import { isUnknown } from "./order_facts.js";
+import { cell, stepAppearance, stepTable, took } from "./step_table.js";
 import { countdown, time } from "./times.js";
 import { count, measured, span } from "../page/formatting.js";
 import { h } from "../page/tree.js";

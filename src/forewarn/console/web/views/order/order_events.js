@@ -80,6 +80,7 @@ function row(event) {
         !event.started_at &&
         event.awaits &&
         h("div", { class: "small name" }, `awaits ${event.awaits}`),
+      event.ended_at && h("div", { class: "small muted" }, time(event.ended_at)),
       event.ended_at && event.why && h("div", { class: "small muted name" }, event.why),
     ]),
     cell("Machines", machines(event)),

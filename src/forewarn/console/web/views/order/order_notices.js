@@ -1,7 +1,7 @@
 /** What somebody should know of an order before anything else: what failed, who works on it, what it breaks. */
 
 import { commandText } from "../../elements/command_text.js";
-import { failedHostSteps, failedSteps, isExternal } from "../../elements/order_facts.js";
+import { failedHostSteps, failedSteps, isExternal, isUnknown } from "../../elements/order_facts.js";
 import { machineLink } from "../../elements/links.js";
 import { time } from "../../elements/times.js";
 import { count, span } from "../../page/formatting.js";
@@ -57,6 +57,19 @@ export function failure(order) {
         commandText(["order", "retry", order.id]),
         commandText(["order", "abandon", order.id]),
       ],
+  );
+}
+
+/** What to do about steps whose driver cannot tell how they are doing; what it says stands among the reasons. @param {Order} order */
+export function unknown(order) {
+  const steps = [...order.host_steps, ...order.steps].filter(isUnknown).length;
+  if (!steps || order.ended_at || order.abandoned_by) return null;
+  return h(
+    "div",
+    { class: "notice", "data-tone": "warn", key: "unknown" },
+    h("strong", null, `It is unknown how far ${count(steps, "step is", "steps are")}`),
+    h("p", null, "The driver is asked again, for as long as it takes. To wait no longer, abandon the order:"),
+    commandText(["order", "abandon", order.id]),
   );
 }
 

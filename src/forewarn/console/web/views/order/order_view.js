@@ -23,7 +23,7 @@ import { View } from "../../page/view.js";
 import { api, copy } from "../../service/connected.js";
 import { LiveAnswer } from "../../service/live_answer.js";
 import { recordLog } from "../history/record_log.js";
-import { brokenPromises, failure, outsideWork } from "./order_notices.js";
+import { brokenPromises, failure, outsideWork, unknown } from "./order_notices.js";
 import { orderEvents } from "./order_events.js";
 import { orderTerms } from "./order_terms.js";
 
@@ -71,6 +71,7 @@ class OrderView extends View {
       this.#standing(order),
       failedSteps(order).length + failedHostSteps(order).length > 0 && failure(order),
       !order.ended_at && reasons(otherReasons(order), order.waiting_until, order),
+      unknown(order),
       outsideWork(order),
       brokenPromises(broken),
       h(

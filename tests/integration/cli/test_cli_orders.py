@@ -1,0 +1,100 @@
+"""What `order show` says of events that are over, and of work whose driver cannot tell how it is doing."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from forewarn.cli import terminal
+from forewarn.cli.formatting import utc
+from forewarn.cli.main import app
+from forewarn.control.driver import Done, Unknown
+from forewarn.control.orders.order_use_cases import Placed
+from forewarn.core.model.declaration import FleetDefaults
+from forewarn.core.words import Action
+from tests.harness import Service, fleet, machine
+from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
+from tests.served import app_of, serving
+from tests.stores import sqlite_url
+
+
+@pytest.fixture
+def driver() -> ScriptedDriver:
+    return ScriptedDriver()
+
+
+@pytest.fixture
+def service(tmp_path: Path, driver: ScriptedDriver) -> Iterator[Service]:
+    """One machine, whose work a driver does that says what a test wants."""
+    service = Service(sqlite_url(tmp_path))
+    service.more_drivers[SCRIPTED] = driver
+    service.wire(service.store)
+    service.apply(replace(fleet(machine("web-0", "host-1")), defaults=FleetDefaults(driver=SCRIPTED)))
+    service.poll("web-0")
+    service.advance(minutes=5)
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def server(service: Service) -> Iterator[str]:
+    with serving(app_of(service)) as url:
+        yield url
+
+
+def restarted(service: Service, driver: ScriptedDriver) -> Placed:
+    """Restart the machine at once, and have its driver called."""
+    placed = service.order("web-0", Action.RESTART)
+    service.approve("web-0", *placed.events)
+    make_calls(service, driver)
+    return placed
+
+
+def shown(url: str, placed: Placed) -> str:
+    result = CliRunner().invoke(app, ["order", "show", placed.order.id, "--server", url])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_an_event_that_is_over_is_said_to_be_over_and_since_when(
+    service: Service, driver: ScriptedDriver, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.begins = [Done()]
+    placed = restarted(service, driver)
+    service.advance(minutes=2)
+    (event,) = placed.events
+    ended = service.reload(placed).ended_at
+    assert ended is not None
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    (row,) = (line for line in shown(server, placed).splitlines() if line.startswith(event.id[:8]))
+    assert "Started" not in row
+    assert (" over " in row, utc(ended) in row) == (True, True)
+
+
+def test_work_whose_driver_cannot_tell_offers_to_abandon_the_order(
+    service: Service, driver: ScriptedDriver, server: str
+) -> None:
+    driver.begins = [Unknown("no route to host-1")]
+    placed = restarted(service, driver)
+    said = shown(server, placed)
+    assert "running, unknown how far" in said
+    assert re.search(rf"Abandon it:  forewarn .*order abandon {placed.order.id}\n", said)
+    assert "order retry" not in said
+
+
+def test_an_order_that_is_being_abandoned_does_not_offer_it_again(
+    service: Service, driver: ScriptedDriver, server: str
+) -> None:
+    driver.begins = [Unknown("no route to host-1")]
+    placed = restarted(service, driver)
+    abandoned = CliRunner().invoke(app, ["order", "abandon", placed.order.id, "--server", server])
+    assert abandoned.exit_code == 0
+    assert "Abandon it" not in shown(server, placed)
+
+
+def test_work_that_goes_well_offers_nothing(service: Service, driver: ScriptedDriver, server: str) -> None:
+    assert "Abandon it" not in shown(server, restarted(service, driver))
