@@ -16,6 +16,13 @@ class KnownDrivers:
     kinds: Mapping[str, str] = field(default_factory=dict)  # also of those that cannot be used
     unusable: Mapping[str, str] = field(default_factory=dict)  # why, by name
 
+    def unusable_because(self, driver: str) -> str | None:
+        """Say why a driver cannot be used; None: it can."""
+        if driver in self.names:
+            return None
+        why = self.unusable.get(driver)
+        return f"driver {driver} cannot be used: {why}" if why else f"driver {driver} is not installed"
+
     def check(self, driver: str | None, *, where: str = "driver") -> None:
         """Refuse a driver that is not there, or cannot be used, and say what there is or why not."""
         if driver is None or driver in self.names:

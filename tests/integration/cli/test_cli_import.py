@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from forewarn.cli import terminal
 from forewarn.cli.following import fleet_import
 from forewarn.cli.main import app
 from tests.harness import Service
@@ -55,6 +56,35 @@ def test_the_difference_is_shown_and_imported(hypervisor: Hypervisor) -> None:
     assert "this would remove 1 of 2 machines that libvirt had; say --yes if so" in refused.output
     gone = run("fleet", "import", "--from", "libvirt", "--yes").stdout.splitlines()
     assert gone == ["- machine vm-0: destroyed by other hands", "Imported: 1 change."]
+
+
+def test_lists_say_what_was_imported_from_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    run("fleet", "import", "--from", "libvirt", "--host", KVM01)
+    run("group", "put", "db", "--kind", "scale-set")
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    sources = {
+        "host": {"host-1": "declared", "kvm01": "libvirt"},
+        "machine": {"web-0": "declared", "vm-0": "libvirt"},
+        "group": {"web": "declared", "db": "put"},
+    }
+    for noun, expected in sources.items():
+        head, _, *rows = run(noun, "list").stdout.splitlines()
+        at = head.index("SOURCE")
+        shown = {row.split()[0]: row[at:].split()[0] for row in rows if row.strip()}
+        assert expected.items() <= shown.items()
+
+
+def test_hosts_whose_driver_is_gone_are_named_together_with_the_reason(server: Service) -> None:
+    hosts = ("--host", KVM01, "--host", "kvm02=qemu+ssh://kvm02/system")
+    run("fleet", "import", "--from", "libvirt", *hosts)
+    del server.more_drivers["libvirt"]
+    server.wire(server.store)
+    with serving(app_of(server)) as url:
+        shown = run("host", "list", "--server", url).stdout
+        one = run("host", "show", "kvm01", "--server", url).stdout
+    assert "\nkvm01 and kvm02 cannot be reached: driver libvirt is not installed\n" in shown
+    assert "no: driver libvirt is not installed" in one
 
 
 def test_a_dry_run_only_shows() -> None:

@@ -1,10 +1,19 @@
 """Hosts as people see them: what each carries, what its maintenance would touch, what it waits for."""
 
-from playwright.sync_api import expect
+import re
+from pathlib import Path
 
+from playwright.sync_api import expect
+from typer.testing import CliRunner
+
+from forewarn.cli.main import app
 from tests import accessibility
-from tests.console_fixtures import Visit, let_in
+from tests.console_fixtures import Serve, Visit, begin_in_the_morning, let_in
+from tests.harness import Service
+from tests.listing_driver import IDS, Hypervisor
 from tests.process import Program
+from tests.served import app_of, serving
+from tests.system.console.acting import go
 
 
 def test_each_host_says_what_it_carries_and_what_is_ordered_for_it(server: Program, visit: Visit) -> None:
@@ -74,6 +83,35 @@ def test_a_viewer_sees_the_stages_of_a_host_without_a_dry_run(server: Program, v
 def test_a_host_that_is_not_there_says_so(calm: Program, visit: Visit) -> None:
     page = visit(calm).open("/console/hosts/host-9")
     expect(page.get_by_text("There is no host host-9.")).to_be_visible()
+
+
+def imported(folder: Path) -> None:
+    """Make a store with a host and its machines, imported by a driver that no server has."""
+    begin_in_the_morning(folder)
+    hypervisor = Hypervisor()
+    hypervisor.domains["kvm01"] = {IDS[0]: "vm-0"}
+    service = Service(f"sqlite:///{folder / 'forewarn.db'}")
+    service.more_drivers["blades"] = hypervisor
+    service.wire(service.store)
+    with serving(app_of(service)) as url:
+        words = ["fleet", "import", "--from", "blades", "--host", "kvm01=blade://1", "--server", url]
+        assert CliRunner().invoke(app, words).exit_code == 0
+    service.close()
+
+
+def test_what_was_imported_says_from_where_and_a_host_why_its_driver_cannot_be_used(
+    serve: Serve, visit: Visit
+) -> None:
+    page = visit(serve(store=imported)).open("/console/hosts")
+    row = page.get_by_role("row", name=re.compile("kvm01"))
+    for words in ("imported from blades", "not reached", "driver blades is not installed"):
+        expect(row).to_contain_text(words)
+    row.get_by_role("link", name="kvm01").click()
+    expect(page.locator(".page-title")).to_contain_text("not reached")
+    expect(page.locator(".notice", has_text="waits")).to_contain_text("driver blades is not installed")
+    expect(page.get_by_role("definition").filter(has_text="imported from blades")).to_be_visible()
+    go(page, "/machines/vm-0")
+    expect(page.get_by_role("definition").filter(has_text="imported from blades")).to_be_visible()
 
 
 def test_a_lost_host_says_what_to_choose_and_others_who_blocks_them(server: Program, visit: Visit) -> None:

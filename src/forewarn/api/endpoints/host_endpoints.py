@@ -5,8 +5,10 @@ from forewarn.api.queries import HostInPath, PageQuery
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.fleet.fleet_views import FleetViews
+from forewarn.core.model.declaration import HostDrivers
+from forewarn.core.model.host import Host
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, HostName
+from forewarn.core.words import Action
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
@@ -18,7 +20,7 @@ router = ApiRouter("hosts")
 def list_hosts(page: PageQuery, reads: CallerReading) -> Page[HostAnswer]:
     """List hosts by name."""
     found, after, drivers = reads.fleet.views.hosts(after=page.after, limit=page.limit)
-    shown = [HostAnswer.driven(host, drivers, **_reached(reads.fleet.views, host.name)) for host in found]
+    shown = [HostAnswer.driven(host, drivers, **_reached(reads.fleet.views, host, drivers)) for host in found]
     return Page(kind=HostAnswer, items=shown, next=after)
 
 
@@ -31,14 +33,13 @@ def show_host(name: HostInPath, reads: CallerReading) -> HostWithMachinesAnswer:
 def shown_host(views: FleetViews, name: str) -> HostWithMachinesAnswer:
     """Show a host, what it carries, and whether it is reached."""
     host, machines, drivers = views.host(name)
-    return HostWithMachinesAnswer.of(host, machines, drivers, **_reached(views, host.name))
+    return HostWithMachinesAnswer.of(host, machines, drivers, **_reached(views, host, drivers))
 
 
-def _reached(views: FleetViews, name: HostName) -> dict[str, object]:
-    reach = views.reach(name)
-    if reach is None:
-        return {"reachable": None, "unreachable_because": None}
-    return {"reachable": reach.why is None, "unreachable_because": reach.why}
+def _reached(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, object]:
+    """Return whether a host is reached, if that is known; by a driver that cannot be used it is not."""
+    why = views.unreached(host.name, driver=drivers.of(host.name))
+    return {"reachable": None if why is None else not why, "unreachable_because": why or None}
 
 
 @router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202, errors=(404, 409, 413))

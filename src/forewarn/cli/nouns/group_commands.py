@@ -26,7 +26,7 @@ LIST = terminal.ItemTable[GroupAnswer](
         "INCARNATION": lambda group: group.incarnation,
         "SOURCE": lambda group: group.source,
     },
-    spare=("INCARNATION", "PROJECT"),
+    spare=("INCARNATION", "PROJECT", "SOURCE"),
     spare_if_same=("SOURCE",),
     empty="No groups.",
 )

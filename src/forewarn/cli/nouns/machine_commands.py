@@ -115,10 +115,11 @@ def _show_list(session: Session, machines: Sequence[MachineAnswer], *, empty: st
             "ADDRESS": lambda machine: machine.address,
             "PORT": lambda machine: machine.port,
             "ENABLED": lambda machine: machine.enabled,
+            "SOURCE": lambda machine: machine.source,
             "LAST SEEN": lambda machine: machine.last_seen and formatting.countdown(machine.last_seen, now),
         },
-        spare=("FD", "PORT", "PRIORITY", "ADDRESS", "LAST SEEN"),
-        spare_if_same=("PROJECT",),
+        spare=("FD", "PORT", "PRIORITY", "ADDRESS", "LAST SEEN", "SOURCE"),
+        spare_if_same=("PROJECT", "SOURCE"),
         empty=empty,
     )
     table.print(machines)

@@ -64,6 +64,7 @@ def show_hosts(session: Session, hosts: Sequence[HostAnswer]) -> None:
     }
     if any(host.reachable is not None for host in hosts):
         columns["REACHED"] = lambda host: {True: "yes", False: "no", None: ""}[host.reachable]
+    columns["SOURCE"] = lambda host: host.source
     # In a fleet of many pages the names would fill the screen; `show` has them.
     if carried.next is None:
         if any(host.resources for host in hosts):
@@ -75,7 +76,11 @@ def show_hosts(session: Session, hosts: Sequence[HostAnswer]) -> None:
         ]
     empty = "No hosts: `forewarn fleet apply FILE` declares a fleet."
     table = terminal.ItemTable(
-        columns=columns, wraps=("STATE", "LEFT", "CARRIES"), spare=("LEFT",), empty=empty
+        columns=columns,
+        wraps=("STATE", "LEFT", "CARRIES"),
+        spare=("LEFT", "SOURCE"),
+        spare_if_same=("SOURCE",),
+        empty=empty,
     )
     table.print(hosts)
     _show_unreachable(hosts)
@@ -133,11 +138,14 @@ def _show_choices(session: Session, host: HostAnswer) -> None:
 
 def _show_unreachable(hosts: Sequence[HostAnswer]) -> None:
     """Print why hosts cannot be reached: what is to be done there waits."""
-    silent = [host for host in hosts if host.reachable is False]
-    for place, host in enumerate(silent):
-        if not place:
-            terminal.echo()
-        terminal.fold(f"{host.name} cannot be reached: {host.unreachable_because}", hanging="  ")
+    silent: dict[str | None, list[str]] = defaultdict(list)
+    for host in hosts:
+        if host.reachable is False:
+            silent[host.unreachable_because].append(host.name)
+    if silent:
+        terminal.echo()
+    for why, names in silent.items():
+        terminal.fold(f"{formatting.some(names)} cannot be reached: {why}", hanging="  ")
 
 
 def _show_lost(session: Session, hosts: Sequence[HostAnswer]) -> None:

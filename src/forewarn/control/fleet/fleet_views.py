@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.parts.metrics import MetricQueries
-from forewarn.control.reached_hosts import Reach
 from forewarn.control.use_case import FleetReading
 from forewarn.core.fleet import declared, machines
 from forewarn.core.model.declaration import FleetSpec, HostDrivers
@@ -58,9 +57,12 @@ class FleetViews(FleetReading):
         by_name = sorted(carried, key=lambda machine: machine.name.casefold())
         return around.hosts[HostName(name)], by_name, drivers
 
-    def reach(self, host: HostName) -> Reach | None:
-        """Return whether the driver of a host reaches it, as it last said; None: that is not known."""
-        return self._reached.of(host)
+    def unreached(self, host: HostName, *, driver: str) -> str | None:
+        """Return why the driver of a host does not reach it: "" if it does, None if that is not known."""
+        if why := self._drivers_known.unusable_because(driver):
+            return why
+        reach = self._reached.of(host)
+        return None if reach is None else reach.why or ""
 
     def fleet(self) -> FleetSpec:
         """Show the fleet as it would be declared now."""

@@ -1,5 +1,6 @@
 import { badge } from "../../elements/appearance.js";
 import { keepOneReachable, machineTile, moveBetweenTiles } from "../../elements/machine_tile.js";
+import { importedFrom } from "../../elements/sources.js";
 import { count } from "../../page/formatting.js";
 import { define, LiveElement } from "../../page/live_element.js";
 import { h } from "../../page/tree.js";
@@ -85,6 +86,7 @@ class GroupRow extends LiveElement {
   /** @param {number} shown */
   #head(shown) {
     const { group, filter, isFolded } = /** @type {Row} */ (this.#row);
+    const source = importedFrom(copy.groups.get(group.name ?? "")?.source ?? "declared");
     const isPart = !isFolded && (filter.state || filter.text) && shown !== group.machines;
     return h(
       "header",
@@ -112,6 +114,7 @@ class GroupRow extends LiveElement {
           : count(group.machines, "machine"),
         group.name !== null && ` · ${group.kind}`,
         copy.projects.size > 1 && group.name !== null && [" · ", h("span", { class: "name" }, group.project)],
+        source && [" · ", source],
       ),
     );
   }

@@ -1,4 +1,5 @@
 import { badge, eventAppearance, machineAppearance } from "../../elements/appearance.js";
+import { importedFrom } from "../../elements/sources.js";
 import { countdown } from "../../elements/times.js";
 import { define, LiveElement } from "../../page/live_element.js";
 import { h } from "../../page/tree.js";
@@ -53,6 +54,7 @@ class MachineCard extends LiveElement {
         ],
         machine.host && [machine.group && " · ", "on ", h("span", { class: "name" }, machine.host)],
       ),
+      importedFrom(machine.source),
       events.map((event) =>
         h(
           "div",

@@ -2,6 +2,7 @@
 
 import { fact } from "../../elements/fact.js";
 import { machineLink } from "../../elements/links.js";
+import { sourceWords } from "../../elements/sources.js";
 import { count } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 
@@ -29,7 +30,7 @@ export function hostMeans(host, machines, coming) {
   return h(
     "dl",
     { class: "facts", key: "means" },
-    fact("Source", host.source),
+    fact("Source", sourceWords(host.source)),
     host.bare_metal && fact("Bare metal", "it is itself the one machine that it carries"),
     labels.length > 0 && fact("Labels", labels.map(([name, value]) => `${name}=${value}`).join(", ")),
     resources.map(([name, resource]) =>

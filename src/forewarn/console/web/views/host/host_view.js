@@ -144,7 +144,8 @@ function head(host) {
     signs: [
       badge(hostAppearance(host.state)),
       h("span", { class: "muted" }, reached(host)),
-      host.reachable && badge({ tone: "calm", glyph: "✓", label: "reached" }),
+      host.reachable === true && badge({ tone: "calm", glyph: "✓", label: "reached" }),
+      host.reachable === false && badge({ tone: "danger", glyph: "✕", label: "not reached" }),
       host.bare_metal && h("span", { class: "muted" }, "bare metal"),
     ],
     actions: actionButtons("host", host),

@@ -3,6 +3,7 @@ import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
 import { groupLink, hostLink, linkedIds, orderLink } from "../../elements/links.js";
 import { orderWords } from "../../elements/order_facts.js";
+import { importedFrom } from "../../elements/sources.js";
 import { choiceTool, searchTool, tools } from "../../elements/tools.js";
 import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
@@ -138,7 +139,7 @@ function hostLine(host, machines) {
   return h(
     "tr",
     { key: host.name },
-    h("th", { scope: "row" }, hostLink(host.name)),
+    h("th", { scope: "row" }, hostLink(host.name), h("div", null, importedFrom(host.source))),
     cell(
       "State",
       badge(hostAppearance(host.state)),
@@ -151,7 +152,10 @@ function hostLine(host, machines) {
       "Driver",
       h("span", { class: host.driver === "simulated" ? "muted" : null }, host.driver),
       " ",
-      host.reachable === false && badge({ tone: "danger", glyph: "✕", label: "not reached" }),
+      host.reachable === false && [
+        badge({ tone: "danger", glyph: "✕", label: "not reached" }),
+        h("div", { class: "small name" }, host.unreachable_because),
+      ],
     ),
     cell("Carries", copy.machines.isWhole ? load(machines) : h("span", { class: "muted" }, "see its page")),
     cell(

@@ -1,6 +1,7 @@
 /** The group of a machine: what it was promised, and who listens. */
 
 import { groupLink } from "../../elements/links.js";
+import { sourceWords } from "../../elements/sources.js";
 import { countdown } from "../../elements/times.js";
 import { span } from "../../page/formatting.js";
 import { define, LiveElement } from "../../page/live_element.js";
@@ -83,6 +84,7 @@ function facts(group) {
       { class: "facts" },
       line("Kind", group.kind),
       line("Update domains", String(group.update_domains)),
+      line("Source", sourceWords(group.source)),
       line("Incarnation", String(group.incarnation)),
       Object.entries(group.policy).map(([key, value]) =>
         line(TITLES[key] ?? key.replaceAll("_", " "), written(key, value)),

@@ -7,6 +7,7 @@ import { groupLink, hostLink } from "../../elements/links.js";
 import { orderCard } from "../../elements/order_card.js";
 import { pageHead } from "../../elements/page_head.js";
 import { recentRecords } from "../../elements/recent_records.js";
+import { sourceWords } from "../../elements/sources.js";
 import { countdown, time } from "../../elements/times.js";
 import { define } from "../../page/live_element.js";
 import { address, router } from "../../page/router.js";
@@ -155,7 +156,7 @@ class MachineView extends View {
           machine.last_seen ? [countdown(machine.last_seen), " (", time(machine.last_seen), ")"] : "never",
         ),
         fact("VM id", h("span", { class: "mono" }, machine.vm_id)),
-        fact("Source", machine.source),
+        fact("Source", sourceWords(machine.source)),
         fact("Address", [
           machine.address,
           machine.network && machine.network !== "default" && ` in ${machine.network}`,
