@@ -11,7 +11,17 @@ from forewarn.config import SimulatedTimes
 from forewarn.control.access.answering_once import AnsweringOnce
 from forewarn.control.access.browser_sessions import BrowserSessions
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
-from forewarn.control.driver import Begun, CancelAnswer, Checked, Driver, DriverTask, Failed, Running, Unknown
+from forewarn.control.driver import (
+    Begun,
+    CancelAnswer,
+    Checked,
+    Driver,
+    DriverTask,
+    Failed,
+    Listing,
+    Running,
+    Unknown,
+)
 from forewarn.control.engine.driver_calls import DriverCall, Verb
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
@@ -250,7 +260,11 @@ class Service:
             policy=self.policy,
             new_id=self.ids,
             real_now=self.real_now,
-            drivers=KnownDrivers(names=frozenset(drivers), kinds={name: name for name in drivers}),
+            drivers=KnownDrivers(
+                names=frozenset(drivers),
+                kinds={name: name for name in drivers},
+                listing=frozenset(name for name, each in drivers.items() if isinstance(each, Listing)),
+            ),
             preview=self.preview,
         )
         board = self.board = Board(lineage=self.url)

@@ -15,6 +15,7 @@ class KnownDrivers:
     names: frozenset[str] = frozenset()  # that hosts and orders may be given
     kinds: Mapping[str, str] = field(default_factory=dict)  # also of those that cannot be used
     unusable: Mapping[str, str] = field(default_factory=dict)  # why, by name
+    listing: frozenset[str] = frozenset()  # that can tell what there is
 
     def unusable_because(self, driver: str) -> str | None:
         """Say why a driver cannot be used; None: it can."""
@@ -33,3 +34,18 @@ class KnownDrivers:
             f"; install the package that brings it, or set [drivers.{driver}], and start the server again"
         )
         raise Invalid(f"{where}: expected {either(sorted(self.names))}, got {shown(driver)}{how}")
+
+    def check_listing(self, driver: str, *, where: str) -> None:
+        """Refuse a driver that cannot tell what there is, and name those that can."""
+        if driver in self.listing:
+            return
+        if driver in self.unusable:
+            self.check(driver, where=where)
+        if not self.listing:
+            missing = "install forewarn[libvirt] or forewarn[openstack], or declare it (forewarn fleet apply)"
+            raise Invalid(f"{where}: no driver here can list what there is: {missing}")
+        names = sorted(self.listing)
+        expected = f"{where}: expected {either(names)}"
+        if driver in self.names:
+            raise Invalid(f"{expected}: driver {shown(driver)} cannot list what there is")
+        raise Invalid(f"{expected}, got {shown(driver)}{hint(driver, names)}")

@@ -12,7 +12,15 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from forewarn.config import Settings
-from forewarn.control.driver import ChoosingHosts, Cordoning, Driver, Fencing, Reaching, WorkingOnHosts
+from forewarn.control.driver import (
+    ChoosingHosts,
+    Cordoning,
+    Driver,
+    Fencing,
+    Listing,
+    Reaching,
+    WorkingOnHosts,
+)
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Invalid
 from forewarn.core.spelling import hint
@@ -70,6 +78,7 @@ class Drivers:
         self.cordoning = frozenset(name for name in self.names if _cordons(self.by_name[name]))
         self.choosing_hosts = frozenset(name for name in self.names if _chooses_hosts(self.by_name[name]))
         self.reaching = frozenset(name for name in self.names if isinstance(self.by_name[name], Reaching))
+        self.listing = frozenset(name for name in self.names if isinstance(self.by_name[name], Listing))
         external = self.by_name[EXTERNAL] if EXTERNAL in self.names else None
         if not isinstance(external, ExternalDriver):
             raise Invalid("forewarn's own drivers were not found: install forewarn again (make setup)")
@@ -78,7 +87,7 @@ class Drivers:
     @property
     def known(self) -> KnownDrivers:
         """What use cases know of them."""
-        return KnownDrivers(names=self.names, kinds=self.kinds, unusable=self.unusable)
+        return KnownDrivers(names=self.names, kinds=self.kinds, unusable=self.unusable, listing=self.listing)
 
     def wake_by(self, woken: Callable[[MachineId], None]) -> None:
         """Pass on from now on that a driver has news of a machine."""

@@ -5,12 +5,22 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from forewarn.control.fleet.declaring import FleetCommands
+from forewarn.control.fleet.declaring import FleetCommands, check_declaration
+from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.wire.fleet import parse_fleet_file, read_fleet, unreadable_fleet_file
 
 # More lines of one kind than that tell a person nothing.
 SHOWN = 10
+
+
+def check_file(path: str, drivers: KnownDrivers) -> None:
+    """Refuse a fleet file that would be refused whatever the store holds."""
+    table = parse_fleet_file(read_file(path), name=path)
+    try:
+        check_declaration(read_fleet(table), drivers)
+    except Invalid as error:
+        raise Invalid(f"{path}: {error}") from None
 
 
 def apply_file(fleet: FleetCommands, path: str, *, say: Callable[[str], None]) -> None:

@@ -21,23 +21,24 @@ from forewarn.config import Settings
 from forewarn.control.restored_store import RestoredStore
 from forewarn.core.errors import Invalid
 from forewarn.core.spelling import counted
+from forewarn.drivers.registry import Drivers
 from forewarn.guest.http.listeners import Listen
 from forewarn.sdk.platform.systemd import Systemd
 from forewarn.server import addresses, descriptors, welcome
 from forewarn.server.descriptors import Shares
-from forewarn.server.fleet_file import apply_file, read_file
+from forewarn.server.fleet_file import apply_file, check_file, read_file
 from forewarn.server.log_setup import set_up_log
 from forewarn.server.reloading import Reloading
 from forewarn.server.threads.operator_server import OperatorServer
 from forewarn.server.tls import tls_of
 from forewarn.server.upkeep import Hangups, keeping_up
-from forewarn.server.wiring import OpenedService, Parts, new_id, open_service, wire
+from forewarn.server.wiring import OpenedService, Parts, drivers_of, new_id, open_service, wire
 from forewarn.store.opening import backup as backups
 from forewarn.store.opening import copying, lock
 from forewarn.store.opening.copying import Copied
 from forewarn.store.opening.database import without_password
 from forewarn.store.opening.lock import Lock
-from forewarn.store.opening.probing import any_token
+from forewarn.store.opening.probing import any_token, is_store
 from forewarn.store.opening.row_copy import Progress
 
 log = logging.getLogger(__name__)
@@ -63,13 +64,14 @@ def serve(options: Mapping[str, Any]) -> None:
         log.warning("%s", unknown)
     # Read first: a slip there must not leave a new or changed store behind.
     places = _places(settings)
+    drivers = drivers_of(settings)
     if settings.fleet is not None:
-        read_file(settings.fleet)
+        _look_at_fleet(settings.fleet, settings.database, drivers)
     shares = descriptors.share(descriptors.raise_limit(), settings)
     reloading = partial(Reloading, settings, read=lambda: settings_of(options))
     settings = replace(settings, guest=replace(settings.guest, connections=shares.guests))
     with lock.hold(settings.database) as held:
-        opened = open_service(settings)
+        opened = open_service(settings, drivers)
         try:
             _look_at_backup(opened, places, hold=not options.get("no_hold"))
             if settings.fleet is not None:
@@ -78,6 +80,14 @@ def serve(options: Mapping[str, Any]) -> None:
                 runner.run(_serve(opened, places, shares, held=held, hangups=hangups, reloading=reloading))
         finally:
             opened.store.close()
+
+
+def _look_at_fleet(path: str, database: str, drivers: Drivers) -> None:
+    """Refuse a fleet file that a new store could not be given; a store may know it already."""
+    if is_store(database):
+        read_file(path)
+    else:
+        check_file(path, drivers.known)
 
 
 def _look_at_backup(opened: OpenedService, places: "_Places", *, hold: bool) -> None:

@@ -160,15 +160,29 @@ def test_half_of_the_fleet_is_not_removed_unasked(api: Api, hypervisor: Hypervis
 
 
 def test_a_host_that_cannot_be_reached_removes_nothing_and_is_said(api: Api, hypervisor: Hypervisor) -> None:
+    hypervisor.domains["kvm02"] = {IDS[2]: "web-2"}
+    imported(api, hosts=HOSTS)
+    hypervisor.silent["kvm02"] = ValueError("odd")
+    del hypervisor.domains["kvm01"][IDS[0]]
+    answer = imported(api, yes=True)
+    assert (answer["changes"], answer["removes"]) == ([], 0)
+    assert answer["notes"] == [
+        "host kvm02 cannot be reached: ValueError: odd",
+        "machine web-0 is not on kvm01 any more: not removed while kvm02 cannot be reached",
+    ]
+
+
+def test_an_import_that_reaches_no_host_is_refused_with_why(api: Api, hypervisor: Hypervisor) -> None:
     imported(api, hosts=HOSTS)
     hypervisor.silent["kvm01"] = Unavailable("no route to host")
     hypervisor.silent["kvm02"] = ValueError("odd")
-    answer = imported(api)
-    assert answer["changes"] == []
-    assert answer["notes"] == [
-        "host kvm01 cannot be reached: no route to host",
-        "host kvm02 cannot be reached: ValueError: odd",
-    ]
+    assert refused(api, yes=True) == (
+        409,
+        "driver libvirt reaches none of its hosts, and nothing is imported: "
+        "kvm01 (no route to host), kvm02 (ValueError: odd)",
+    )
+    names = [each["name"] for each in api("GET", "/v1/machines").json()["machines"]]
+    assert names == ["web-0", "web-1"]
 
 
 def test_a_host_that_hangs_holds_up_nothing_else(api: Api, hypervisor: Hypervisor) -> None:
@@ -181,8 +195,9 @@ def test_a_host_that_hangs_holds_up_nothing_else(api: Api, hypervisor: Hyperviso
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"from": "simulated"}, 'from: driver "simulated" cannot list what there is: declare it'),
-        ({"from": "libvrit"}, 'from: expected external, libvirt or simulated, got "libvrit"; did you mean'),
+        ({"from": "simulated"}, 'from: expected libvirt: driver "simulated" cannot list what there is'),
+        ({"from": "vmware"}, 'from: expected libvirt, got "vmware"'),
+        ({"from": "libvrit"}, 'from: expected libvirt, got "libvrit"; did you mean'),
         ({"from": "libvirt"}, "from: no host has driver libvirt yet: name one (--host NAME=URI)"),
         ({}, "from: expected the name of a driver, but it is missing"),
         ({"from": "libvirt", "hosts": {"a": "x"}}, "hosts.a: expected a URI"),

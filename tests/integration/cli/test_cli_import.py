@@ -120,8 +120,17 @@ def test_a_watch_shows_each_difference_and_says_nothing_twice(
 
 
 def test_a_driver_that_is_not_there_is_one_line() -> None:
-    refused = run("fleet", "import", "--from", "libvrit", code=2)
-    assert 'expected external, libvirt or simulated, got "libvrit"' in refused.output
+    refused = run("fleet", "import", "--from", "vmware", code=2)
+    assert refused.output == 'forewarn: --from: expected libvirt, got "vmware"\n'
+
+
+def test_an_import_that_reaches_no_host_is_one_line(hypervisor: Hypervisor) -> None:
+    hypervisor.silent["kvm01"] = ValueError("odd")
+    refused = run("fleet", "import", "--from", "libvirt", "--host", KVM01, code=1)
+    assert refused.output == (
+        "forewarn: driver libvirt reaches none of its hosts, and nothing is imported: "
+        "kvm01 (ValueError: odd)\n"
+    )
 
 
 def test_things_are_put_and_deleted_one_at_a_time() -> None:

@@ -58,6 +58,29 @@ def test_a_bad_fleet_file_names_the_field_and_changes_nothing(tmp_path: Path) ->
         assert (program.get("/v1/fleet"), program.history()) == before
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "why"),
+    [
+        ("[groups.web\n", 2, "is not TOML"),
+        ('[[machines]]\nname = "web-0"\nhost = 7\n', 2, "host: expected"),
+        ('[[machines]]\nname = "web-0"\nhost = "nowhere"\n', 2, 'machines[0] "web-0": host: expected'),
+        ('[hosts.a]\ndriver = "vmware"\n', 2, "hosts.a: driver: expected"),
+    ],
+)
+def test_a_first_fleet_file_that_is_refused_leaves_no_store(
+    tmp_path: Path, text: str, code: int, why: str
+) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    fleet = tmp_path / "fleet.toml"
+    fleet.write_text(text)
+    refused = run(tmp_path, "serve", "--fleet", fleet, "--database", f"sqlite:///{folder}/new.db", *FREE)
+    assert refused.returncode == code
+    assert why in refused.stderr
+    assert f"{fleet}" in refused.stderr
+    assert list(folder.iterdir()) == []
+
+
 def test_a_fleet_file_that_is_no_toml_is_refused(tmp_path: Path) -> None:
     fleet = tmp_path / "fleet.toml"
     fleet.write_text("[groups.web\n")

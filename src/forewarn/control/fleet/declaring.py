@@ -8,6 +8,7 @@ from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet, FleetAp
 from forewarn.control.fleet.fitting_domains import DomainDryRuns
 from forewarn.control.fleet.importing_fleet import ImportDryRuns
 from forewarn.control.fleet.removed_projects import left_behind
+from forewarn.control.known_drivers import KnownDrivers
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, FleetUseCase
@@ -31,18 +32,20 @@ class FleetDryRuns(DomainDryRuns, ImportDryRuns):
 
     def check(self, spec: FleetSpec, *, by: str) -> CheckedFleet:
         """Apply a declaration to a draft that is not saved: what that changes, and in which parts."""
-        self._check_drivers(spec)
-        applying.validate(spec)
+        check_declaration(spec, self._drivers_known)
         with self._store.read() as snapshot:
             base = snapshot.rules.everything()
             draft, whole = self._draft(base), difference(base, spec)
             changes = (*applying.apply(draft, whole, by=by), *left_behind(snapshot, draft).lines())
         return CheckedFleet(changes=changes, parts=cut(whole, base, at_once=AT_ONCE))
 
-    def _check_drivers(self, spec: FleetSpec) -> None:
-        self._drivers_known.check(spec.defaults.driver, where="defaults.driver")
-        for host in spec.hosts:
-            self._drivers_known.check(host.driver, where=f"hosts.{host.name}: driver")
+
+def check_declaration(spec: FleetSpec, drivers: KnownDrivers) -> None:
+    """Refuse a declaration that contradicts itself, or names a driver that is not there."""
+    drivers.check(spec.defaults.driver, where="defaults.driver")
+    for host in spec.hosts:
+        drivers.check(host.driver, where=f"hosts.{host.name}: driver")
+    applying.validate(spec)
 
 
 class FleetCommands(FleetUseCase, FleetDryRuns):

@@ -64,7 +64,7 @@ class ImportDryRuns(FleetReading):
 
     def before_import(self, source: str, given: Mapping[HostName, str]) -> BeforeImport:
         """Return the fleet, and the hosts of a driver; those that are given are reached as it is said."""
-        self._drivers_known.check(source, where="from")
+        self._drivers_known.check_listing(source, where="from")
         with self._store.read() as snapshot:
             base = snapshot.rules.everything()
         mine = {

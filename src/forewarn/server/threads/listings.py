@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from forewarn.control.driver import Driver, Listing
-from forewarn.core.errors import ForewarnError, Invalid, Unavailable
+from forewarn.core.errors import Conflict, ForewarnError, Invalid, Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.inventory import Found, together
 from forewarn.core.moments import format_span
@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 AT_ONCE = 16
 # Threads of a driver whose questions were never answered.
 MOST_LEFT = 64
+# Hosts that are named if none of them can be reached.
+SHOWN = 3
 # For a driver that names none, in seconds: a whole cloud takes longer than one call.
 PATIENCE = 60.0
 
@@ -59,7 +61,10 @@ class Listings:
                 except ForewarnError as error:
                     return Found(unreachable={host.name: f"{error}"})
 
-        return together(await asyncio.gather(*map(one, hosts)))
+        found = together(await asyncio.gather(*map(one, hosts)))
+        if len(found.unreachable) == len(hosts):
+            raise Conflict(_nobody_reached(source, found))  # to ask again at once would not help
+        return found
 
     async def _question(self, source: str, driver: Listing, hosts: Sequence[Host]) -> Found:
         """Ask in a thread that is given up if it takes too long."""
@@ -90,6 +95,13 @@ class Listings:
             return await asyncio.wait_for(answer, seconds)
         except TimeoutError:
             raise Unavailable(f"no answer within {format_span(seconds)}") from None
+
+
+def _nobody_reached(source: str, found: Found) -> str:
+    silent = [f"{host} ({why})" for host, why in sorted(found.unreachable.items())]
+    more = f" and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
+    said = f"driver {source} reaches none of its hosts, and nothing is imported"
+    return f"{said}: {', '.join(silent[:SHOWN])}{more}"
 
 
 def _asked(source: str, driver: Listing, hosts: Sequence[Host]) -> Found | ForewarnError:
