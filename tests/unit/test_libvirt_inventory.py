@@ -1,5 +1,10 @@
 """What an import reads of a domain's XML."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
 from forewarn.core.words import Mobility
 from forewarn.drivers.libvirt import inventory
 
@@ -63,3 +68,37 @@ def test_a_domain_without_metadata_says_nothing() -> None:
 def test_an_address_that_a_guest_makes_up_is_none() -> None:
     said = ["10.0.0.1", "fd00::1", "127.0.0.1", "fe80::1", "", "10.0.0.1/24", "not an address"]
     assert list(filter(inventory.is_routed, said)) == ["10.0.0.1", "fd00::1"]
+
+
+BRIDGED, LEASED = "52:54:00:ab:00:01", "52:54:00:ab:00:02"
+
+
+class Addressed:
+    """A domain that has leases, and an agent that says what it likes."""
+
+    def __init__(self, leases: Mapping[str, tuple[str, ...]], agent: Mapping[str, tuple[str, ...]]) -> None:
+        self._told = {False: leases, True: agent}
+
+    def addresses(self, *, by_agent: bool) -> Mapping[str, tuple[str, ...]]:
+        return self._told[by_agent]
+
+
+@pytest.mark.parametrize(
+    ("leases", "agent", "found"),
+    [
+        ({LEASED: ("10.0.0.2",)}, {LEASED: ("10.0.0.9",)}, ("10.0.0.2",)),  # a lie of the guest's
+        ({LEASED: ("10.0.0.2",)}, {BRIDGED: ("10.1.0.1",)}, ("10.1.0.1", "10.0.0.2")),
+        ({}, {LEASED: ("10.0.0.9",)}, ("10.0.0.9",)),  # it has just come from another host
+        ({LEASED: ("fe80::1",)}, {LEASED: ("10.0.0.9", "127.0.0.1")}, ("10.0.0.9",)),
+    ],
+)
+def test_leases_are_believed_before_the_guest(
+    leases: Mapping[str, tuple[str, ...]], agent: Mapping[str, tuple[str, ...]], found: tuple[str, ...]
+) -> None:
+    domain: Any = Addressed(leases, agent)
+    assert inventory._addresses(domain, said(kind="network"), by_agent=True) == found
+
+
+def test_where_libvirt_has_no_network_and_there_is_no_agent_nothing_is_known() -> None:
+    domain: Any = Addressed({LEASED: ("10.0.0.2",)}, {LEASED: ("10.0.0.9",)})
+    assert inventory._addresses(domain, said(), by_agent=False) == ()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from xml.etree import ElementTree
 
 from forewarn.drivers.libvirt import marks
@@ -18,6 +19,8 @@ MANAGERS = {
 }
 # Kinds of disk sources that a host reaches over the network, wherever it is.
 _OVER_THE_NETWORK = frozenset({"network", "nvme-of"})
+# What every host calls itself.
+_THE_HOST_ITSELF = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,8 @@ class Disk:
     path: str | None = None  # on its host
     pool: str | None = None  # of a disk that is a volume
     volume: str | None = None
-    network: bool = False  # reached over the network
+    network: bool = False  # reached over the network, and the same wherever it is reached from
+    served_by_host: str | None = None  # where its own host serves it: another host would find another there
     ephemeral: bool = False  # made anew where the machine comes to
     capacity: int | None = None  # of an ephemeral one, in bytes, if its owner says so
     format: str = "raw"
@@ -102,7 +106,8 @@ def _disks(root: ElementTree.Element, ephemeral: Mapping[str, str]) -> Iterator[
             path=_path(source),
             pool=source.get("pool"),
             volume=source.get("volume"),
-            network=disk.get("type") in _OVER_THE_NETWORK,
+            network=_is_shared(disk.get("type"), source),
+            served_by_host=_served_by_host(source),
             ephemeral=name in ephemeral,
             capacity=int(said) if said.isdecimal() else None,
             format="raw" if driver is None else driver.get("type", "raw"),
@@ -111,8 +116,12 @@ def _disks(root: ElementTree.Element, ephemeral: Mapping[str, str]) -> Iterator[
         for backing in disk.iter("backingStore"):
             below = backing.find("source")
             if below is not None:
-                network = backing.get("type") in _OVER_THE_NETWORK
-                yield Disk(name=f"{name}, which adds to", path=_path(below), network=network)
+                yield Disk(
+                    name=f"{name}, which adds to",
+                    path=_path(below),
+                    network=_is_shared(backing.get("type"), below),
+                    served_by_host=_served_by_host(below),
+                )
     # What firmware a host has is its own, and found again by each; what a guest keeps in it is not.
     for tag in ("nvram", "kernel", "initrd", "dtb"):
         element = root.find(f"os/{tag}")
@@ -122,6 +131,28 @@ def _disks(root: ElementTree.Element, ephemeral: Mapping[str, str]) -> Iterator[
 
 def _path(source: ElementTree.Element) -> str | None:
     return source.get("file") or source.get("dev") or source.get("dir")
+
+
+def _is_shared(kind: str | None, source: ElementTree.Element) -> bool:
+    return kind in _OVER_THE_NETWORK and _served_by_host(source) is None
+
+
+def _served_by_host(source: ElementTree.Element) -> str | None:
+    """Return where a host serves a disk itself: by a socket of its own, or at an address that is its own."""
+    for host in source.iterfind("host"):
+        name = host.get("name", "")
+        if host.get("transport") == "unix":
+            return host.get("socket", "a socket")
+        if name.rstrip(".").lower() in _THE_HOST_ITSELF or _is_loopback(name):
+            return name
+    return None
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _stays(root: ElementTree.Element) -> Iterator[str]:

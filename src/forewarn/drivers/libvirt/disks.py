@@ -33,9 +33,10 @@ def _in_the_way(disk: Disk, here: Hypervisor, there: Hypervisor, *, shared: Sequ
     if is_shared(disk, here, there, shared=shared):
         return None
     if not disk.ephemeral or disk.path is None:
+        where = disk.path or disk.volume or disk.served_by_host
         return (
-            f"disk {disk.name} ({disk.path or disk.volume}) is not seen by both {here.host} and "
-            f"{there.host}: put it on shared storage (see shared-paths), or declare it ephemeral"
+            f"disk {disk.name} ({where}) is not seen by both {here.host} and {there.host}: "
+            "put it on shared storage (see shared-paths), or declare it ephemeral"
         )
     if here.volume(disk.path) is None:
         return f"ephemeral disk {disk.name} ({disk.path}) is in no storage pool of {here.host}: define one"

@@ -6,8 +6,9 @@ A domain's UUID is what it is known by. Its owner may say more of it in its meta
       <forewarn:tag name="role" value="front"/>
     </forewarn:machine>
 
-Addresses are the guest agent's word. Leases are asked for only where libvirt manages the network: elsewhere
-there are none, nor are there any on the host that a machine has just come to.
+Addresses are those that libvirt has leased, where it manages the network: a guest has no say in them.
+Elsewhere there are no leases, nor are there any on the host that a machine has just come to: there the guest
+agent's word is taken.
 """
 
 from collections.abc import Iterable, Iterator
@@ -76,10 +77,16 @@ def _found(domain: Domain, host: Host) -> tuple[FoundMachine, tuple[str, ...]] |
 
 def _addresses(domain: Domain, said: Said, *, by_agent: bool) -> tuple[str, ...]:
     """Return where a machine's requests may come from, in the order of its interfaces."""
-    told = domain.addresses(by_agent=True) if by_agent else {}
-    if not told and said.has_leases:
-        told = domain.addresses(by_agent=False)
-    return tuple(address for mac in said.macs for address in told.get(mac, ()) if is_routed(address))
+    leased = domain.addresses(by_agent=False) if said.has_leases else {}
+    unknown = [mac for mac in said.macs if not _routed(leased.get(mac, ()))]
+    told = domain.addresses(by_agent=True) if by_agent and unknown else {}
+    return tuple(
+        address for mac in said.macs for address in _routed(leased.get(mac, ())) or _routed(told.get(mac, ()))
+    )
+
+
+def _routed(addresses: Iterable[str]) -> list[str]:
+    return [each for each in addresses if is_routed(each)]
 
 
 def is_routed(address: str) -> bool:
