@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 from forewarn.core.model.host import Host
@@ -18,7 +17,7 @@ from forewarn.core.moments import format_span
 from forewarn.core.words import HostName, MachineId
 from forewarn.drivers.libvirt import waking
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
-from forewarn.drivers.libvirt.library import NoAnswer, load
+from forewarn.drivers.libvirt.library import NoAnswer, is_alive, load
 from forewarn.drivers.libvirt.options import LibvirtOptions
 
 # A host that has not answered so many questions whether it is there has lost its connection.
@@ -27,25 +26,35 @@ UNANSWERED = 3
 LEFT_BEHIND = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    """An open connection, and what it passes news on by."""
+
+    of_library: Any
+    callbacks: list[int]
+
+
 @dataclass(eq=False, slots=True)
 class _Opening:
-    """One try to open a connection."""
+    """One try to open a connection; whoever comes while it lasts waits for the same one."""
 
     began_at: float
     over: bool = False
+    why: str = ""  # why it failed
 
 
 @dataclass(eq=False, slots=True)
 class _Line:
-    """What is known of the connection to a host."""
+    """What is known of the connection to a host; those of calls that last have a line of their own."""
 
     host: HostName
     uri: str
+    watched: bool  # whether news of the host's domains are passed on
     news: threading.Condition = field(default_factory=threading.Condition)
-    connection: Any = None
+    connection: _Connection | None = None
     opening: _Opening | None = None
     left_behind: int = 0
-    why: str = ""  # why the last try failed
+    given_up: bool = False  # its host has been declared anew
 
 
 class Connections:
@@ -57,71 +66,88 @@ class Connections:
         self._options = options
         self._wake = wake
         self._lock = threading.Lock()
-        self._lines: dict[HostName, _Line] = {}
+        self._lines: dict[tuple[HostName, bool], _Line] = {}
 
     def get(self, host: Host) -> Hypervisor:
         """Return the libvirt of a host; NoAnswer if it cannot be reached soon."""
-        line = self._line(host)
-        waking.keep_running(self.library)
+        line = self._line(host, watched=True)
         with line.news:
-            if line.connection is None or not self._is_alive(line.connection):
-                line.connection = None
-                self._reach(line)
-            return Hypervisor(self.library, line.connection, host=line.host)
+            return Hypervisor(self.library, self._reached(line).of_library, host=line.host)
 
     def open_another(self, host: Host) -> Hypervisor:
-        """Open a connection of one's own, for a call that lasts; waits as long as it takes."""
-        waking.keep_running(self.library)
-        connection = self._opened(self._line(host), watched=False)
-        return Hypervisor(self.library, connection, host=host.name)
+        """Open a connection of one's own, for a call that lasts; NoAnswer if it cannot be opened soon."""
+        line = self._line(host, watched=False)
+        with line.news:
+            connection = self._reached(line)
+            line.connection = None  # so nobody else is given it
+            return Hypervisor(self.library, connection.of_library, host=line.host)
 
-    def _line(self, host: Host) -> _Line:
+    def _line(self, host: Host, *, watched: bool) -> _Line:
         if not host.uri:
             raise NoAnswer(f'{host.name} declares no uri: set one, as uri = "qemu+ssh://{host.name}/system"')
+        waking.keep_running(self.library)
         with self._lock:
-            line = self._lines.get(host.name)
-            if line is None or line.uri != host.uri:  # it has been declared anew
-                line = self._lines[host.name] = _Line(host.name, host.uri)
-            return line
+            known = self._lines.get((host.name, watched))
+            if known is not None and known.uri == host.uri:
+                return known
+            line = self._lines[host.name, watched] = _Line(host.name, host.uri, watched)
+        if known is not None:  # it has been declared anew, and its old libvirt may hang
+            _in_a_thread(self._give_up, known)
+        return line
 
     # With the line's lock held
 
-    def _reach(self, line: _Line) -> None:
-        """Wait for a connection, unless others have waited for the same one in vain."""
+    def _reached(self, line: _Line) -> _Connection:
+        """Return the open connection, or wait for one, unless others have waited for the same one in vain."""
         limit = self._options.connect_for.total_seconds()
+        until = time.monotonic() + limit
+        if line.connection is not None and not is_alive(self.library, line.connection.of_library):
+            self._drop(line.connection)
+            line.connection = None
+        while line.connection is None:
+            opening = self._opening(line)
+            left = min(until, opening.began_at + limit) - time.monotonic()
+            if not _is_over(line, opening, within=left):
+                span = format_span(self._options.connect_for)
+                raise NoAnswer(f"{line.host} cannot be reached: no answer within {span} ({line.uri})")
+            if opening.why:
+                raise NoAnswer(f"{line.host} cannot be reached: {opening.why}")
+        return line.connection
+
+    def _opening(self, line: _Line) -> _Opening:
+        """Return the try to open a connection that is under way, or begin one."""
         opening = line.opening
         if opening is not None and time.monotonic() - opening.began_at > LEFT_BEHIND * 2**line.left_behind:
             line.left_behind += 1
             opening = None
         if opening is None:
-            line.why = ""
             opening = line.opening = _Opening(time.monotonic())
-            name = f"forewarn-libvirt-{line.host}"
-            threading.Thread(target=self._open, args=(line, opening), name=name, daemon=True).start()
-        left = opening.began_at + limit - time.monotonic()
-        over = left > 0 and line.news.wait_for(lambda: opening.over, left)
-        if not over:
-            span = format_span(timedelta(seconds=limit))
-            raise NoAnswer(f"{line.host} cannot be reached: no answer within {span} ({line.uri})")
-        if line.connection is None:
-            raise NoAnswer(f"{line.host} cannot be reached: {line.why}")
+            _in_a_thread(self._open, line, opening)
+        return opening
 
     # In a thread of its own
 
     def _open(self, line: _Line, opening: _Opening) -> None:
-        connection, why = None, ""
+        connection = None
         try:
-            connection = self._opened(line, watched=True)
+            connection = self._opened(line)
         except NoAnswer as error:
-            why = str(error)
-        with line.news:
-            opening.over = True
-            if line.opening is opening:
-                line.opening, line.left_behind = None, 0
-                line.connection, line.why = connection, why
-            line.news.notify_all()
+            opening.why = str(error)
+        except BaseException as error:
+            opening.why = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            with line.news:
+                opening.over = True
+                if line.opening is opening:
+                    line.opening, line.left_behind = None, 0
+                    if line.connection is None and not line.given_up:
+                        line.connection, connection = connection, None
+                line.news.notify_all()
+            if connection is not None:  # it came too late for all who waited
+                self._drop(connection)
 
-    def _opened(self, line: _Line, *, watched: bool) -> Any:
+    def _opened(self, line: _Line) -> _Connection:
         libvirt = self.library
         try:
             connection = libvirt.open(line.uri)
@@ -129,12 +155,26 @@ class Connections:
             raise NoAnswer(f"{error} ({line.uri})") from error
         with suppress(libvirt.libvirtError):  # one that is not over a wire needs none
             connection.setKeepAlive(max(1, round(self._options.keepalive.total_seconds())), UNANSWERED)
-        if watched:
-            waking.watch(libvirt, connection, self._wake)
-        return connection
+        callbacks = waking.watch(libvirt, connection, self._wake) if line.watched else []
+        return _Connection(connection, callbacks)
 
-    def _is_alive(self, connection: Any) -> bool:
-        try:
-            return bool(connection.isAlive())
-        except self.library.libvirtError:
-            return False
+    def _give_up(self, line: _Line) -> None:
+        with line.news:
+            line.given_up = True
+            connection, line.connection = line.connection, None
+        if connection is not None:
+            self._drop(connection)
+
+    def _drop(self, connection: _Connection) -> None:
+        """Let a connection end with its last user, who may still be at it."""
+        waking.stop_watching(self.library, connection.of_library, connection.callbacks)
+
+
+def _is_over(line: _Line, opening: _Opening, *, within: float) -> bool:
+    """Wait for the end of a try to open a connection; return whether it has come."""
+    return within > 0 and line.news.wait_for(lambda: opening.over, within)
+
+
+def _in_a_thread(work: Callable[..., None], line: _Line, *more: Any) -> None:
+    name = f"forewarn-libvirt-{line.host}"
+    threading.Thread(target=work, args=(line, *more), name=name, daemon=True).start()

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from forewarn.core.words import HostName
 from forewarn.drivers.libvirt.domains import Domain
-from forewarn.drivers.libvirt.library import Declined, Gone, asking
+from forewarn.drivers.libvirt.library import Declined, Gone, asking, is_alive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,10 @@ class Hypervisor:
     def asking(self) -> AbstractContextManager[None]:
         """Turn what libvirt raises into NoAnswer or Declined."""
         return asking(self.library, self.host, self._connection)
+
+    def is_alive(self) -> bool:
+        """Return whether its connection stands."""
+        return is_alive(self.library, self._connection)
 
     def ask(self) -> None:
         """Have it answer something."""

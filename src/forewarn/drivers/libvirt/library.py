@@ -53,7 +53,7 @@ def asking(libvirt: Any, host: HostName, connection: Any) -> Iterator[None]:
         yield
     except libvirt.libvirtError as error:
         said = str(error).strip()
-        if _says_nothing(libvirt, error) or not _is_alive(libvirt, connection):
+        if _says_nothing(libvirt, error) or not is_alive(libvirt, connection):
             raise NoAnswer(f"{host}: {said}") from error
         if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
             raise Gone(said) from error
@@ -66,7 +66,8 @@ def _says_nothing(libvirt: Any, error: Any) -> bool:
     return error.get_error_code() in silent
 
 
-def _is_alive(libvirt: Any, connection: Any) -> bool:
+def is_alive(libvirt: Any, connection: Any) -> bool:
+    """Return whether a connection stands, as far as libvirt knows."""
     try:
         return bool(connection.isAlive())
     except libvirt.libvirtError:

@@ -6,7 +6,8 @@ its thread ends, the next call starts another.
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from forewarn.core.words import MachineId
@@ -41,8 +42,8 @@ def _run(libvirt: Any) -> None:
             _pause.wait(PAUSE)
 
 
-def watch(libvirt: Any, connection: Any, wake: Callable[[MachineId], None]) -> None:
-    """Have the news of a connection's domains wake who waits for them."""
+def watch(libvirt: Any, connection: Any, wake: Callable[[MachineId], None]) -> list[int]:
+    """Have the news of a connection's domains wake who waits for them; return what `stop_watching` takes."""
 
     def woken(_connection: Any, domain: Any, *_news: Any) -> None:
         try:
@@ -50,6 +51,7 @@ def watch(libvirt: Any, connection: Any, wake: Callable[[MachineId], None]) -> N
         except Exception:  # the loop is everybody's
             log.exception("news of a domain could not be passed on")
 
+    callbacks: list[int] = []
     for event in (
         libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE,
         libvirt.VIR_DOMAIN_EVENT_ID_REBOOT,
@@ -57,6 +59,15 @@ def watch(libvirt: Any, connection: Any, wake: Callable[[MachineId], None]) -> N
         libvirt.VIR_DOMAIN_EVENT_ID_AGENT_LIFECYCLE,
     ):
         try:
-            connection.domainEventRegisterAny(None, event, woken, None)
+            callbacks.append(connection.domainEventRegisterAny(None, event, woken, None))
         except libvirt.libvirtError as error:
             log.debug("libvirt does not tell of event %s: %s", event, error)
+    return callbacks
+
+
+def stop_watching(libvirt: Any, connection: Any, callbacks: Iterable[int]) -> None:
+    """Have no more news passed on: so a connection ends with its last user, and is not kept by libvirt."""
+    for callback in callbacks:
+        # The other end may be gone: libvirt forgets its own part all the same.
+        with suppress(libvirt.libvirtError):
+            connection.domainEventDeregisterAny(callback)
