@@ -6,6 +6,7 @@ import pytest
 
 from tests.machines import bed as beds
 from tests.machines.bed import Bed
+from tests.machines.libvirt_steps import LibvirtBed
 
 _figures = pytest.StashKey[list[str]]()
 
@@ -21,6 +22,13 @@ def bed(standing_bed: Bed) -> Iterator[Bed]:
     """Two hosts without a guest; what a test puts on them is gone after it."""
     yield standing_bed
     standing_bed.remove_guests()
+
+
+@pytest.fixture
+def hosts(bed: Bed) -> Iterator[LibvirtBed]:
+    """The bed's hosts, with this thread and all that the driver starts in the server's network."""
+    with bed.entered():
+        yield LibvirtBed(bed)
 
 
 @pytest.fixture

@@ -62,18 +62,25 @@ class Step:
     def __init__(self, of: DriverTask) -> None:
         self.task = of
         self.progress: list[float] = []
+        self.saved_mark = ""
 
     def attempt(self, number: int) -> "Step":
         return Step(replace(self.task, attempt=number))
 
     def begin(self, driver: LibvirtDriver) -> Begun:
-        return driver.begin(self._now())
+        answer = driver.begin(self._now())
+        self._heard(answer)
+        return answer
 
     def check(self, driver: LibvirtDriver) -> Checked:
         answer = driver.check(self._now())
-        if isinstance(answer, Running) and answer.progress is not None:
-            self.progress.append(answer.progress)
+        self._heard(answer)
         return answer
+
+    def _heard(self, answer: object) -> None:
+        if isinstance(answer, Running):
+            self.saved_mark = answer.mark or self.saved_mark
+            self.progress += [] if answer.progress is None else [answer.progress]
 
     def cancel(self, driver: LibvirtDriver) -> CancelAnswer:
         """Call it off; asked again while that cannot be told."""
@@ -113,4 +120,11 @@ class Step:
         return until(over, what=what, within=within)
 
     def _now(self) -> DriverTask:
-        return replace(self.task, now=SystemClock().now())
+        return replace(self.task, now=SystemClock().now(), mark=self.saved_mark)
+
+
+def booted(bed: Bed, name: str = "web-0", **more: Any) -> Guest:
+    """Put a guest on a host, and wait until it is up."""
+    guest = bed.guest(name, number=21, **more)
+    guest.console.wait_for_boot()
+    return guest

@@ -1,17 +1,17 @@
 """Each work once on real machines, by the libvirt driver alone."""
 
 import signal
-from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from forewarn.clock import monotonic
-from forewarn.control.driver import Cancelled, Failed, NotBegun, Running, TooLate, Unknown
+from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, TooLate, Unknown
 from forewarn.core.words import Work
 from tests.machines.bed import Bed, Guest
-from tests.machines.libvirt_steps import LibvirtBed
+from tests.machines.libvirt_steps import LibvirtBed, booted
 from tests.process import until
 
 IMAGES = "/var/lib/libvirt/images"
@@ -20,19 +20,6 @@ EPHEMERAL = (
 )
 NOVA = "<n:instance xmlns:n='http://openstack.org/xmlns/libvirt/nova/1.1'/>"
 SHORT = timedelta(seconds=2)
-
-
-@pytest.fixture
-def hosts(bed: Bed) -> Iterator[LibvirtBed]:
-    """The bed's hosts, with this thread and all that the driver starts in the server's network."""
-    with bed.entered():
-        yield LibvirtBed(bed)
-
-
-def booted(bed: Bed, name: str = "web-0", **more: object) -> Guest:
-    guest = bed.guest(name, number=21, **more)  # type: ignore[arg-type]
-    guest.console.wait_for_boot()
-    return guest
 
 
 def with_agent(bed: Bed, guest: Guest, *, on: str = "kvm01") -> Guest:
@@ -234,6 +221,25 @@ def test_a_host_that_is_back_does_not_keep_what_was_recovered_from_it(hosts: Lib
 
 
 # What is refused, and what is not known
+
+
+def test_a_machine_of_a_wrong_uuid_is_not_terminated(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    driver = hosts.driver(destroy=True)
+    wrong = hosts.step(replace(guest, vm_id="00000000-0000-4000-8000-000000000001"), Work.TERMINATE)
+    assert wrong.check(driver) == NotBegun()
+    assert f'declare vm-id = "{guest.vm_id}"' in wrong.failed(driver)
+    assert hosts.bed.where("web-0") == {"kvm01": "running"}
+
+
+def test_a_termination_that_was_undefined_and_not_saved_is_done(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    step = hosts.step(guest, Work.TERMINATE)
+    assert isinstance(step.begin(hosts.driver(destroy=True)), Running)
+    assert hosts.bed.where("web-0") == {"kvm01": "running"}  # nothing is done before the mark is saved
+    step.end(hosts.driver(destroy=True))
+    assert hosts.bed.where("web-0") == {}
+    assert step.check(hosts.driver(destroy=True)) == Done()  # as after a crash
 
 
 def test_saved_memory_is_not_lost_by_a_move(hosts: LibvirtBed) -> None:

@@ -22,6 +22,7 @@ from forewarn.drivers.libvirt import marks
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.definitions import Definition
 from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
+from forewarn.drivers.libvirt.left_behind import LeftBehind
 from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.options import LibvirtOptions
@@ -100,6 +101,7 @@ def checked(here: Domain, there: Domain) -> object:
         options=LibvirtOptions(),
         calls=LongCalls(ended=lambda _: None),
         kept=KeptDefinitions(""),
+        left=LeftBehind(),
         now=lambda: NOON,
     )
     return Attempt(TASK, WEB, tools).check()

@@ -254,3 +254,8 @@ def test_a_recovered_machine_is_undefined_where_it_was_before_it_is_started() ->
     assert decided(recover, Sight(here=OFF, there=OFF), moves=True) is Act.UNDEFINE_HERE
     assert decided(recover, Sight(here=None, there=OFF), moves=True) is Act.START_THERE
     assert decided(recover, Sight(here=OFF, there=RUNS), moves=True) == Finished(there=True)
+
+
+def test_a_migration_that_was_not_heard_of_any_more_is_begun_again() -> None:
+    of = mark(Work.FREEZE, asked=20)
+    assert decided(of, Sight(here=RUNS, call=ENDED), moves=True) == Act.MIGRATE

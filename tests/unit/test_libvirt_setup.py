@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
-from forewarn.clock import monotonic
+from forewarn.clock import SystemClock, monotonic
 from forewarn.config import Settings
 from forewarn.core.errors import Invalid
 from forewarn.core.words import HostName
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.libvirt.driver import make
-from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
+from forewarn.drivers.libvirt.kept_definitions import UNUSED_FOR, KeptDefinitions
 from forewarn.drivers.libvirt.library import Declined
 from forewarn.drivers.libvirt.options import LibvirtOptions
 
@@ -56,14 +57,46 @@ def test_hosts_reach_one_another_by_their_uri_unless_it_is_said_how() -> None:
 def test_a_kept_definition_is_read_again_and_for_nobody_else(tmp_path: Path) -> None:
     kept = KeptDefinitions(str(tmp_path / "definitions"))
     for xml in ("<domain/>", "<domain>secret</domain>"):
-        kept.keep("0A", xml)
-    assert kept.read("0a") == "<domain>secret</domain>"
+        kept.keep("0A", xml, host=KVM)
+    assert kept.read("0a", host=KVM) == "<!-- on kvm04 -->\n<domain>secret</domain>"
     (file,) = (tmp_path / "definitions").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("name", ["kvm04", "rack-1--kvm", "-", "a b"])
+def test_a_copy_that_was_made_on_another_host_is_not_used(tmp_path: Path, name: str) -> None:
+    kept, host = KeptDefinitions(str(tmp_path)), HostName(name)
+    kept.keep("0a", "<domain/>", host=host)
+    assert ElementTree.fromstring(kept.read("0a", host=host)).tag == "domain"
+    with pytest.raises(Declined, match="before it came to elsewhere"):
+        kept.read("0a", host=HostName("elsewhere"))
+
+
+def test_a_copy_of_an_earlier_version_is_used(tmp_path: Path) -> None:
+    (tmp_path / "0a.xml").write_text("<domain/>")
+    assert KeptDefinitions(str(tmp_path)).read("0a", host=KVM) == "<domain/>"
+
+
+def test_copies_go_with_their_domains(tmp_path: Path) -> None:
+    kept, now = KeptDefinitions(str(tmp_path)), SystemClock().now()
+    for uuid, host in (("0a", KVM), ("0b", KVM), ("0c", HostName("kvm05"))):
+        kept.keep(uuid, "<domain/>", host=host)
+    kept.prune(KVM, ["0B"], now=now)  # a machine may be on its way
+    assert left(tmp_path) == {"0a", "0b", "0c"}
+    kept.prune(KVM, ["0B"], now=now + UNUSED_FOR * 2)
+    assert left(tmp_path) == {"0b", "0c"}
+    kept.forget("0C")
+    assert left(tmp_path) == {"0b"}
+
+
+def left(folder: Path) -> set[str]:
+    return {path.stem for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("directory", ["", "nowhere"])
 def test_where_no_definition_is_kept_it_is_said_what_to_do(tmp_path: Path, directory: str) -> None:
     kept = KeptDefinitions(directory and str(tmp_path / directory))
+    kept.forget("0a")
+    kept.prune(KVM, (), now=SystemClock().now())
     with pytest.raises(Declined, match="virsh define"):
-        kept.read("0a")
+        kept.read("0a", host=KVM)

@@ -11,8 +11,9 @@ from functools import partial
 from forewarn.core.model.host import Host
 from forewarn.drivers.libvirt import definitions, disks
 from forewarn.drivers.libvirt.decisions import Act
+from forewarn.drivers.libvirt.definitions import Disk
 from forewarn.drivers.libvirt.domains import Domain, Route
-from forewarn.drivers.libvirt.library import Declined
+from forewarn.drivers.libvirt.library import Declined, NoAnswer
 from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.places import Place, Places, Tools
 
@@ -55,8 +56,11 @@ class Acts:
 
     def resume(self, mark: Mark) -> Mark:
         """Let a suspended machine run again, and measure how long it did not."""
-        self._places.here.domain.resume()
         away = mark.away or mark.asked
+        if mark.away is None:
+            # Else, after one more crash, one that runs again would look as if it had never been suspended.
+            mark = self._places.write(replace(mark, away=away))
+        self._places.here.domain.resume()
         impact = None if away is None else (self._tools.now() - away).total_seconds()
         return self._places.write(replace(mark, impact=impact))
 
@@ -88,6 +92,7 @@ class Acts:
         return mark
 
     def _start(self, mark: Mark, place: Place) -> Mark:
+        self._places.note_left_behind()
         mark = replace(mark, started=self._tools.now())
         place.domain.write(mark)
         place.domain.start()
@@ -100,7 +105,8 @@ class Acts:
         places = self._places
         if places.both and places.here.found is not None:
             return self._define_like(mark, places.here, on=places.there)
-        xml = self._tools.kept.read(places.machine.id)
+        source = places.task.source
+        xml = self._tools.kept.read(places.machine.id, host=None if source is None else source.name)
         ephemeral = [disk for disk in definitions.read(xml).disks if disk.ephemeral]
         disks.make_by_size(ephemeral, on=places.there.hypervisor)
         return self._define(mark, xml, on=places.there)
@@ -114,6 +120,7 @@ class Acts:
 
     def _define(self, mark: Mark, xml: str, *, on: Place) -> Mark:
         on.found = on.hypervisor.define(definitions.with_mark(xml, mark))
+        self._places.keep_copy(on)
         return mark
 
     def _undefine_here(self, mark: Mark) -> Mark:
@@ -122,25 +129,33 @@ class Acts:
         if domain.seen().active:
             domain.power_off()  # it is paused: its migration has left it so
         if places.both:
-            self._delete_left(domain, places.here, places.there)
-        domain.undefine()
+            self._undefine(domain, places.here, other=places.there)
+        else:
+            domain.undefine()
+            self._tools.kept.forget(places.machine.id)
         return mark
 
     def _undefine_there(self, mark: Mark) -> Mark:
         places = self._places
-        self._delete_left(places.there.domain, places.there, places.here)
-        places.there.domain.undefine()
+        self._undefine(places.there.domain, places.there, other=places.here)
         return mark
 
     def clear_up(self) -> None:
         """Delete the disks that were copied, on the host that a machine has left."""
-        self._delete_left(self._places.there.domain, self._places.here, self._places.there)
+        there = self._places.there
+        disks.delete(self._left(there.domain, self._places.here, there), on=self._places.here.hypervisor)
 
-    def _delete_left(self, domain: Domain, left: Place, other: Place) -> None:
+    def _undefine(self, domain: Domain, place: Place, *, other: Place) -> None:
+        """Undefine a domain, and only then delete its disks: what a crash leaves is a file, and no ruin."""
+        left = self._left(domain, place, other)
+        domain.undefine()
+        disks.delete(left, on=place.hypervisor)
+
+    def _left(self, domain: Domain, left: Place, other: Place) -> list[Disk]:
+        """Return the disks that a machine leaves behind on a host, for it has others on the other one."""
         definition = domain.definition(inactive=True)
         shared = self._tools.options.shared_paths
-        anew = disks.made_anew(definition, left.hypervisor, other.hypervisor, shared=shared)
-        disks.delete(anew, on=left.hypervisor)
+        return disks.made_anew(definition, left.hypervisor, other.hypervisor, shared=shared)
 
     # Migrations
 
@@ -168,10 +183,16 @@ class Acts:
 
     def _migrate_at_length(self, source: Host, route: Route) -> None:
         # On a connection of its own: libvirt serves only a few calls of each at once.
-        domain = self._tools.connections.open_another(source).find(self._places.machine.id)
+        hypervisor = self._tools.connections.open_another(source)
+        domain = hypervisor.find(self._places.machine.id)
         if domain is None:
             raise Declined(f"{source.name} does not have it any more")
-        domain.migrate(route)
+        try:
+            domain.migrate(route)
+        except NoAnswer as error:
+            if hypervisor.is_alive():  # then it is the other host that does not answer, as this one says
+                raise Declined(str(error)) from error
+            raise
 
     def abort(self, mark: Mark) -> Mark:
         """Break a migration off."""

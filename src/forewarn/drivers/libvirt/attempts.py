@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 
 # No step takes so many acts in one call; what would go on for ever is looked at again later.
 MOST_ACTS = 12
+# What forewarn itself keeps of a Terminate that was begun, before anything is done: the domain's own mark may
+# go with the domain.
+SAVED = "begun"
 # A migration that is being broken off is looked at again after so long.
 BREAKING_OFF = timedelta(seconds=1)
 
@@ -60,7 +63,8 @@ class Attempt:
             if why is not None:
                 return Failed(why)
             mark = self._places.write(self._new_mark(sight))
-        return self._advance(mark)
+            self._places.keep_copy(self._places.first)
+        return self._go_on(mark)
 
     def check(self) -> Checked:
         """Find out how far it is, and go on with it."""
@@ -69,10 +73,10 @@ class Attempt:
             return known
         mark = self._places.mark_in(sight)
         if mark is not None:
-            return self._advance(mark)
-        if self._task.work is Work.TERMINATE and sight.here is None:
-            return Done()
-        return NotBegun()
+            return self._go_on(mark)
+        # A domain that is gone tells nothing, and one that never was neither: what was saved does.
+        ended = self._task.work is Work.TERMINATE and sight.here is None and self._task.mark == SAVED
+        return Done() if ended else NotBegun()
 
     def cancel(self) -> CancelAnswer:
         """Call it off, if nothing has been done that cannot be undone."""
@@ -146,8 +150,14 @@ class Attempt:
 
     # Going on
 
+    def _go_on(self, mark: Mark) -> Begun:
+        """Do what can be done now, once all is saved that a crash must not lose."""
+        if self._task.work is Work.TERMINATE and self._task.mark != SAVED:
+            return Running(self._tools.now(), mark=SAVED)
+        return self._advance(mark)
+
     def _advance(self, mark: Mark) -> Begun:
-        """Do what can be done now."""
+        """Look, decide and act until there is an answer."""
         declined: tuple[Act, str] | None = None
         for _ in range(MOST_ACTS):
             mark, following = self._looked_at(mark)
@@ -202,6 +212,9 @@ class Attempt:
         elif finished.there and self._task.work is Work.FREEZE:
             impact = self._places.there.domain.downtime()
             self._acts.clear_up()
+            self._places.keep_copy(self._places.there)
+        elif self._task.work is Work.RECOVER:
+            self._places.note_left_behind()
         return self._done(self._end(mark, Ended.DONE, impact=impact))
 
     def _done(self, mark: Mark) -> Done:

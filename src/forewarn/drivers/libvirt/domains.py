@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from forewarn.drivers.libvirt import definitions, marks
+from forewarn.core.words import HostName
+from forewarn.drivers.libvirt import definitions, left_notes, marks
 from forewarn.drivers.libvirt.definitions import Definition
 from forewarn.drivers.libvirt.library import Declined, boot_of
 from forewarn.drivers.libvirt.marks import Mark
@@ -66,24 +67,36 @@ class Domain:
 
     def mark(self) -> Mark | None:
         """Return the mark in its metadata."""
+        xml = self._metadata(marks.NAMESPACE)
+        return None if xml is None else marks.read(xml)
+
+    def left_on(self) -> frozenset[HostName]:
+        """Return the hosts on which it was left behind when it was recovered here, as its metadata says."""
+        xml = self._metadata(left_notes.NAMESPACE)
+        return frozenset() if xml is None else left_notes.read(xml)
+
+    def _metadata(self, namespace: str) -> str | None:
         library = self._library
         flags = library.VIR_DOMAIN_AFFECT_CURRENT
         with self._asking():
             try:
-                xml = self._domain.metadata(library.VIR_DOMAIN_METADATA_ELEMENT, marks.NAMESPACE, flags)
+                return str(self._domain.metadata(library.VIR_DOMAIN_METADATA_ELEMENT, namespace, flags))
             except library.libvirtError as error:
                 if error.get_error_code() == library.VIR_ERR_NO_DOMAIN_METADATA:
                     return None
                 raise
-        return marks.read(xml)
 
     def _job(self) -> Job | None:
         """Return the migration that it is leaving by."""
         library = self._library
-        try:
-            stats = self._domain.jobStats()
-        except library.libvirtError:
-            return None  # it has none, or this is where it goes to
+        with self._asking():
+            try:
+                stats = self._domain.jobStats()
+            except library.libvirtError as error:
+                # It has just gone off, or this is where it goes to; all else says nothing of its job.
+                if error.get_error_code() in (library.VIR_ERR_OPERATION_INVALID, library.VIR_ERR_NO_SUPPORT):
+                    return None
+                raise
         if stats.get("type", 0) == library.VIR_DOMAIN_JOB_NONE:
             return None
         if stats.get("operation") != library.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT:
@@ -166,6 +179,14 @@ class Domain:
 
     def write(self, mark: Mark) -> None:
         """Leave a mark, in what it is now and in what it will be when it is started again."""
+        self._write_metadata(marks.as_xml(mark), prefix=marks.PREFIX, namespace=marks.NAMESPACE)
+
+    def write_left_on(self, hosts: frozenset[HostName]) -> None:
+        """Note on which hosts it was left behind; on none: nothing is noted."""
+        xml = left_notes.as_xml(hosts) if hosts else None
+        self._write_metadata(xml, prefix=left_notes.PREFIX, namespace=left_notes.NAMESPACE)
+
+    def _write_metadata(self, xml: str | None, *, prefix: str, namespace: str) -> None:
         library = self._library
         with self._asking():
             flags = 0
@@ -173,13 +194,13 @@ class Domain:
                 flags |= library.VIR_DOMAIN_AFFECT_LIVE
             if self._domain.isPersistent():
                 flags |= library.VIR_DOMAIN_AFFECT_CONFIG
-            self._domain.setMetadata(
-                library.VIR_DOMAIN_METADATA_ELEMENT,
-                marks.as_xml(mark),
-                marks.PREFIX,
-                marks.NAMESPACE,
-                flags,
-            )
+            self._domain.setMetadata(library.VIR_DOMAIN_METADATA_ELEMENT, xml, prefix, namespace, flags)
+
+    def keep_from_starting(self) -> None:
+        """Have its host not start it by itself, when that starts."""
+        with self._asking():
+            if self._domain.isPersistent():
+                self._domain.setAutostart(0)
 
     def suspend(self) -> None:
         """Stop its processors."""

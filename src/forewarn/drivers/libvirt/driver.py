@@ -1,8 +1,6 @@
 """The libvirt driver: the port, over what each module of this package does."""
 
-import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -22,26 +20,23 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.inventory import Found, together
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import HostName, MachineId, Work
+from forewarn.core.words import MachineId, Work
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.libvirt import inventory, refusals
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.connections import Connections
-from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
+from forewarn.drivers.libvirt.left_behind import LeftBehind
 from forewarn.drivers.libvirt.library import Declined, NoAnswer
 from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Tools
-
-log = logging.getLogger(__name__)
+from forewarn.drivers.libvirt.upkeep import Upkeep
 
 T = TypeVar("T")
 
 # One that is asked about the same machine twice at once answers the second time that it does not know.
 ASK_AGAIN = timedelta(seconds=2)
-# How often the definitions of a host's domains are copied, in seconds.
-COPY_EVERY = 600.0
 
 
 def make(setup: DriverSetup) -> "LibvirtDriver":
@@ -53,24 +48,29 @@ class LibvirtDriver:
     """Does the steps of machines that are domains of libvirt."""
 
     def __init__(self, options: LibvirtOptions, *, wake: Callable[[MachineId], None]) -> None:
-        self._connections = Connections(options, wake=wake)
-        self._kept = KeptDefinitions(options.definitions)
+        self._connections = Connections(options, wake=self._woken)
         self._tools = Tools(
             connections=self._connections,
             options=options,
             calls=LongCalls(ended=lambda machine: wake(MachineId(machine))),
-            kept=self._kept,
+            kept=KeptDefinitions(options.definitions),
+            left=LeftBehind(),
             now=SystemClock().now,
         )
+        self._upkeep = Upkeep(self._tools, alone=self._alone)
+        self._wake = wake
         self._limits = options.limits
         self._lock = threading.Lock()
         self._busy: set[str] = set()  # machines that a call is about
-        self._copied_at: dict[HostName, float] = {}
 
     @property
     def limits(self) -> DriverLimits:
         """How it is called."""
         return self._limits
+
+    def _woken(self, machine: MachineId) -> None:
+        self._upkeep.changed(machine)
+        self._wake(machine)
 
     def begin(self, task: DriverTask) -> Begun:
         """Begin a step."""
@@ -87,7 +87,7 @@ class LibvirtDriver:
     def _asked(self, task: DriverTask, verb: Callable[[Attempt], T]) -> T | Unknown | None:
         if task.machine is None or task.work in (Work.HOST, Work.RECOMMEND):
             return None
-        with self._alone(task.machine) as alone:
+        with self._alone(task.machine.id) as alone:
             if not alone:
                 return Unknown("it is being seen to already", task.now + ASK_AGAIN)
             try:
@@ -96,17 +96,17 @@ class LibvirtDriver:
                 return Unknown(str(error))
 
     @contextmanager
-    def _alone(self, machine: Machine) -> Iterator[bool]:
+    def _alone(self, machine: str) -> Iterator[bool]:
         """Keep calls about one machine apart: an earlier one may have been given up, and not be over."""
         with self._lock:
-            alone = machine.id not in self._busy
-            self._busy.add(machine.id)
+            alone = machine not in self._busy
+            self._busy.add(machine)
         try:
             yield alone
         finally:
             if alone:
                 with self._lock:
-                    self._busy.discard(machine.id)
+                    self._busy.discard(machine)
 
     # Hosts
 
@@ -134,25 +134,14 @@ class LibvirtDriver:
         return None
 
     def reach(self, host: Host) -> str | None:
-        """Return why a host cannot be reached now; of one that can, copy what there is to copy."""
+        """Return why a host cannot be reached now; of one that can, see to what there is to be seen to."""
         try:
             hypervisor = self._connections.get(host)
             hypervisor.ask()
-            self._copy_definitions(hypervisor)
+            self._upkeep.look_after(hypervisor, host)
         except (NoAnswer, Declined) as error:
             return _without_name(error, host)
         return None
-
-    def _copy_definitions(self, hypervisor: Hypervisor) -> None:
-        now = time.monotonic()
-        if not self._kept.kept or now - self._copied_at.get(hypervisor.host, -COPY_EVERY) < COPY_EVERY:
-            return
-        for domain in hypervisor.domains():
-            try:
-                self._kept.keep(domain.uuid, domain.xml(inactive=True))
-            except (Declined, OSError) as error:
-                log.warning("the definition of %s is not copied: %s", domain.uuid, error)
-        self._copied_at[hypervisor.host] = now
 
 
 def _without_name(error: Exception, host: Host) -> str:

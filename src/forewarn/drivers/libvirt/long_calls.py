@@ -59,8 +59,10 @@ class LongCalls:
         error = ""
         try:
             work()
-        except (Declined, NoAnswer) as said:
+        except Declined as said:
             error = str(said)
+        except NoAnswer as unheard:  # what became of it is seen from the domains, once they can be asked
+            log.info("%s: %s", call.attempt.subject, unheard)
         except Exception as broken:
             log.exception("a call of libvirt's broke")
             error = f"{type(broken).__name__}: {broken}"

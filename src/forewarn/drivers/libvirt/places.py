@@ -8,11 +8,12 @@ from datetime import datetime
 from forewarn.control.driver import DriverTask
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import Work
+from forewarn.core.words import HostName, Work
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
+from forewarn.drivers.libvirt.left_behind import LeftBehind
 from forewarn.drivers.libvirt.library import Declined, Gone, NoAnswer
 from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.marks import Mark
@@ -32,6 +33,7 @@ class Tools:
     options: LibvirtOptions
     calls: LongCalls
     kept: KeptDefinitions
+    left: LeftBehind
     now: Callable[[], datetime]  # real time
 
 
@@ -92,6 +94,12 @@ class Places:
     def first(self) -> Place:
         """The host on which the step begins."""
         return self.there if self.begins_there else self.here
+
+    @property
+    def unreached(self) -> HostName | None:
+        """The failed host that a machine is recovered from and that cannot be asked: it may have it still."""
+        lost = self.task.work is Work.RECOVER and self.moves and self._here is None
+        return self.task.source.name if lost and self.task.source is not None else None
 
     @property
     def both(self) -> bool:
@@ -155,6 +163,26 @@ class Places:
         if holder is not None:
             holder.write(mark)
         return mark
+
+    def keep_copy(self, place: Place) -> None:
+        """Copy the definition of a domain as it is now; without a copy all goes on the same."""
+        if place.found is None or not self._tools.kept.kept:
+            return
+        try:
+            xml = place.found.xml(inactive=True)
+            self._tools.kept.keep(self.machine.id, xml, host=place.hypervisor.host)
+        except (Declined, OSError) as error:
+            log.warning("the definition of %s is not copied: %s", self.machine.name, error)
+
+    def note_left_behind(self) -> None:
+        """Note on the domain that is recovered where another may be left of it."""
+        left, host = self.unreached, self.task.target
+        if left is None or host is None:
+            return
+        domain = self.there.domain
+        left_on = domain.left_on() | {left}
+        domain.write_left_on(left_on)
+        self._tools.left.note(self.machine.id, left_on, instead=host)
 
 
 def _wanted(place: Place | None) -> Place:

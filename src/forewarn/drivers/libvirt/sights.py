@@ -43,7 +43,7 @@ class LongCall:
     """A call of this process that takes its time: a migration, or what the guest agent was asked."""
 
     running: bool
-    error: str = ""  # what libvirt said when it ended
+    error: str = ""  # what libvirt said when it ended; "" also if nothing could be heard of it any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,289 @@
+"""A step is killed before and after everything that it does to a domain; the next server ends it, once."""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count, product
+from typing import Any
+
+import pytest
+
+from forewarn.control.driver import Done, DriverTask, Failed, NotBegun, Running
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import (
+    Action,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    OrderId,
+    ProjectName,
+    Work,
+)
+from forewarn.drivers.libvirt.attempts import Attempt
+from forewarn.drivers.libvirt.definitions import Definition, Disk
+from forewarn.drivers.libvirt.hypervisor import Pool, Volume
+from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
+from forewarn.drivers.libvirt.left_behind import LeftBehind, is_superseded
+from forewarn.drivers.libvirt.library import Gone
+from forewarn.drivers.libvirt.long_calls import LongCalls
+from forewarn.drivers.libvirt.marks import Mark
+from forewarn.drivers.libvirt.options import LibvirtOptions
+from forewarn.drivers.libvirt.places import Tools
+from forewarn.drivers.libvirt.sights import DomainState, Job, Seen
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+KVM01, KVM02 = (Host(name=HostName(name), uri=f"test://{name}") for name in ("kvm01", "kvm02"))
+WEB = Machine(
+    id=MachineId("u"),
+    name=MachineName("web-0"),
+    project=ProjectName("default"),
+    group=GroupName("web"),
+    host=KVM01.name,
+)
+OPTIONS = LibvirtOptions(destroy=True, freeze_for=timedelta(seconds=2), shutdown_for=timedelta(seconds=3))
+EPHEMERAL = Disk(name="vda", path="/images/own", ephemeral=True)
+MOST_TURNS = 30
+
+
+def task(work: Work, *, to: Host | None = None) -> DriverTask:
+    return DriverTask(
+        order=OrderId("O"),
+        attempt=1,
+        action=Action.MAINTENANCE,
+        work=work,
+        machine=WEB,
+        source=KVM01,
+        target=to,
+        moves=to is not None,
+        begun_at=NOON,
+        now=NOON,
+        driver="libvirt",
+    )
+
+
+class KilledError(BaseException):
+    """The server is killed: nothing that it would do afterwards happens."""
+
+
+class World:
+    """Both hosts, their time, and when the server is killed."""
+
+    def __init__(self, *, kills: Collection[int] = (), after: bool = False) -> None:
+        self.now = NOON
+        self.done: list[str] = []
+        self.acts = 0
+        self.kills, self.after = kills, after  # the numbers of the acts at which it is killed
+        self.hosts = {host.name: FakeHypervisor(self, host.name) for host in (KVM01, KVM02)}
+        self.hosts[KVM01.name].domain = FakeDomain(self.hosts[KVM01.name], DomainState.RUNNING)
+        self.hosts[KVM01.name].files.add("/images/own")
+
+    def happens(self, what: str, effect: Callable[[], None]) -> None:
+        mine, self.acts = self.acts, self.acts + 1
+        if mine in self.kills and not self.after:
+            raise KilledError
+        effect()
+        self.done.append(what)
+        if mine in self.kills:
+            raise KilledError
+
+    def get(self, host: Host) -> "FakeHypervisor":
+        return self.hosts[host.name]
+
+    def tools(self) -> Tools:
+        connections: Any = self
+        return Tools(
+            connections=connections,
+            options=OPTIONS,
+            calls=LongCalls(ended=lambda _: None),
+            kept=KeptDefinitions(""),
+            left=LeftBehind(),
+            now=lambda: self.now,
+        )
+
+
+class FakeHypervisor:
+    """A host with one domain, and files in its pool."""
+
+    def __init__(self, world: World, host: HostName) -> None:
+        self.world, self.host = world, host
+        self.domain: FakeDomain | None = None
+        self.files: set[str] = set()
+
+    def find(self, _uuid: str) -> "FakeDomain | None":
+        return self.domain
+
+    def uuid_of(self, _name: str) -> None:
+        return None
+
+    def define(self, _xml: str) -> "FakeDomain":
+        def defined() -> None:
+            other = self.world.hosts[KVM01.name].domain
+            self.domain = FakeDomain(self, DomainState.OFF, mark=None if other is None else other.marked)
+
+        self.world.happens(f"define on {self.host}", defined)
+        assert self.domain is not None
+        return self.domain
+
+    def pool_of(self, *, name: str | None = None, path: str | None = None) -> Pool:
+        return Pool(type="dir", source="")
+
+    def volume(self, path: str) -> Volume | None:
+        return Volume(path=path, capacity=1) if path in self.files else None
+
+    def make(self, volume: Volume) -> None:
+        self.world.happens(f"make on {self.host}", lambda: self.files.add(volume.path))
+
+    def delete(self, path: str) -> None:
+        self.world.happens(f"delete on {self.host}", lambda: self.files.discard(path))
+
+
+class FakeDomain:
+    """A domain as the driver sees it."""
+
+    def __init__(self, on: FakeHypervisor, state: DomainState, *, mark: Mark | None = None) -> None:
+        self.on, self.state, self.marked = on, state, mark
+
+    def seen(self) -> Seen:
+        if self.on.domain is not self:
+            raise Gone("it is gone")
+        return Seen(state=self.state, run=None if self.state is DomainState.OFF else 7, mark=self.marked)
+
+    def write(self, mark: Mark) -> None:
+        if self.on.domain is not self:
+            raise Gone("it is gone")
+        self.on.world.happens("mark", lambda: setattr(self, "marked", mark))
+
+    def definition(self, *, inactive: bool = False) -> Definition:
+        return Definition(manager=None, disks=(EPHEMERAL,), stays=(), has_agent=False)
+
+    def xml(self, *, inactive: bool) -> str:
+        return (
+            "<domain><metadata>"
+            "<f:machine xmlns:f='urn:forewarn:machine:1'><f:ephemeral disk='vda'/></f:machine>"
+            "</metadata><devices><disk type='file'><source file='/images/own'/><target dev='vda'/></disk>"
+            "</devices></domain>"
+        )
+
+    def boot(self) -> str:
+        return ""
+
+    def snapshots(self) -> int:
+        return 0
+
+    def has_saved_memory(self) -> bool:
+        return False
+
+    def _becomes(self, what: str, state: DomainState) -> None:
+        self.on.world.happens(f"{what} on {self.on.host}", lambda: setattr(self, "state", state))
+
+    def suspend(self) -> None:
+        self._becomes("suspend", DomainState.PAUSED)
+
+    def resume(self) -> None:
+        self._becomes("resume", DomainState.RUNNING)
+
+    def press_power_button(self) -> None:
+        self._becomes("shut down", DomainState.OFF)
+
+    def power_off(self) -> None:
+        self._becomes("power off", DomainState.OFF)
+
+    def start(self) -> None:
+        self._becomes("start", DomainState.RUNNING)
+
+    def undefine(self) -> None:
+        self.on.world.happens(f"undefine on {self.on.host}", lambda: setattr(self.on, "domain", None))
+
+
+def ended(world: World, of: DriverTask) -> Done | Failed:
+    """Have servers carry a step on to its end: one that is killed is followed by another."""
+    mark, verb, tools = "", "begin", world.tools()
+    for _ in range(MOST_TURNS):
+        try:
+            answer: Any = getattr(Attempt(replace(of, mark=mark), WEB, tools), verb)()
+        except KilledError:
+            tools, verb = world.tools(), "check"
+            continue
+        verb = "begin" if isinstance(answer, NotBegun) else "check"
+        if isinstance(answer, Running):
+            mark = answer.mark or mark
+            world.now += timedelta(seconds=1)
+        elif not isinstance(answer, NotBegun):
+            assert isinstance(answer, Done | Failed), answer
+            return answer
+    raise AssertionError(world.done)
+
+
+def killed_everywhere(work: Work, *, to: Host | None = None) -> Iterator[tuple[World, Done | Failed]]:
+    """End a step again and again, each time with the server killed at the next point."""
+    for point in count():
+        for after in (False, True):
+            world = World(kills=(point,), after=after)
+            answer = ended(world, task(work, to=to))
+            if world.acts <= point:
+                return
+            yield world, answer
+
+
+def test_a_freeze_suspends_once_wherever_the_server_is_killed() -> None:
+    for world, answer in killed_everywhere(Work.FREEZE):
+        assert isinstance(answer, Done)
+        happened = [each for each in world.done if each != "mark"]
+        assert happened == ["suspend on kvm01", "resume on kvm01"], world.kills
+
+
+def test_a_freeze_suspends_once_also_if_the_server_is_killed_twice() -> None:
+    for first, second in product(range(8), repeat=2):
+        world = World(kills=(first, second), after=True)
+        assert isinstance(ended(world, task(Work.FREEZE)), Done)
+        assert world.done.count("suspend on kvm01") == 1, (first, second)
+
+
+def test_a_termination_ends_as_done_wherever_the_server_is_killed() -> None:
+    for world, answer in killed_everywhere(Work.TERMINATE):
+        assert isinstance(answer, Done)
+        assert world.done.count("undefine on kvm01") == 1
+        assert world.hosts[KVM01.name].domain is None
+
+
+def test_what_its_host_never_had_is_not_terminated() -> None:
+    world = World()
+    world.hosts[KVM01.name].domain = None
+    answer = ended(world, task(Work.TERMINATE))
+    assert isinstance(answer, Failed)
+    assert "kvm01 has no domain with the UUID u of web-0" in answer.why
+
+
+def test_a_move_is_ended_wherever_the_server_is_killed_and_its_disks_outlive_its_definition() -> None:
+    for world, answer in killed_everywhere(Work.REDEPLOY, to=KVM02):
+        assert isinstance(answer, Done)
+        assert (answer.host, world.hosts[KVM01.name].domain) == (KVM02.name, None)
+        deeds = [each for each in world.done if each.startswith(("undefine", "delete"))]
+        assert deeds in (["undefine on kvm01", "delete on kvm01"], ["undefine on kvm01"]), world.kills
+        assert world.done.index("define on kvm02") < world.done.index("undefine on kvm01")
+
+
+RUNS, PAUSED, OFF = (
+    Seen(state=state) for state in (DomainState.RUNNING, DomainState.PAUSED, DomainState.OFF)
+)
+
+
+@pytest.mark.parametrize(
+    ("left", "kept", "goes"),
+    [
+        (OFF, RUNS, True),
+        (RUNS, RUNS, True),  # its host has started it by itself
+        (OFF, OFF, True),  # it was evicted since
+        (RUNS, OFF, False),  # other hands may have brought it back
+        (RUNS, PAUSED, False),
+        (OFF, replace(RUNS, persistent=False), False),  # it would be gone with its power
+        (OFF, replace(RUNS, job=Job()), False),  # it is on its way, perhaps here
+        (replace(PAUSED, migrating=True), RUNS, False),
+    ],
+)
+def test_what_was_left_behind_goes_only_if_the_other_is_sure_to_stay(
+    left: Seen, kept: Seen, goes: bool
+) -> None:
+    assert is_superseded(left, kept) == goes

@@ -1,0 +1,93 @@
+"""What a domain's errors say: that it has no job, or nothing."""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from forewarn.core.words import HostName
+from forewarn.drivers.libvirt.domains import Domain
+from forewarn.drivers.libvirt.library import Declined, Gone, NoAnswer, asking
+from forewarn.drivers.libvirt.sights import Job
+
+
+class LibvirtError(Exception):
+    """An error of the library's, with its code."""
+
+    def get_error_code(self) -> int:
+        return int(self.args[0])
+
+
+class Library:
+    """The names of libvirt-python that are asked for here."""
+
+    libvirtError = LibvirtError  # noqa: N815 - libvirt's name
+    VIR_ERR_INTERNAL_ERROR = 1
+    VIR_ERR_NO_SUPPORT = 3
+    VIR_ERR_NO_CONNECT = 5
+    VIR_ERR_RPC = 39
+    VIR_ERR_NO_DOMAIN = 42
+    VIR_ERR_OPERATION_INVALID = 55
+    VIR_ERR_OPERATION_TIMEOUT = 68
+    VIR_DOMAIN_JOB_NONE = 0
+    VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT = 4
+
+
+class Migrated:
+    """libvirt's domain, which says one thing of its job."""
+
+    def __init__(self, said: Any) -> None:
+        self._said = said
+
+    def isAlive(self) -> bool:  # noqa: N802 - it stands for the connection too
+        return True
+
+    def jobStats(self) -> Any:  # noqa: N802
+        if isinstance(self._said, int):
+            raise LibvirtError(self._said)
+        return self._said
+
+
+def job(said: Any) -> Job | None:
+    library: Any = Library
+    domain = Migrated(said)
+
+    def asked() -> AbstractContextManager[None]:
+        return asking(library, HostName("kvm04"), domain)
+
+    return Domain(library, domain, asking=asked)._job()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Library.VIR_ERR_OPERATION_INVALID,
+        Library.VIR_ERR_NO_SUPPORT,
+        {"type": Library.VIR_DOMAIN_JOB_NONE},
+        {"type": 2, "operation": 1},
+    ],
+)
+def test_a_domain_that_is_not_leaving_has_no_job(said: Any) -> None:
+    assert job(said) is None
+
+
+def test_a_domain_that_is_leaving_says_how_far_it_is() -> None:
+    leaving = {"type": 2, "operation": Library.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT}
+    assert job(leaving) == Job()
+    assert job({**leaving, "data_total": 8, "data_remaining": 2}) == Job(progress=0.75)
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"),
+    [
+        (Library.VIR_ERR_RPC, NoAnswer),
+        (Library.VIR_ERR_OPERATION_TIMEOUT, NoAnswer),
+        (Library.VIR_ERR_NO_DOMAIN, Gone),
+        (Library.VIR_ERR_INTERNAL_ERROR, Declined),
+    ],
+)
+def test_an_error_that_says_nothing_of_a_job_is_not_taken_for_none(
+    code: int, raised: type[Exception]
+) -> None:
+    with pytest.raises(raised):
+        job(code)
