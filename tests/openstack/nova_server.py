@@ -36,6 +36,7 @@ class Behaviour:
     pause = 0.0
     stop = 0.0
     evacuation_fails = False
+    misrouted = False  # a proxy before it answers for servers, and knows of none
     # The next request of this method that has this text in its path or body is not answered until `released`,
     # and done only if nova `performs` it.
     hold = None
@@ -136,14 +137,21 @@ class QuietHandler(WSGIRequestHandler):
 
 
 def identified(app, nova):
-    """Make every caller an administrator, as keystone would say; and let tests have their say."""
+    """Know callers by their tokens, as keystone would say; and let tests have their say.
+
+    A token is the name of its user. All are administrators, whoever has none too, but for the tenant.
+    """
 
     def call(environ, start_response):
         if environ["PATH_INFO"] == "/control":
             return _controlled(nova, environ, start_response)
-        environ["HTTP_X_AUTH_USER"] = "admin"
+        user = environ.get("HTTP_X_AUTH_TOKEN", "admin")
+        environ["HTTP_X_AUTH_USER"] = user
         environ["HTTP_X_AUTH_PROJECT_ID"] = nova.api_fixture.project_id
-        environ["HTTP_X_ROLES"] = "reader,member,admin"
+        environ["HTTP_X_ROLES"] = "reader,member" if user == "tenant" else "reader,member,admin"
+        if Behaviour.misrouted and "/servers/" in environ["PATH_INFO"]:
+            start_response("404 Not Found", [("Content-Type", "text/html")])
+            return [b"<h1>no such backend</h1>"]
         if _is_held(environ):
             return _held(app, environ, start_response)
         return app(environ, start_response)

@@ -20,6 +20,7 @@ VERSION = {"OpenStack-API-Version": "compute 2.84"}
 AS_USUAL = {
     **dict.fromkeys(("live_migration", "migration", "reboot", "pause", "stop"), 0.0),
     **dict.fromkeys(("live_migration_fails", "migration_fails", "evacuation_fails", "performs"), False),
+    "misrouted": False,
     "reboots": [],
     "hold": None,
     "held": 0,
@@ -33,6 +34,18 @@ clouds:
     auth: {{endpoint: "{url}"}}
     compute_endpoint_override: "{url}"
     compute_api_version: "2.1"
+"""
+
+WITH_KEYSTONE = """
+clouds:
+  lab:
+    auth:
+      auth_url: "{url}/v3"
+      username: forewarn
+      password: secret
+      project_name: operations
+      user_domain_name: Default
+      project_domain_name: Default
 """
 
 
@@ -56,9 +69,10 @@ class Nova:
 
     # Its API
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Do what another administrator could."""
-        answer = self._client.request(method, f"{self.url}{path}", json=body)
+    def call(self, method: str, path: str, body: Any = None, *, user: str = "admin") -> Any:
+        """Do what another administrator could, or the tenant."""
+        mine = {"X-Auth-Token": user}
+        answer = self._client.request(method, f"{self.url}{path}", json=body, headers=mine)
         assert answer.status_code < 400, answer.text
         return answer.json() if answer.content else None
 
@@ -90,8 +104,12 @@ class Nova:
         found = self.call("GET", f"/os-migrations?instance_uuid={id_}")["migrations"]
         return [each["status"] for each in sorted(found, key=lambda each: int(each["id"]))]
 
-    def act(self, id_: str, body: Any) -> None:
-        self.call("POST", f"/servers/{id_}/action", body)
+    def act(self, id_: str, body: Any, *, user: str = "admin") -> None:
+        self.call("POST", f"/servers/{id_}/action", body, user=user)
+
+    def write(self, id_: str, key: str, value: str) -> None:
+        """Write a server's metadata, as its tenant may."""
+        self.call("PUT", f"/servers/{id_}/metadata/{key}", {"meta": {key: value}}, user="tenant")
 
     # Compute services
 
@@ -113,9 +131,11 @@ class Nova:
                 self.set_service(host, forced_down=False)
             self.set_service(host, status="enabled")
 
-    def write_clouds(self, folder: Path) -> Path:
+    def write_clouds(self, folder: Path, *, keystone: str | None = None) -> Path:
+        """Write how the cloud is reached: through a keystone, or without any."""
         path = folder / "clouds.yaml"
-        path.write_text(CLOUDS.format(url=self.url))
+        text = CLOUDS.format(url=self.url) if keystone is None else WITH_KEYSTONE.format(url=keystone)
+        path.write_text(text)
         return path
 
 

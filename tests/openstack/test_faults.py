@@ -144,7 +144,7 @@ def test_a_tenant_who_deletes_the_mark_changes_nothing(nova: Nova, tmp_path: Pat
     nova.behave(migration=4)
     with serving(nova, tmp_path, {"web": web}) as service:
         order = service.ordered("web", "redeploy")
-        until(lambda: service.calls("check"), what="the first look, when its mark has been saved")
+        until(lambda: nova.actions(web) == ["migrate"], what="the migration")
         nova.call("DELETE", f"/servers/{web}/metadata/forewarn:step")
         service.restart()
         service.done(order)

@@ -1,5 +1,6 @@
 """What the OpenStack driver does next, from what nova has written down since its mark."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,7 +19,7 @@ from forewarn.core.words import (
     Work,
 )
 from forewarn.drivers.openstack import decisions, marks
-from forewarn.drivers.openstack.decisions import Broken, Finished, Next, Send, Wait
+from forewarn.drivers.openstack.decisions import Broken, Finished, Next, Once, Send, Wait
 from forewarn.drivers.openstack.marks import How, Mark
 from forewarn.drivers.openstack.options import OpenStackOptions
 from forewarn.drivers.openstack.sights import Migration, Server, ServerAction, Sight, actions_since
@@ -98,7 +99,7 @@ def test_a_move_that_nova_has_no_record_of_is_waited_for_unless_it_failed_before
     [
         ("pre-migrating", BUSY, Wait()),
         ("finished", server("VERIFY_RESIZE", task="resize_finish"), Wait()),
-        ("finished", server("VERIFY_RESIZE"), Send({"confirmResize": None}, first=False)),
+        ("finished", server("VERIFY_RESIZE"), Send({"confirmResize": None}, once=None)),
         ("confirming", server("VERIFY_RESIZE"), Wait()),
         ("confirmed", server("VERIFY_RESIZE"), Wait()),
         ("confirmed", server(host="h2"), Finished(host="h2")),
@@ -130,7 +131,7 @@ def test_a_server_is_paused_and_let_run_again_after_a_while() -> None:
     assert following(How.PAUSE, server()) == Send({"pause": None})
     assert following(How.PAUSE, server(task="pausing"), asked("pause")) == Wait()
     assert following(How.PAUSE, there, paused, after=SECOND) == Wait(until=NOON + 2 * SECOND)
-    assert following(How.PAUSE, there, paused, after=2 * SECOND) == Send({"unpause": None}, first=False)
+    assert following(How.PAUSE, there, paused, after=2 * SECOND) == Send({"unpause": None}, once=None)
     assert following(How.PAUSE, there, asked("unpause"), paused) == Wait()
     resumed = asked("unpause", ended=NOON + 3 * SECOND)
     assert following(How.PAUSE, server(), resumed, paused) == Finished(impact=3.0)
@@ -147,12 +148,14 @@ def test_a_reboot_is_soft_and_then_hard_once_it_takes_too_long() -> None:
     soft, done = asked("reboot"), asked("reboot", ended=NOON)
     assert following(How.REBOOT, server()) == Send({"reboot": {"type": "SOFT"}})
     assert following(How.REBOOT, server(task="rebooting"), soft, after=59 * SECOND) == Wait()
-    hard = Send({"reboot": {"type": "HARD"}}, first=False)
+    hard = Send({"reboot": {"type": "HARD"}}, once=Once.HARDER)
     assert following(How.REBOOT, server(task="rebooting"), soft, after=60 * SECOND) == hard
     assert following(How.REBOOT, server(), asked("reboot", failed=True)) == hard
     assert following(How.REBOOT, server(task="rebooting_hard"), soft, soft, after=90 * SECOND) == Wait()
     assert following(How.REBOOT, server(), done) == Finished()
     assert following(How.REBOOT, server(), asked("reboot", failed=True), done) == Finished()
+    begun_late = replace(soft, started=NOON + 30 * SECOND)
+    assert following(How.REBOOT, server(task="rebooting"), begun_late, after=60 * SECOND) == Wait()
     failed = asked("reboot", failed=True, why="dead")
     assert following(How.REBOOT, server(), failed, failed) == Broken("it could not be rebooted: dead")
 
@@ -266,13 +269,21 @@ def test_what_is_there_already_is_not_begun(work: DriverTask, seen: Server, know
 # Marks
 
 
-def test_a_mark_is_read_as_it_was_written_and_fits_into_metadata() -> None:
+def test_a_mark_is_read_as_it_was_written_and_its_note_fits_into_metadata() -> None:
     guid = "0" * 36
-    mark = Mark(order=guid, attempt=12, how=How.LIVE, at=NOON, after=f"req-{guid}", migration=10**9)
+    mark = Mark(
+        order=guid, attempt=12, how=How.LIVE, at=NOON, after=f"req-{guid}", migration=10**9, token="f" * 16
+    )
     assert marks.read(f"{mark}") == mark
-    off = Mark(order=guid, attempt=12, how=How.LIVE, at=NOON, after=f"req-{guid}", called_off=True)
-    assert marks.read(f"{off}") == off
-    assert len(f"{off}") <= 255
+    assert mark.token not in mark.note
+    assert len(mark.note) <= 255
+
+
+def test_a_mark_of_an_earlier_version_is_read_and_has_no_token() -> None:
+    written = "order=O attempt=2 how=reboot at=2026-11-16T12:00:00+00:00 after=req-1 migration=3"
+    assert marks.read(written) == Mark(
+        order="O", attempt=2, how=How.REBOOT, at=NOON, after="req-1", migration=3
+    )
 
 
 @pytest.mark.parametrize("text", ["", "what?", "order=O attempt=x how=stop at=now", "order=O attempt=1"])
@@ -280,24 +291,14 @@ def test_what_nobody_of_ours_has_written_is_no_mark(text: str) -> None:
     assert marks.read(text) is None
 
 
-def test_a_mark_tells_attempts_apart() -> None:
+def test_a_mark_is_that_of_one_attempt() -> None:
+    now = task(Work.EVICT)
     mine, later, other = (
         Mark(order=order, attempt=attempt, how=How.STOP, at=NOON)
-        for order, attempt in (("O", 2), ("O", 3), ("P", 3))
+        for order, attempt in (("O", 2), ("O", 3), ("P", 2))
     )
-    now = task(Work.EVICT)
-    assert [each.is_of(now) for each in (mine, later, other)] == [True, False, False]
-    assert [each.is_later_than(now) for each in (mine, later, other)] == [False, True, False]
-
-
-def test_a_mark_that_the_driver_would_not_have_written_is_a_tenants() -> None:
-    forged = Mark(order="O", attempt=2, how=How.EVACUATE, at=NOON)
-    assert decisions.believed(task(Work.REBOOT), forged) is None
-    assert decisions.believed(task(Work.RECOVER), forged) == forged
-    soft = Mark(order="O", attempt=2, how=How.REBOOT, at=NOON)
-    assert decisions.believed(task(Work.REBOOT), soft) == soft
-    called_off = Mark(order="O", attempt=2, how=How.STOP, at=NOON, called_off=True)
-    assert decisions.believed(task(Work.REBOOT), called_off) == called_off
+    assert marks.kept(replace(now, mark=f"{mine}")) == mine
+    assert [marks.kept(replace(now, mark=each)) for each in ("", f"{later}", f"{other}")] == [None] * 3
 
 
 def test_what_was_done_before_the_mark_does_not_count() -> None:
@@ -306,6 +307,13 @@ def test_what_was_done_before_the_mark_does_not_count() -> None:
     assert [each.name for each in actions_since(after, known)] == ["reboot"]
     never = Mark(order="O", attempt=1, how=How.STOP, at=NOON)
     assert len(actions_since(never, known)) == 3
+
+
+def test_what_others_have_asked_for_since_is_not_the_steps_work() -> None:
+    mine, theirs = (replace(asked("reboot"), request=user, user=user) for user in ("forewarn", "tenant"))
+    mark = Mark(order="O", attempt=1, how=How.REBOOT, at=NOON)
+    assert actions_since(mark, [theirs, mine], user="forewarn") == (mine,)
+    assert actions_since(mark, [theirs, mine], user=None) == (theirs, mine)
 
 
 def test_an_action_has_ended_once_all_of_it_has() -> None:

@@ -66,19 +66,31 @@ class ComputeApi:
         self._lock = threading.Lock()
         self._connection: Any = None
 
+    def user(self) -> str | None:
+        """Return who asks, by keystone's id; None if there is no keystone."""
+        try:
+            found: str | None = self._connected().session.get_user_id()
+        except _sdk_errors() as error:
+            raise NoAnswerError(f"the cloud cannot be asked: {_one_line(error)}") from error
+        return found
+
     # Servers
 
     def server(self, id_: str, *, now: datetime) -> tuple[Server | None, datetime]:
         """Return a server, None if there is none; and nova's time, if it says that, else ours."""
         answer = self._call("GET", f"/servers/{id_}", but=(NOT_FOUND,))
+        if answer.status_code == NOT_FOUND and not _is_novas(answer):
+            # A proxy, or a wrong path, knows nothing of servers: none is gone because of that.
+            raise NoAnswerError("what answers with 404 is not nova: see the endpoint in the catalogue")
         found = None if answer.status_code == NOT_FOUND else Server.read(answer.json()["server"])
         said = answer.headers.get("Date")
         return found, now if said is None else parsedate_to_datetime(said)
 
     def actions(self, id_: str) -> list[ServerAction]:
-        """Return what was done to a server, newest first; without how it ended."""
-        answer = self._call("GET", f"/servers/{id_}/os-instance-actions")
-        return [ServerAction.read(each) for each in answer.json()["instanceActions"]]
+        """Return what was done to a server, newest first, without how it ended; nothing, once it is gone."""
+        answer = self._call("GET", f"/servers/{id_}/os-instance-actions", but=(NOT_FOUND,))
+        found = () if answer.status_code == NOT_FOUND else answer.json()["instanceActions"]
+        return [ServerAction.read(each) for each in found]
 
     def action(self, id_: str, request: str) -> ServerAction:
         """Return something that was done to a server, with how it ended, and why if nova is new enough."""
@@ -237,6 +249,14 @@ def _sdk_errors() -> tuple[type[Exception], ...]:
     from openstack.exceptions import SDKException
 
     return ClientException, SDKException, OSError
+
+
+def _is_novas(answer: Any) -> bool:
+    """Return whether nova itself says that there is nothing: `{"itemNotFound": {"message": …}}`."""
+    try:
+        return "itemNotFound" in answer.json()
+    except (ValueError, TypeError):
+        return False
 
 
 def _message(answer: Any) -> str:

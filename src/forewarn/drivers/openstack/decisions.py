@@ -1,12 +1,13 @@
 """What is next for a step, from what was seen of its server since its mark: pure, so that all can be tried.
 
-The driver looks, decides, sends what is to be sent, and looks again later. It keeps nothing between two
-looks, so that a crash between any two of them changes nothing.
+The driver looks, decides, sends what is to be sent, and looks again later. Nothing is decided by what it
+remembers of an earlier look, so that a crash between any two of them changes nothing.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 from forewarn.control.driver import DriverTask
@@ -18,12 +19,19 @@ from forewarn.drivers.openstack.sights import Server, ServerAction, Sight
 Body: TypeAlias = Mapping[str, Any]
 
 
+class Once(StrEnum):
+    """Requests that change a machine again if they are made again."""
+
+    FIRST = "first"  # what a step begins with
+    HARDER = "harder"  # what is tried if that does not help
+
+
 @dataclass(frozen=True, slots=True)
 class Send:
     """Have nova do something to the server: an action of its API; None deletes it."""
 
     body: Body | None
-    first: bool = True  # nothing of the step was sent before
+    once: Once | None = Once.FIRST  # None: nova refuses it once it is done, so that it may be made again
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +79,6 @@ _USUALLY: Mapping[Work, How] = {
     Work.START: How.START,
     Work.RECOVER: How.EVACUATE,
 }
-
-
-# All that each work may come to: who says otherwise in a server's metadata is not this driver.
-WAYS: Mapping[Work, frozenset[How]] = {
-    **{work: frozenset({usual}) for work, usual in _USUALLY.items()},
-    Work.FREEZE: frozenset({How.PAUSE, How.LIVE, How.COLD}),
-    Work.TERMINATE: frozenset({How.STOP, How.DELETE}),
-}
-
-
-def believed(task: DriverTask, written: Mark | None) -> Mark | None:
-    """Return what a server's metadata says of a step, if it can be the driver's own: tenants write there too.
-
-    Above all, nobody has a host's compute service forced down by calling a step an evacuation.
-    """
-    if written is None or written.called_off or not written.is_of(task):
-        return written
-    return written if written.how in WAYS.get(task.work, ()) else None
 
 
 def beforehand(task: DriverTask, what: How, server: Server) -> Next | None:
@@ -157,7 +147,7 @@ def _cold(mark: Mark, sight: Sight, server: Server, options: OpenStackOptions) -
         case None:
             return _dropped(asked, server)
         case "finished" if server.idle and server.status == "VERIFY_RESIZE":
-            return Send({"confirmResize": None}, first=False)
+            return Send({"confirmResize": None}, once=None)
         case "confirmed":
             settled = server.idle and server.status != "VERIFY_RESIZE"
             return Finished(host=server.host) if settled else Wait()
@@ -205,7 +195,7 @@ def _pause(mark: Mark, sight: Sight, server: Server, options: OpenStackOptions) 
         if not server.idle or server.status != "PAUSED":
             return Wait()
         over = (paused.finished or sight.now) + options.freeze_for
-        return Send({"unpause": None}, first=False) if sight.now >= over else Wait(until=over)
+        return Send({"unpause": None}, once=None) if sight.now >= over else Wait(until=over)
     if resumed.failed:
         return Broken(f"it is paused, and could not be let run again{_said(server, resumed)}")
     if not server.idle or resumed.finished is None:
@@ -223,9 +213,9 @@ def _reboot(mark: Mark, sight: Sight, server: Server, options: OpenStackOptions)
     if sight.succeeded("reboot") and server.idle and server.status == "ACTIVE":
         return Finished()
     is_soft = sight.count("reboot") == 1
-    late = sight.now >= mark.at + options.reboot_for
+    late = sight.now >= (asked.started or mark.at) + options.reboot_for
     if is_soft and (late or (asked.failed and server.idle)):
-        return Send({"reboot": {"type": "HARD"}}, first=False)
+        return Send({"reboot": {"type": "HARD"}}, once=Once.HARDER)
     if asked.failed and server.idle:
         return Broken(f"it could not be rebooted{_said(server, asked)}")
     return Wait()

@@ -1,13 +1,10 @@
 """The port: which attempts may be carried out, and what it means that a cloud does not answer, or refuses."""
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from forewarn.control.driver import (
     Begun,
     CancelAnswer,
-    Cancelled,
     Checked,
     DriverLimits,
     DriverTask,
@@ -21,12 +18,11 @@ from forewarn.core.model.inventory import Found
 from forewarn.core.model.machine import Machine
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.openstack import host_tasks, inventory
+from forewarn.drivers.openstack.attempts import Attempts
 from forewarn.drivers.openstack.compute_api import ComputeApi, NoAnswerError, RefusedError, check_installed
 from forewarn.drivers.openstack.options import OpenStackOptions
 from forewarn.drivers.openstack.server_steps import ServerSteps
 
-# Of so many steps it is remembered which attempt was the latest, and of so many that they were called off.
-REMEMBERED = 10_000
 DOWN = "its compute service is down, as nova says"
 
 
@@ -34,7 +30,7 @@ def make(setup: DriverSetup) -> "OpenStackDriver":
     """Make the driver as it is set; the cloud is first asked when there is something to do."""
     options = setup.read(OpenStackOptions())
     check_installed()
-    return OpenStackDriver(options, ComputeApi(options))
+    return OpenStackDriver(options, ComputeApi(options), Attempts(setup.monotonic))
 
 
 class OpenStackDriver:
@@ -44,20 +40,18 @@ class OpenStackDriver:
     chooses_hosts = True
     lists_by_host = False
 
-    def __init__(self, options: OpenStackOptions, api: ComputeApi) -> None:
+    def __init__(self, options: OpenStackOptions, api: ComputeApi, attempts: Attempts) -> None:
         self.limits: DriverLimits = options.limits
         self.fences = options.fences
         self._api = api
-        self._servers = ServerSteps(options, api)
-        self._lock = threading.Lock()
-        self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._called_off: OrderedDict[tuple[str, str, int], None] = OrderedDict()
+        self._attempts = attempts
+        self._servers = ServerSteps(options, api, attempts)
 
     # Steps
 
     def begin(self, task: DriverTask) -> Begun:
-        """Have nova begin a step; what it refuses has failed, what it does not answer is not known."""
-        if (refused := self._refused(task)) is not None:
+        """Begin a step; what nova refuses has failed, what it does not answer is not known."""
+        if (refused := self._attempts.refusal(task)) is not None:
             return refused
         try:
             begun = (
@@ -71,7 +65,7 @@ class OpenStackDriver:
 
     def check(self, task: DriverTask) -> Checked:
         """Look what has become of a step, and go on with it."""
-        if (refused := self._refused(task)) is not None:
+        if (refused := self._attempts.refusal(task)) is not None:
             return refused
         try:
             if task.machine is None:
@@ -85,31 +79,9 @@ class OpenStackDriver:
         if task.machine is None:
             return TooLate()
         try:
-            answer = self._servers.cancel(task)
+            return self._servers.cancel(task)
         except (NoAnswerError, RefusedError) as error:
             return Unknown(f"{error}")
-        if isinstance(answer, Cancelled):
-            self._note_called_off(task)
-        return answer
-
-    def _refused(self, task: DriverTask) -> Failed | None:
-        """Refuse an attempt that is older than one that was seen, or that was called off."""
-        step = (task.order, task.subject)
-        with self._lock:
-            latest = self._latest.get(step, 0)
-            if task.attempt < latest:
-                return Failed(f"attempt {latest} has been begun since")
-            self._latest[step] = task.attempt
-            self._latest.move_to_end(step)
-            while len(self._latest) > REMEMBERED:
-                self._latest.popitem(last=False)
-            return Failed("it was called off") if (*step, task.attempt) in self._called_off else None
-
-    def _note_called_off(self, task: DriverTask) -> None:
-        with self._lock:
-            self._called_off[(task.order, task.subject, task.attempt)] = None
-            while len(self._called_off) > REMEMBERED:
-                self._called_off.popitem(last=False)
 
     # Hosts
 

@@ -1,6 +1,6 @@
-"""What the driver writes into a server's metadata before it has nova do anything: by that it is recognised.
+"""What the driver recognises an attempt by: forewarn's store keeps it, before nova is asked for anything.
 
-The same text is the step's mark in forewarn's store. A tenant can change metadata: the store's counts then.
+A note of it stands in the server's metadata, for people. Tenants write there too, so it is never read.
 """
 
 from dataclasses import dataclass
@@ -35,10 +35,15 @@ class Mark:
     at: datetime  # by nova's clock
     after: str = ""  # the request id of the server's last action before; "": it had none
     migration: int = 0  # the number of its last migration before; 0: it had none
-    called_off: bool = False
+    token: str = ""  # by which it may be sent; "": of a version that had none
 
     def __str__(self) -> str:
-        """Write it: less than the 255 characters that nova allows."""
+        """Write it for the store."""
+        return f"{self.note} token={self.token}" if self.token else self.note
+
+    @property
+    def note(self) -> str:
+        """The same for people, without its token: less than the 255 characters that nova allows."""
         said = {
             "order": self.order,
             "attempt": f"{self.attempt}",
@@ -46,21 +51,19 @@ class Mark:
             "at": self.at.isoformat(),
             "after": self.after,
             "migration": f"{self.migration}",
-            "called-off": "yes" if self.called_off else "",
         }
         return " ".join(f"{key}={value}" for key, value in said.items() if value)
 
-    def is_of(self, task: DriverTask) -> bool:
-        """Return whether it is that of an attempt."""
-        return self.order == task.order and self.attempt == task.attempt
 
-    def is_later_than(self, task: DriverTask) -> bool:
-        """Return whether it is that of a later attempt of the same step."""
-        return self.order == task.order and self.attempt > task.attempt
+def kept(task: DriverTask) -> Mark | None:
+    """Return the mark of an attempt that the store has; None: it has none yet."""
+    mark = read(task.mark)
+    is_its_own = mark is not None and (mark.order, mark.attempt) == (task.order, task.attempt)
+    return mark if is_its_own else None
 
 
 def read(text: str) -> Mark | None:
-    """Read a mark; None if it is none, or nobody of ours has written it."""
+    """Read a mark; None if it is none."""
     said = dict(word.split("=", 1) for word in text.split() if "=" in word)
     try:
         return Mark(
@@ -70,7 +73,7 @@ def read(text: str) -> Mark | None:
             at=datetime.fromisoformat(said["at"]),
             after=said.get("after", ""),
             migration=int(said.get("migration", "0")),
-            called_off="called-off" in said,
+            token=said.get("token", ""),
         )
     except (KeyError, ValueError):
         return None

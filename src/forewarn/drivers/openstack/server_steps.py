@@ -1,7 +1,7 @@
 """Steps of machines: looks at the server, decides what is next, sends it to nova, says how the step is doing.
 
-It keeps nothing: what was begun is told by the mark, in the server's metadata or in forewarn's store, and by
-what nova has written down since. What nova is at already, whoever has asked for it, is waited for.
+What was begun is told by the mark, which forewarn's store has, and by what nova has written down since. What
+nova is at already, whoever has asked for it, is waited for.
 """
 
 from collections.abc import Mapping
@@ -24,19 +24,22 @@ from forewarn.control.driver import (
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import HostName, Work
 from forewarn.drivers.openstack import decisions, marks
-from forewarn.drivers.openstack.compute_api import BAD_REQUEST, CONFLICT, NOT_FOUND, ComputeApi, RefusedError
-from forewarn.drivers.openstack.decisions import Broken, Finished, Next, Send, Wait
+from forewarn.drivers.openstack.attempts import Attempts
+from forewarn.drivers.openstack.compute_api import (
+    BAD_REQUEST,
+    CONFLICT,
+    NOT_FOUND,
+    ComputeApi,
+    RefusedError,
+)
+from forewarn.drivers.openstack.decisions import Broken, Finished, Next, Once, Send, Wait
 from forewarn.drivers.openstack.marks import How, Mark
 from forewarn.drivers.openstack.options import OpenStackOptions
 from forewarn.drivers.openstack.sights import Server, Sight, actions_since
 
-# A request that was cut off with whoever sent it has arrived by then, or never will; in seconds.
-ARRIVED_WITHIN = 15.0
 # How a live migration can be called off: in these states nova aborts it, in those it will soon.
 ABORTABLE = frozenset({"queued", "preparing", "running"})
 STARTING = frozenset({"accepted", "pre-migrating"})
-# nova writes no metadata of a server in status ERROR; for these the mark in the store has to do.
-WITHOUT_METADATA = frozenset({How.EVACUATE, How.DELETE})
 # The actions of nova that belong to a step: of these it is asked how they ended.
 _FOLLOWED: Mapping[How, tuple[str, ...]] = {
     How.LIVE: ("live-migration",),
@@ -53,21 +56,19 @@ _FOLLOWED: Mapping[How, tuple[str, ...]] = {
 class ServerSteps:
     """Has nova do the work of steps. What the API raises is let out."""
 
-    def __init__(self, options: OpenStackOptions, api: ComputeApi) -> None:
+    def __init__(self, options: OpenStackOptions, api: ComputeApi, attempts: Attempts) -> None:
         self._options = options
         self._api = api
+        self._attempts = attempts
 
     def begin(self, task: DriverTask) -> Checked:
-        """Leave a mark, then have nova begin."""
+        """Return the mark of a step that can be begun: nothing is sent before forewarn has saved it."""
+        if marks.kept(task) is not None:
+            return self.check(task)
         id_ = _server_id(task)
         server, now = self._api.server(id_, now=task.now)
         if server is None:
-            return _gone(task)
-        mark = _mark_of(task, server)
-        if mark is not None and mark.is_later_than(task):
-            return Failed(f"attempt {mark.attempt} has been begun since")
-        if mark is not None and mark.is_of(task):
-            return self._go_on(task, mark)  # what was marked and never sent
+            return _not_there(task)
         if not server.idle:
             return _waiting(task)
         what = decisions.how(task, server, self._options)
@@ -81,57 +82,37 @@ class ServerSteps:
             at=now,
             after=next((each.request for each in self._api.actions(id_)), ""),
             migration=next((each.id for each in self._api.migrations(id_)), 0),
+            token=self._attempts.new_token(),
         )
-        try:
-            self._api.write(id_, marks.KEY, f"{mark}")
-        except RefusedError as error:
-            if what not in WITHOUT_METADATA or error.status != CONFLICT:
-                return self._conflict(task, server, error)
-        return self._go_on(task, mark)
+        return Running(task.now, mark=f"{mark}")
 
     def check(self, task: DriverTask) -> Checked:
         """Look what has become of a step, and go on with it."""
-        server, now = self._api.server(_server_id(task), now=task.now)
-        if server is None:
-            return _gone(task)
-        mark = _mark_of(task, server)
-        if mark is not None and mark.is_later_than(task):
-            return Failed(f"attempt {mark.attempt} has been begun since")
-        if mark is None or not mark.is_of(task):
-            return NotBegun() if server.idle else _waiting(task)
-        if mark.called_off:
-            return Failed("it was called off")
+        mark = marks.kept(task)
+        if mark is None:
+            return NotBegun()
+        self._attempts.is_quiet(task, mark.token)  # from now on what another process has sent is waited for
         sight = self._look(task, mark)
-        following = decisions.decide(mark, sight, self._options)
-        if isinstance(following, Send) and following.first:
-            # It is marked, and was not sent, or is not heard of yet: what is sent twice may be done twice.
-            arrived = (now - mark.at).total_seconds() >= ARRIVED_WITHIN
-            return NotBegun() if arrived and server.idle else _running(task, mark, sight)
-        return self._carried_out(task, mark, sight, following)
+        if sight.server is None and task.work is Work.TERMINATE:
+            return Done()  # it was there when it was marked
+        return self._carried_out(task, mark, sight, decisions.decide(mark, sight, self._options))
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
         """Call a step off that nova has not been asked for, or that is a live migration."""
-        server, now = self._api.server(_server_id(task), now=task.now)
+        mark, soon = marks.kept(task), task.now + decisions.SOONEST
+        if mark is None:
+            return Cancelled() if self._attempts.call_off(task) else Unknown("it is just begun", soon)
+        quiet_since = self._attempts.quiet_since(task, mark.token)
+        sight = self._look(task, mark)
+        server, following = sight.server, decisions.decide(mark, sight, self._options)
         if server is None:
             return TooLate()
-        mark = _mark_of(task, server)
-        if mark is None or not mark.is_of(task):
-            unmarked = Mark(order=task.order, attempt=task.attempt, how=How.STOP, at=now)
-            return self._called_off(server, unmarked)
-        if mark.called_off:
-            return Cancelled()
-        sight = self._look(task, mark)
-        following = decisions.decide(mark, sight, self._options)
-        if isinstance(following, Send) and following.first and server.idle:
-            return self._called_off(server, mark)
+        if isinstance(following, Send) and following.once is Once.FIRST and server.idle:
+            # Nothing was seen of it, and nothing has been sent since that look.
+            is_off = self._attempts.call_off(task, quiet_since=quiet_since)
+            return Cancelled() if is_off else Unknown("nova may just be asked for it", soon)
         # A cold migration that is only to be confirmed could be reverted: that would disturb its guest again.
         return self._abort(task, server, sight) if mark.how is How.LIVE else TooLate()
-
-    def _called_off(self, server: Server, mark: Mark) -> Cancelled:
-        """Let a `begin` that comes later, from another process, find that the step was called off."""
-        with suppress(RefusedError):  # of one that is broken: then this process alone remembers
-            self._api.write(server.id, marks.KEY, f"{replace(mark, called_off=True)}")
-        return Cancelled()
 
     def _abort(self, task: DriverTask, server: Server, sight: Sight) -> CancelAnswer:
         move, soon = sight.migration("live-migration"), task.now + decisions.SOONEST
@@ -158,7 +139,7 @@ class ServerSteps:
         followed = _FOLLOWED[mark.how]
         actions = tuple(
             self._api.action(id_, each.request) if each.name in followed else each
-            for each in actions_since(mark, self._api.actions(id_))
+            for each in actions_since(mark, self._api.actions(id_), user=self._api.user())
         )
         moves = tuple(each for each in self._api.migrations(id_) if each.id > mark.migration)
         is_moving = mark.how is How.LIVE and bool(moves) and moves[0].status == "running"
@@ -175,26 +156,13 @@ class ServerSteps:
             target=None if task.target is None else task.target.name,
         )
 
-    def _go_on(self, task: DriverTask, mark: Mark) -> Checked:
-        """Go on with a step that is marked."""
-        if mark.called_off:
-            return Failed("it was called off")
-        if mark.how is How.EVACUATE:
-            self._take_down(task)
-        sight = self._look(task, mark)
-        return self._carried_out(task, mark, sight, decisions.decide(mark, sight, self._options))
-
-    def _take_down(self, task: DriverTask) -> None:
-        """Have nova take a host to be down that was fenced otherwise: else it moves nothing away from it."""
-        for service in self._api.services(task.source.name) if task.source is not None else ():
-            if service.up:
-                self._api.force_down(service)
-
     def _carried_out(self, task: DriverTask, mark: Mark, sight: Sight, following: Next) -> Checked:
         server = sight.server
         match following:
-            case Send(body=body) if server is not None:
-                return self._sent(task, mark, sight, server, body)
+            case Send(once=None) if server is not None:
+                return self._sent(task, mark, sight, server, following)
+            case Send(once=Once() as once) if server is not None:
+                return self._sent_once(task, mark, sight, server, following, once)
             case Wait() if server is not None and mark.how is not How.EVACUATE and server.host_is_down:
                 # nova writes it down, and nothing comes of it until that is back.
                 return Unknown(f"the compute service on {server.host} is down, as nova says")
@@ -203,15 +171,45 @@ class ServerSteps:
             case _:
                 return _ended(following)
 
-    def _sent(
-        self, task: DriverTask, mark: Mark, sight: Sight, server: Server, body: decisions.Body | None
+    def _sent_once(
+        self, task: DriverTask, mark: Mark, sight: Sight, server: Server, what: Send, once: Once
     ) -> Checked:
+        """Send what must not be sent twice, if this process may: an earlier one may have sent it."""
+        token = mark.token
+        if once is Once.FIRST and not server.idle:
+            return _running(task, mark, sight)
+        if not self._attempts.may_send(task, token, once):
+            if not self._attempts.is_quiet(task, token):
+                return _running(task, mark, sight)
+            anew = replace(mark, token=self._attempts.new_token(), at=sight.now)
+            return Running(task.now, mark=f"{anew}")
+        if once is Once.FIRST:
+            self._prepare(task, mark, server)
+        if not self._attempts.spend(task, token, once):
+            return _running(task, mark, sight)  # another call of the same attempt was faster
         try:
-            if body is None:
+            return self._sent(task, mark, sight, server, what)
+        finally:
+            self._attempts.note_answered(task)
+
+    def _prepare(self, task: DriverTask, mark: Mark, server: Server) -> None:
+        """Leave a note for people; let nova know that a host is down that was fenced otherwise."""
+        with suppress(RefusedError):  # of a server in status ERROR nova writes none
+            self._api.write(server.id, marks.KEY, mark.note)
+        if mark.how is How.EVACUATE and task.source is not None:
+            for service in self._api.services(task.source.name):
+                if service.up:  # else it moves nothing away from there
+                    self._api.force_down(service)
+
+    def _sent(self, task: DriverTask, mark: Mark, sight: Sight, server: Server, what: Send) -> Checked:
+        try:
+            if what.body is None:
                 self._api.delete(server.id)
             else:
-                self._api.act(server.id, body)
+                self._api.act(server.id, what.body)
         except RefusedError as error:
+            if what.once is not None:
+                self._attempts.give_back(task, mark.token, what.once)
             refused = self._conflict(task, server, error)
             return refused if isinstance(refused, Failed) else _running(task, mark, sight)
         return _running(task, mark, sight)
@@ -219,7 +217,9 @@ class ServerSteps:
     def _conflict(self, task: DriverTask, before: Server, error: RefusedError) -> Running | Failed:
         """Return what a refusal comes to: where nova is at something else, that is waited for."""
         server, _ = self._api.server(before.id, now=task.now)
-        if error.status == CONFLICT and server is not None:
+        if server is None:
+            return _waiting(task)  # what that means is seen with the next look
+        if error.status == CONFLICT:
             changed = (server.status, server.task_state) != (before.status, before.task_state)
             if changed or not server.idle:
                 return _waiting(task)
@@ -253,18 +253,6 @@ def _ended(known: Next) -> Done | Failed:
             raise TypeError(f"{known} is no end of a step")
 
 
-def _mark_of(task: DriverTask, server: Server) -> Mark | None:
-    """Return the mark of a step: the store's, unless the server says more."""
-    kept, written = (
-        marks.read(task.mark),
-        decisions.believed(task, marks.read(server.metadata.get(marks.KEY, ""))),
-    )
-    if kept is None or written is None:
-        return kept or written
-    says_more = written.is_later_than(task) or (written.is_of(task) and written.called_off)
-    return written if says_more else kept
-
-
 def _server_id(task: DriverTask) -> str:
     return _machine(task).id.lower()
 
@@ -275,9 +263,10 @@ def _machine(task: DriverTask) -> Machine:
     return task.machine
 
 
-def _gone(task: DriverTask) -> Done | Failed:
-    """Return what it means that there is no such server: one that was to go has gone."""
+def _not_there(task: DriverTask) -> Failed:
+    """Refuse a machine that nova does not know: also one that is to go, as another may be meant."""
+    known = f"nova has no server {_server_id(task)}: a machine's vm-id has to be the id of its server"
     if task.work is Work.TERMINATE:
-        return Done()
-    said = f"nova has no server {_server_id(task)}"
-    return Failed(f"{said}: a machine's vm-id has to be the id of its server (openstack server list)")
+        name = _machine(task).name
+        return Failed(f"{known}; if that was deleted, abandon the order and remove {name} from the fleet")
+    return Failed(f"{known} (openstack server list)")

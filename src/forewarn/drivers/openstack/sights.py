@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 from forewarn.drivers.openstack.marks import Mark
@@ -55,6 +56,8 @@ class ServerAction:
 
     request: str  # the id of the request: actions have no other
     name: str
+    user: str | None = None  # who has asked for it, by keystone's id
+    started: datetime | None = None
     finished: datetime | None = None  # when the last part of it ended; None: it goes on, or was not looked at
     failed: bool = False
     why: str = ""  # what nova says of that
@@ -67,6 +70,8 @@ class ServerAction:
         return cls(
             request=said["request_id"],
             name=said["action"],
+            user=said.get("user_id"),
+            started=read_time(said["start_time"]) if said.get("start_time") else None,
             finished=max(map(read_time, ended)) if ended and all(ended) else None,
             failed=said.get("message") == ERROR or any(event["result"] == ERROR for event in events),
             why=next((event["details"] for event in events if event.get("details")), ""),
@@ -121,14 +126,15 @@ class Sight:
         return next((move for move in self.migrations if move.type in types), None)
 
 
-def actions_since(mark: Mark, actions: Iterable[ServerAction]) -> tuple[ServerAction, ...]:
-    """Return the actions after a mark, newest first, as nova lists them."""
-    since = []
-    for action in actions:
-        if action.request == mark.after:
-            break
-        since.append(action)
-    return tuple(since)
+def actions_since(
+    mark: Mark, actions: Iterable[ServerAction], *, user: str | None = None
+) -> tuple[ServerAction, ...]:
+    """Return the actions after a mark, newest first, as nova lists them.
+
+    With a user only theirs: what a tenant does to a server meanwhile is not what the step has asked for.
+    """
+    since = takewhile(lambda action: action.request != mark.after, actions)
+    return tuple(action for action in since if user is None or action.user == user)
 
 
 def read_time(text: str) -> datetime:
