@@ -170,6 +170,26 @@ def test_an_address_that_another_has_is_not_taken() -> None:
     assert fleet.machine("c").address == "10.0.0.2"
 
 
+def test_an_address_that_another_has_is_taken_in_a_network_of_its_own_if_it_has_one() -> None:
+    fleet = imported(vm("1", addresses=("10.0.0.4",), own_network="shop.blue"))
+    overlapping = vm("2", addresses=("10.0.0.4",), own_network="rival.blue")
+    first = vm("1", addresses=("10.0.0.4",), own_network="shop.blue")
+    taken(fleet, found(first, overlapping))
+    where = {each.id: (each.network, each.address) for each in fleet.draft.machines.values()}
+    assert where == {"1": ("", "10.0.0.4"), "2": ("rival.blue", "10.0.0.4")}
+    assert taken(fleet, found(first, overlapping)) == ()
+
+
+def test_the_network_that_a_person_declares_stays_and_then_an_address_may_be_taken() -> None:
+    fleet = declared("web-0", address="10.0.0.4")
+    theirs = next(iter(fleet.draft.machines.values()))
+    there = vm(theirs.id, name=theirs.name, addresses=("10.0.0.5",), own_network="shop.blue")
+    other = vm("2", addresses=("10.0.0.5",), own_network="shop.red")
+    taken(fleet, found(other))
+    plan = planned(fleet, found(there, other), replace(LIBVIRT, take=frozenset({"address"})))
+    assert any("10.0.0.5 is not taken: 2 has it" in note for note in plan.notes)
+
+
 @pytest.mark.parametrize(
     ("what", "said"),
     [

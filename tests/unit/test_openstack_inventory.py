@@ -49,11 +49,43 @@ def test_names_are_allowed_and_nobody_changes_anothers_by_having_the_same() -> N
     assert names == ["gr-e-1", "web", "web"]
 
 
-def test_a_server_group_is_of_its_project_whoever_names_it() -> None:
-    db = {"id": "g1", "name": "db", "members": [A], "project_id": "p1"}
-    names_it = server(B, "z", tenant_id="p2", metadata={"forewarn:group": "db"})
-    there = found(server(A, "a"), names_it, groups=[db], projects={"p1": "shop", "p2": "other"})
-    assert there.groups == (FoundGroup(name="db", project="shop"),)
+def test_a_server_group_is_of_its_project_and_others_who_name_it_do_not_mean_it() -> None:
+    db = {"id": "g1234567-8", "name": "db", "members": [A], "project_id": "p1"}
+    names_it = server(B, "b", tenant_id="p2", metadata={"forewarn:group": "db"})
+    of_it = server(C, "c", metadata={"forewarn:group": "db"})
+    there = found(server(A, "a"), names_it, of_it, groups=[db], projects={"p1": "shop", "p2": "other"})
+    assert [each.group for each in there.machines] == ["db-g1234567", "db", "db-g1234567"]
+    assert there.groups == (
+        FoundGroup(name="db", project="other"),
+        FoundGroup(name="db-g1234567", called="db", project="shop"),
+    )
+
+
+def test_server_groups_of_one_name_are_told_apart() -> None:
+    groups = [
+        {"id": f"{id_ * 8}-0000", "name": "d/b", "members": [member], "project_id": project}
+        for id_, member, project in (("1", A, "p1"), ("2", B, "p2"))
+    ]
+    machines = [server(A, "a"), server(B, "b", tenant_id="p2")]
+    there = found(*machines, groups=groups)
+    assert [each.group for each in there.machines] == ["d-b-11111111", "d-b-22222222"]
+    assert [(each.name, each.called, each.project) for each in there.groups] == [
+        ("d-b-11111111", "d-b", "p1"),
+        ("d-b-22222222", "d-b", "p2"),
+    ]
+
+
+def test_the_addresses_of_some_networks_count_if_they_are_named() -> None:
+    port = {"OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01"}
+    web = server(A, addresses={"blue": [{**port, "addr": "10.0.0.4"}], "red": [{"addr": "10.0.0.9"}]})
+    (all_,) = found(web).machines
+    (red,) = found(web, networks=("red",)).machines
+    (ordered,) = found(web, networks=("red", "green", "blue")).machines
+    (none,) = found(web, networks=("green",)).machines
+    assert (all_.addresses, all_.own_network) == (("10.0.0.4", "10.0.0.9"), "p1.blue")
+    assert (red.addresses, red.macs, red.own_network) == (("10.0.0.9",), (), "p1.red")
+    assert (ordered.addresses, ordered.own_network) == (("10.0.0.9", "10.0.0.4"), "p1.red")
+    assert (none.addresses, none.own_network) == ((), None)
 
 
 def test_a_server_that_is_off_or_moves_is_found_so() -> None:
@@ -71,8 +103,11 @@ def test_groups_are_server_groups_or_what_metadata_says() -> None:
         groups=[one, empty],
         projects={"p1": "shop"},
     )
-    assert [each.group for each in there.machines] == ["db", "cache", None]
-    assert there.groups == (FoundGroup(name="cache", project="shop"), FoundGroup(name="db", project="shop"))
+    assert [each.group for each in there.machines] == ["db-g1", "cache", None]
+    assert there.groups == (
+        FoundGroup(name="cache", project="shop"),
+        FoundGroup(name="db-g1", called="db", project="shop"),
+    )
 
 
 def test_update_domains_are_those_of_the_aggregate_unless_the_server_says_otherwise() -> None:

@@ -132,4 +132,6 @@ def _readable(read: Callable[[object], T], said: Iterable[object]) -> Iterator[T
 def _tidied_group(found: FoundGroup) -> FoundGroup:
     project = None if found.project is None else ProjectName(fit_name(found.project))
     domains = next(_readable(fields.domains, [found.update_domains]), None)
-    return replace(found, name=GroupName(fit_name(found.name)), project=project, update_domains=domains)
+    called = None if found.called is None else GroupName(fit_name(found.called))
+    name = GroupName(fit_name(found.name))
+    return replace(found, name=name, called=called, project=project, update_domains=domains)

@@ -7,6 +7,7 @@ by id gets what is still free.
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import product
 from typing import Any
 
 from forewarn.core.copies import replace
@@ -120,11 +121,13 @@ class FoundFields:
 
     def _address(self, spec: MachineSpec, each: Candidate) -> MachineSpec:
         options = [spec.address] if _keeps(each, naming=False) else list(each.found.addresses)
-        for address in options:
-            claim = ("address", (spec.network, address))
+        own = each.found.own_network
+        networks = [spec.network] if own is None or "network" in each.keeps else [spec.network, own]
+        for network, address in product(networks, options):
+            claim = ("address", (network, address))
             if address is None or claim not in self._owners:
                 self._owners[claim] = spec.name
-                return replace(spec, address=address)
+                return replace(spec, network=network, address=address)
         taken = ", ".join(f"{each}" for each in options)
         owner = self._owners["address", (spec.network, options[0])]
         self.notes.append(f"machine {spec.name}: address {taken} is not taken: {owner} has it")

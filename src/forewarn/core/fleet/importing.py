@@ -12,6 +12,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines, sightings
 from forewarn.core.fleet.found_fields import TAKEN, Candidate, FoundFields, differing, fit_name
+from forewarn.core.fleet.found_group_names import with_group_names
 from forewarn.core.fleet.found_groups import FoundGroups
 from forewarn.core.fleet.found_hosts import found_hosts
 from forewarn.core.fleet.found_places import places
@@ -55,7 +56,7 @@ def plan(draft: Draft, found: Found, terms: ImportTerms, *, before: Draft | None
 
 class _Import:
     def __init__(self, draft: Draft, found: Found, terms: ImportTerms, *, before: Draft) -> None:
-        self._draft, self._found, self._terms = draft, found, terms
+        self._draft, self._found, self._terms = draft, with_group_names(found, draft), terms
         self._before = before
         self._answered = frozenset(each.name for each in found.hosts)
         self._dispute = Dispute(terms)

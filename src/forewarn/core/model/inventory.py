@@ -32,6 +32,8 @@ class FoundMachine:
     macs: tuple[str, ...] = ()  # first the one that its requests come from, if that is known
     addresses: tuple[str, ...] = ()  # as above; none: they are not known now, and what is known stays
     network: str | None = None
+    # The network that it gets where another machine has its address already; None: then it gets no address.
+    own_network: str | None = None
     group: GroupName | None = None
     update_domain: int | None = None
     mobility: Mobility | None = None
@@ -53,7 +55,8 @@ class FoundHost:
 class FoundGroup:
     """A group that the source knows of: an aggregate, a server group, or what machines name."""
 
-    name: GroupName
+    name: GroupName  # that no other group of the source has
+    called: GroupName | None = None  # what the source calls it, and perhaps others; None: the same
     kind: GroupKind = GroupKind.AVAILABILITY_SET
     update_domains: int | None = None  # None: as many as its machines need
     project: ProjectName | None = None

@@ -185,11 +185,18 @@ class ComputeApi:
         return answer
 
     def project_names(self) -> Mapping[str, str]:
-        """Return the names of projects by their ids; none where keystone is not there, or refuses."""
+        """Return the names of projects by their ids; none where there is no keystone, or it does not tell.
+
+        One that is silent for a moment must not rename all projects: NoAnswerError.
+        """
         try:
             answer = self._connected().identity.get("/projects")
+        except _silences() as error:
+            raise NoAnswerError(f"keystone cannot be asked: {_one_line(error)}") from error
         except _sdk_errors():
             return {}
+        if answer.status_code >= SERVER_ERROR or answer.status_code in _SAYS_NOTHING:
+            raise NoAnswerError(f"keystone answers with {answer.status_code}: {_message(answer)}")
         found = answer.json()["projects"] if answer.status_code == OK else ()
         return {each["id"]: each["name"] for each in found}
 
@@ -249,6 +256,13 @@ def _sdk_errors() -> tuple[type[Exception], ...]:
     from openstack.exceptions import SDKException
 
     return ClientException, SDKException, OSError
+
+
+def _silences() -> tuple[type[Exception], ...]:
+    """Return what openstacksdk raises when what it asks does not answer now."""
+    from keystoneauth1.exceptions import ConnectFailure, HttpServerError, RetriableConnectionFailure
+
+    return ConnectFailure, RetriableConnectionFailure, HttpServerError
 
 
 def _is_novas(answer: Any) -> bool:

@@ -44,6 +44,7 @@ class OpenStackDriver:
         self.limits: DriverLimits = options.limits
         self.fences = options.fences
         self._api = api
+        self._networks = options.addresses
         self._attempts = attempts
         self._servers = ServerSteps(options, api, attempts)
 
@@ -109,7 +110,7 @@ class OpenStackDriver:
 
     def inventory(self, hosts: Sequence[Host]) -> Found:
         """Return the servers, hosts and server groups of the cloud."""
-        return inventory.found(self._api)
+        return inventory.found(self._api, self._networks)
 
 
 def _unknown_host(host: Host) -> str:

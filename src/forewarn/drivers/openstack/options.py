@@ -12,6 +12,7 @@ class OpenStackOptions(CallOptions):
 
     cloud: str = ""  # as clouds.yaml names it; "": as the environment says (OS_CLOUD, OS_AUTH_URL, …)
     region: str = ""  # "": the cloud's only one
+    addresses: tuple[str, ...] = ()  # the networks whose addresses are imported, in this order; (): all
     freeze_for: timedelta = timedelta(seconds=2)  # how long a machine that stays is paused
     # nova itself waits two minutes for a guest that was asked to reboot, and then resets it.
     reboot_for: timedelta = timedelta(minutes=3)  # for a soft reboot; then it is a hard one
