@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.openstack.cloud_service import CloudService, serving
 from tests.openstack.real_nova import Nova
-from tests.process import until
+from tests.process import free_port, run, until
 
 
 def imported(service: CloudService, **more: Any) -> Any:
@@ -60,3 +60,33 @@ def test_a_server_that_is_gone_is_removed_only_if_somebody_says_so(nova: Nova, t
         imported(service, yes=True)
         assert [each["name"] for each in service.all("machines")] == ["kept"]
     assert nova.exists(kept)
+
+
+def test_a_cloud_that_cannot_be_reached_is_one_line_and_nothing_is_imported(tmp_path: Path) -> None:
+    nobody = Nova(f"http://127.0.0.1:{free_port()}/v2.1", None)
+    with serving(nobody, tmp_path, None) as service:
+        refused = run(tmp_path, "fleet", "import", "--from", "openstack", "--server", service.operators)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        said = "forewarn: driver openstack cannot list what there is, and nothing is imported: the cloud "
+        assert refused.stderr.startswith(said)
+        assert refused.stderr.count("\n") == 1
+        assert not service.all("machines")
+
+
+def test_server_groups_of_one_name_stay_apart_and_keep_their_names(nova: Nova, tmp_path: Path) -> None:
+    def group_of(name: str) -> str:
+        wanted = {"server_group": {"name": "db", "policy": "anti-affinity"}}
+        made = nova.call("POST", "/os-server-groups", wanted)["server_group"]["id"]
+        nova.create(name, hints={"group": made})
+        return str(made)
+
+    group_of("db-0")
+    with serving(nova, tmp_path, None) as service:
+        imported(service)
+        second = group_of("db-1")
+        imported(service)
+        assert not imported(service)["changes"]
+        assert {each["name"]: each["group"] for each in service.all("machines")} == {
+            "db-0": "db",
+            "db-1": f"db-{second[:8]}",
+        }

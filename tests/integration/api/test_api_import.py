@@ -185,6 +185,18 @@ def test_an_import_that_reaches_no_host_is_refused_with_why(api: Api, hypervisor
     assert names == ["web-0", "web-1"]
 
 
+def test_a_source_that_cannot_be_asked_as_a_whole_imports_nothing_and_is_not_asked_again(
+    api: Api, hypervisor: Hypervisor
+) -> None:
+    hypervisor.lists_by_host = False
+    hypervisor.silent["kvm01"] = Unavailable("the cloud cannot be asked: no route to host")
+    assert refused(api, hosts={"kvm01": HOSTS["kvm01"]}) == (
+        409,
+        "driver libvirt cannot list what there is, and nothing is imported: "
+        "the cloud cannot be asked: no route to host",
+    )
+
+
 def test_a_host_that_hangs_holds_up_nothing_else(api: Api, hypervisor: Hypervisor) -> None:
     hypervisor.limits = DriverLimits(timeout=timedelta(milliseconds=50), at_once=1)
     answer = imported(api, hosts={**HOSTS, "stuck": "test://stuck"})

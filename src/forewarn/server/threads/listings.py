@@ -49,7 +49,11 @@ class Listings:
         """Return what there is; a host that does not answer in time is unreachable."""
         driver = self.lister(source)
         if not driver.lists_by_host:
-            return await self._question(source, driver, hosts)
+            try:
+                return await self._question(source, driver, hosts)
+            except Unavailable as error:
+                said = f"driver {source} cannot list what there is, and nothing is imported"
+                raise Conflict(f"{said}: {error}") from None
         if not hosts:
             raise Invalid(f"from: no host has driver {source} yet: name one (--host NAME=URI)")
         turns = asyncio.Semaphore(AT_ONCE)
