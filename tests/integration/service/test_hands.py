@@ -13,7 +13,8 @@ from forewarn.control.engine.engine import Stuck
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.draft import Draft
-from forewarn.core.model.declaration import FleetDefaults, FleetSpec
+from forewarn.core.errors import Conflict
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.order import Order
 from forewarn.core.orders import lifecycle
 from forewarn.core.orders.requests import OrderRequest
@@ -421,6 +422,24 @@ def test_a_driver_reaches_a_host_as_it_is_declared_now_also_for_a_step_that_runs
     make_calls(service, driver, seconds=60)
     assert [task.source and task.source.uri for task in driver.tasks][-1] == "qemu+tls://host-1/"
     assert step_of(service, placed)[0] is StepState.DONE
+
+
+@pytest.mark.parametrize("host", ["host-1", "host-2"])
+def test_a_host_is_not_reached_otherwise_while_a_step_runs_there(
+    service: Service, driver: ScriptedDriver, host: str
+) -> None:
+    later = service.real_now() + timedelta(seconds=30)
+    spec = declared()
+    service.apply(replace(spec, hosts=(*spec.hosts, HostSpec(name=HostName("host-2")))))
+    driver.begins = [Running(later)]
+    started(service, action=Action.REDEPLOY)
+    make_calls(service, driver)
+
+    def elsewhere(known: HostSpec | None) -> HostSpec:
+        return replace(known or HostSpec(name=HostName(host)), uri="qemu+tls://elsewhere/")
+
+    with pytest.raises(Conflict, match=f'hosts.{host}: uri: order .* is at work there, on "web-0"'):
+        service.fleet.puts.put_host(HostName(host), elsewhere, by="test")
 
 
 def remove(service: Service) -> None:

@@ -193,8 +193,8 @@ def _named(fleet: FleetQueries, new: Sequence[MachineSpec]) -> list[MachineId]:
 
 
 def _bound_for(fleet: FleetQueries, part: FleetPart) -> list[MachineId]:
-    """Find who is on its way to hosts that are to be bare metal."""
-    places = frozenset(host.name for host in part.hosts if host.bare_metal)
+    """Find who is on its way to hosts that are declared."""
+    places = frozenset(host.name for host in part.hosts)
     return _found(fleet, MachineFilter(places=places)) if places else []
 
 

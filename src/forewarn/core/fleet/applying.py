@@ -12,7 +12,7 @@ from typing import Any
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import machines, sightings
+from forewarn.core.fleet import host_changes, machines, sightings
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, claims
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.group import Group
@@ -135,24 +135,11 @@ def _apply_hosts(draft: Draft, hosts: Iterable[HostSpec], *, by: str) -> Iterabl
             draft.record(Kind.HOST_ADDED, draft.put_host(changed), by=by)
             yield f"+ host {wanted.name}"
         elif known != changed:
-            _refuse_bare_metal(draft, changed)
+            host_changes.check(draft, known, changed)
             draft.put_host(changed)
             said = ", ".join(_differences(known, changed))
             draft.record(Kind.HOST_CHANGED, changed, by=by, reason=said)
             yield f"~ host {wanted.name}: {said}"
-
-
-def _refuse_bare_metal(draft: Draft, host: Host) -> None:
-    """Refuse to call a host bare metal while it carries what is not itself, or is to."""
-    if not host.bare_metal:
-        return
-    where, way = f"hosts.{host.name}: bare-metal", "or leave bare-metal out"
-    for machine in draft.machines_on(host.name):
-        if HostName(machine.name) != host.name:
-            raise Conflict(f'{where}: it still carries "{machine.name}": move it, {way}')
-    for machine in draft.machines.values():
-        if machine.bound_for == host.name != machine.host:
-            raise Conflict(f'{where}: "{machine.name}" is to come here: wait for it, cancel its order, {way}')
 
 
 def _declared(wanted: HostSpec) -> dict[str, Any]:
