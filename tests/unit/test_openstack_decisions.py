@@ -272,7 +272,14 @@ def test_what_is_there_already_is_not_begun(work: DriverTask, seen: Server, know
 def test_a_mark_is_read_as_it_was_written_and_its_note_fits_into_metadata() -> None:
     guid = "0" * 36
     mark = Mark(
-        order=guid, attempt=12, how=How.LIVE, at=NOON, after=f"req-{guid}", migration=10**9, token="f" * 16
+        order=guid,
+        attempt=12,
+        how=How.LIVE,
+        at=NOON,
+        after=f"req-{guid}",
+        migration=10**9,
+        user="a" * 64,
+        token="f" * 16,
     )
     assert marks.read(f"{mark}") == mark
     assert mark.token not in mark.note
@@ -314,6 +321,8 @@ def test_what_others_have_asked_for_since_is_not_the_steps_work() -> None:
     mark = Mark(order="O", attempt=1, how=How.REBOOT, at=NOON)
     assert actions_since(mark, [theirs, mine], user="forewarn") == (mine,)
     assert actions_since(mark, [theirs, mine], user=None) == (theirs, mine)
+    begun_by_another = replace(mark, user="tenant")  # the driver was given another user since
+    assert actions_since(begun_by_another, [theirs, mine], user="forewarn") == (theirs, mine)
 
 
 def test_an_action_has_ended_once_all_of_it_has() -> None:

@@ -3,6 +3,7 @@
 A note of it stands in the server's metadata, for people. Tenants write there too, so it is never read.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -35,15 +36,16 @@ class Mark:
     at: datetime  # by nova's clock
     after: str = ""  # the request id of the server's last action before; "": it had none
     migration: int = 0  # the number of its last migration before; 0: it had none
+    user: str = ""  # who has begun it, by keystone's id; "": there is no keystone
     token: str = ""  # by which it may be sent; "": of a version that had none
 
     def __str__(self) -> str:
         """Write it for the store."""
-        return f"{self.note} token={self.token}" if self.token else self.note
+        return " ".join((self.note, *_words({"user": self.user, "token": self.token})))
 
     @property
     def note(self) -> str:
-        """The same for people, without its token: less than the 255 characters that nova allows."""
+        """As much of it as people need: less than the 255 characters that nova allows."""
         said = {
             "order": self.order,
             "attempt": f"{self.attempt}",
@@ -52,7 +54,7 @@ class Mark:
             "after": self.after,
             "migration": f"{self.migration}",
         }
-        return " ".join(f"{key}={value}" for key, value in said.items() if value)
+        return " ".join(_words(said))
 
 
 def kept(task: DriverTask) -> Mark | None:
@@ -73,7 +75,12 @@ def read(text: str) -> Mark | None:
             at=datetime.fromisoformat(said["at"]),
             after=said.get("after", ""),
             migration=int(said.get("migration", "0")),
+            user=said.get("user", ""),
             token=said.get("token", ""),
         )
     except (KeyError, ValueError):
         return None
+
+
+def _words(said: Mapping[str, str]) -> list[str]:
+    return [f"{key}={value}" for key, value in said.items() if value]

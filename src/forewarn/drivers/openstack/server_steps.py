@@ -82,6 +82,7 @@ class ServerSteps:
             at=now,
             after=next((each.request for each in self._api.actions(id_)), ""),
             migration=next((each.id for each in self._api.migrations(id_)), 0),
+            user=self._api.user() or "",
             token=self._attempts.new_token(),
         )
         return Running(task.now, mark=f"{mark}")

@@ -131,10 +131,11 @@ def actions_since(
 ) -> tuple[ServerAction, ...]:
     """Return the actions after a mark, newest first, as nova lists them.
 
-    With a user only theirs: what a tenant does to a server meanwhile is not what the step has asked for.
+    Of a user, if there are any, only theirs, and of who has begun the step: what a tenant does to a server
+    meanwhile is not what the step has asked for.
     """
     since = takewhile(lambda action: action.request != mark.after, actions)
-    return tuple(action for action in since if user is None or action.user == user)
+    return tuple(action for action in since if user is None or action.user in (user, mark.user))
 
 
 def read_time(text: str) -> datetime:
