@@ -14,12 +14,8 @@ WEB = resources.files("forewarn.console") / "web"
 # The tables of verbs, and where a rollout is planned.
 TABLES = ("actions", "views/plan")
 CHANGING = ("post", "put", "delete")
-# Settings of the service, which are made once and by scripts; and signing in, which is no verb. Hosts, groups
-# and projects are declared by files and scripts.
-ELSEWHERE = re.compile(
-    r"/v1/(?:webhooks|tokens|session|fleet|projects/\{name\}/rehearsal)\b"
-    r"|/v1/(?:hosts|groups|projects)/\{name\}$"
-)
+# Settings of the service, which are made once and by scripts; and signing in, which is no verb.
+ELSEWHERE = re.compile(r"/v1/(?:webhooks|tokens|session|fleet|projects/\{name\}/rehearsal)\b")
 # What a rehearsal says of its own orders.
 OF_REHEARSALS = {"rehearsal"}
 

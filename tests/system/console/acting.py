@@ -15,13 +15,15 @@ def go(page: Page, address: str) -> None:
     expect(page).to_have_url(re.compile(re.escape(address)))
 
 
-def press(page: Page, label: str, *, in_menu: bool = False) -> Locator:
-    """Press the button of a verb, and return the dialog that asks."""
+def press(where: Page | Locator, label: str, *, in_menu: bool = False) -> Locator:
+    """Press the button of a verb, on a page or in a part of it, and return the dialog that asks."""
+    page = where if isinstance(where, Page) else where.page
+    part = page.get_by_role("main") if where is page else where
     if in_menu:
-        page.locator("main .menu-button").click()
-        page.get_by_role("menuitem", name=re.compile(f"^{re.escape(label)} …")).click()
+        part.locator(".menu-button").click()
+        part.get_by_role("menuitem", name=re.compile(f"^{re.escape(label)} …")).click()
     else:
-        page.get_by_role("main").get_by_role("button", name=f"{label} …", exact=True).click()
+        part.get_by_role("button", name=f"{label} …", exact=True).click()
     return page.get_by_role("dialog")
 
 

@@ -194,6 +194,106 @@ def test_machines_are_added_changed_and_deleted(server: Program, visit: Visit) -
     assert server.call("GET", "/v1/machines/web-5").status_code == 404
 
 
+def test_hosts_are_added_changed_and_deleted(server: Program, visit: Visit) -> None:
+    visitor = visit(server)
+    visitor.expects("^400 PUT /v1/hosts/host-9$")
+    page = visitor.open("/console/hosts")
+    dialog = press(page, "Add a host")
+    fill(dialog, {"Name": "host-9", "Who does the work on it": "external", "URI": "no uri"})
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("uri: expected a URI")
+    fill(dialog, {"URI": "ssh://host-9/", "Resources": "vcpus=64x4\nram-gib=256", "Labels": "rack=7"})
+    expect_command(
+        dialog,
+        "host put host-9 --driver external --uri ssh://host-9/ --resource vcpus=64x4 "
+        "--resource ram-gib=256 --label rack=7",
+    )
+    answer(dialog, "Add")
+    row = page.get_by_role("row", name=re.compile("host-9"))
+    expect(row).to_contain_text("external")
+    change = Deed(
+        to="host-9",
+        label="Change",
+        in_menu=True,
+        fields={"Calls at once": "2", "Resources": "vcpus=64x4", "Bare metal": True},
+        button="Save",
+        command="host put host-9 --at-once 2 --resource vcpus=64x4 --bare-metal",
+    )
+    do(page, change, "hosts")
+    host = server.get("/v1/hosts/host-9")["host"]
+    assert (host["at_once"], host["bare_metal"], host["labels"], host["source"]) == (
+        2,
+        True,
+        {"rack": "7"},
+        "put",
+    )
+    assert host["resources"] == {"vcpus": {"amount": 64, "ratio": 4}}
+    delete = Deed(
+        to="host-9",
+        label="Delete",
+        in_menu=True,
+        typed="host-9",
+        button="Delete host-9",
+        command="host delete host-9",
+    )
+    do(page, delete, "hosts")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Hosts")
+    expect(row).to_have_count(0)
+
+
+def test_groups_are_added_changed_and_deleted(server: Program, visit: Visit) -> None:
+    page = visit(server).open("/console/fleet")
+    dialog = press(page.locator(".fleet-top"), "Add a group", in_menu=True)
+    fill(dialog, {"Name": "cache", "Kind": "scale-set", "Update domains": "3", "Notice": "1h30m"})
+    expect_command(dialog, "group put cache --kind scale-set --update-domains 3 --policy notice=1h30m")
+    answer(dialog, "Add")
+    group = page.get_by_role("region", name="cache")
+    dialog = press(group, "Change", in_menu=True)
+    fill(dialog, {"Notice": "2h", "Approved by itself": True})
+    expect_command(dialog, "group put cache --policy notice=2h --policy auto-approve=true")
+    answer(dialog, "Save")
+    changed = server.get("/v1/groups/cache")["group"]
+    assert (changed["kind"], changed["update_domains"]) == ("scale-set", 3)
+    assert (changed["policy"]["notice"], changed["policy"]["auto_approve"]) == (7200, True)
+    dialog = press(group, "Change", in_menu=True)
+    expect(dialog.get_by_label("Notice", exact=True)).to_have_value("2h")
+    dialog.get_by_role("button", name="Do nothing").click()
+    dialog = press(group, "Delete", in_menu=True)
+    expect_command(dialog, "group delete cache")
+    answer(dialog, "Delete cache")
+    expect(group).to_have_count(0)
+
+
+def test_projects_are_added_changed_held_and_deleted(server: Program, visit: Visit) -> None:
+    page = visit(server).open("/console/fleet")
+    dialog = press(page.locator(".fleet-top"), "Add a project", in_menu=True)
+    fill(dialog, {"Name": "lab", "Maintenance windows": "sat,sun 22:00 4h\n21:00 90m", "Rehearsals": True})
+    expect_command(dialog, "project put lab --window 'sat,sun 22:00 4h' --window '21:00 90m' --rehearsal")
+    answer(dialog, "Add")
+    page.locator("details.projects > summary").click()
+    row = page.get_by_role("group", name="Projects").get_by_role("row", name=re.compile("lab"))
+    expect(row).to_contain_text("21:00 1h30m")
+    dialog = press(row, "Change", in_menu=True)
+    days = "2027-12-24/2027-12-26\n2028-01-01"
+    fill(dialog, {"Time zone": "Europe/Berlin", "Days without maintenance": days, "Rehearsals": False})
+    expect_command(
+        dialog,
+        "project put lab --time-zone Europe/Berlin --blackout 2027-12-24/2027-12-26 --blackout 2028-01-01 "
+        "--no-rehearsal",
+    )
+    answer(dialog, "Save")
+    expect(row).to_contain_text("2027-12-24 to 2027-12-26, 2028-01-01")
+    dialog = press(row, "Hold", in_menu=True)
+    fill(dialog, {"Reason": "an audit"})
+    answer(dialog, "Hold lab")
+    expect(page.locator("fw-hold-bar")).to_contain_text("an audit")
+    dialog = press(row, "Delete", in_menu=True)
+    dialog.get_by_label("to confirm").fill("lab")
+    expect_command(dialog, "project delete lab")
+    answer(dialog, "Delete lab")
+    expect(row).to_have_count(0)
+
+
 def test_hosts_can_be_maintained_and_reported_on(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/fleet")
     for deed in HOSTS:

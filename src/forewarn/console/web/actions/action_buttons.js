@@ -83,7 +83,7 @@ class ActionButtons extends LiveElement {
           "button",
           {
             type: "button",
-            key: verb.verb,
+            key: verb.label,
             class: verb.hurts ? "dangerous" : null,
             title: verb.about,
             onclick: () => ask(verb, this.subject),
@@ -132,7 +132,7 @@ class ActionButtons extends LiveElement {
           "button",
           {
             type: "button",
-            key: verb.verb,
+            key: verb.label,
             role: "menuitem",
             tabindex: "-1",
             class: verb.hurts && !whyNot ? "quiet hurts" : "quiet",

@@ -2,27 +2,32 @@
 
 import { copy } from "../service/connected.js";
 import { ADVANCE } from "./clock_verbs.js";
-import { ADD_MACHINE, CHANGE_MACHINE } from "./declaration_verbs.js";
 import { EVENT_VERBS } from "./event_verbs.js";
+import { ADD_GROUP, CHANGE_GROUP, DELETE_GROUP } from "./group_declarations.js";
 import { HOLD_HOST, HOLD_PROJECT, RELEASE } from "./hold_verbs.js";
+import { ADD_HOST, CHANGE_HOST, DELETE_HOST } from "./host_declarations.js";
 import { HOST_VERBS } from "./host_verbs.js";
+import { ADD_MACHINE, CHANGE_MACHINE } from "./machine_declarations.js";
 import { MACHINE_VERBS } from "./machine_verbs.js";
 import { ORDER_VERBS } from "./order_verbs.js";
+import { ADD_PROJECT, CHANGE_PROJECT, DELETE_PROJECT } from "./project_declarations.js";
 import { ROLLOUT_VERBS } from "./rollout_verbs.js";
 
-/** @typedef {"machine" | "host" | "event" | "order" | "rollout" | "hold" | "project" | "fleet" | "clock"} Noun */
+/** @typedef {"machine" | "host" | "group" | "event" | "order" | "rollout" | "hold" | "project" | "fleet" | "hosts" | "clock"} Noun */
 /** @typedef {import("./verb.js").Verb<any>} AnyVerb */
 
 /** @type {{ [N in Noun]: AnyVerb[] }} */
 const VERBS = {
   machine: [...MACHINE_VERBS.slice(0, -1), CHANGE_MACHINE, ...MACHINE_VERBS.slice(-1)],
-  host: [...HOST_VERBS, HOLD_HOST],
+  host: [...HOST_VERBS, HOLD_HOST, CHANGE_HOST, DELETE_HOST],
+  group: [CHANGE_GROUP, DELETE_GROUP],
   event: EVENT_VERBS,
   order: ORDER_VERBS,
   rollout: ROLLOUT_VERBS,
   hold: [RELEASE],
-  project: [HOLD_PROJECT],
-  fleet: [ADD_MACHINE],
+  project: [CHANGE_PROJECT, HOLD_PROJECT, DELETE_PROJECT],
+  fleet: [ADD_MACHINE, ADD_HOST, ADD_GROUP, ADD_PROJECT],
+  hosts: [ADD_HOST],
   clock: [ADVANCE],
 };
 

@@ -14,6 +14,15 @@ const KNOWN = {
  * @param {string} otherwise
  * @returns {{ [driver: string]: string }}
  */
-export function driverChoices(otherwise) {
-  return { "": otherwise, ...Object.fromEntries(copy.drivers.map((name) => [name, KNOWN[name] ?? name])) };
-}
+export const driverChoices = (otherwise) => ({ "": otherwise, ...choices(copy.drivers) });
+
+/**
+ * Offer the drivers that are installed, and the one that is chosen, be it installed or not.
+ *
+ * @param {string} chosen
+ * @returns {{ [driver: string]: string }}
+ */
+export const driversBeside = (chosen) => choices([...new Set([chosen, ...copy.drivers])]);
+
+/** @param {readonly string[]} names */
+const choices = (names) => Object.fromEntries(names.map((name) => [name, KNOWN[name] ?? name]));

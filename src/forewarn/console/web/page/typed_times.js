@@ -27,6 +27,21 @@ export function parseSpan(typed) {
 }
 
 /**
+ * Write seconds as `parseSpan` reads them: `1h30m`.
+ *
+ * @param {number} seconds
+ */
+export function typedSpan(seconds) {
+  let left = seconds;
+  const parts = Object.entries(UNITS).map(([unit, length]) => {
+    const number = unit === "s" ? left : Math.floor(left / length);
+    left -= number * length;
+    return number ? `${number}${unit}` : "";
+  });
+  return parts.join("") || "0";
+}
+
+/**
  * Write a moment as a field of type `datetime-local` takes it; "" for what is none.
  *
  * @param {string | null | undefined} at  RFC 3339

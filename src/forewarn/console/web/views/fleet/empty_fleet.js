@@ -65,10 +65,13 @@ export function emptyFleet() {
         commandText(["fleet", "apply", "fleet.toml"]),
       ),
     ),
+    h("p", null, "Or take over what libvirt or OpenStack has; the difference is shown first:"),
+    commandText(["fleet", "import", "--from", "libvirt", "--host", "NAME=URI", "--dry-run"]),
+    commandText(["fleet", "import", "--from", "openstack", "--dry-run"]),
     h(
       "p",
       { class: "muted small" },
-      "More machines can then be added to its hosts one by one, here or with `forewarn machine put`. All that a fleet file may say stands in docs/reference/fleet-file.md; docs/tutorial.md leads through a first maintenance.",
+      "Hosts, groups and machines can also be added one at a time, here or with `forewarn host put`, `group put` and `machine put`. All that a fleet file may say stands in docs/reference/fleet-file.md; docs/tutorial.md leads through a first maintenance.",
     ),
   );
 }

@@ -14,6 +14,7 @@ import { FleetFilter } from "./fleet_filter.js";
 import { fleetCounts, fleetTools, legend } from "./fleet_head.js";
 import { Folding } from "./folding.js";
 import "./group_row.js";
+import { projectList } from "./project_list.js";
 import "./machine_card.js";
 
 /** @typedef {import("../../types").Summary} Summary */
@@ -59,6 +60,7 @@ class FleetView extends View {
       fleetTools(summary, filter),
       legend(),
       this.#rows(summary, filter),
+      projectList(),
       h("fw-machine-card", null),
       asCommand(this.#command(filter)),
     ];

@@ -1,3 +1,4 @@
+import { actionButtons } from "../../actions/action_buttons.js";
 import { badge } from "../../elements/appearance.js";
 import { keepOneReachable, machineTile, moveBetweenTiles } from "../../elements/machine_tile.js";
 import { importedFrom } from "../../elements/sources.js";
@@ -53,6 +54,7 @@ class GroupRow extends LiveElement {
         signal: this.ended,
       });
     }
+    this.watch(copy, "groups");
     this.ended.addEventListener("abort", () => this.#wanted.look(null));
     this.addEventListener("focusin", (focus) => this.#focused(/** @type {HTMLElement} */ (focus.target)), {
       signal: this.ended,
@@ -80,6 +82,8 @@ class GroupRow extends LiveElement {
       { class: "group", "aria-label": titleOf(group), "data-folded": isFolded },
       this.#head(machines.length),
       isFolded ? folded(group) : this.#open(machines),
+      // After its machines, which are sooner wanted by whoever goes from one control to the next.
+      !isFolded && actionButtons("group", copy.groups.get(group.name ?? "")),
     );
   }
 

@@ -1,3 +1,4 @@
+import { actionButtons } from "../../actions/action_buttons.js";
 import { badge, hostAppearance, workAppearance } from "../../elements/appearance.js";
 import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
@@ -49,11 +50,17 @@ class HostsView extends View {
       ];
     }
     const all = [...copy.hosts.values()];
-    if (!all.length) return [h("h1", null, "Hosts"), noHost()];
+    if (!all.length) return [h("h1", null, "Hosts"), noHost(), actionButtons("hosts", null)];
     const shown = all.filter((host) => this.#takes(host));
     const byHost = Map.groupBy(copy.machines.values(), (machine) => machine.host);
     return [
-      h("div", { class: "row" }, h("h1", null, "Hosts"), h("span", { class: "muted" }, told(all, shown))),
+      h(
+        "div",
+        { class: "row" },
+        h("h1", null, "Hosts"),
+        h("span", { class: "muted" }, told(all, shown)),
+        actionButtons("hosts", null),
+      ),
       this.#tools(),
       simulatedNotice(all),
       shown.length
@@ -251,6 +258,9 @@ function noHost() {
     h("h2", null, "There is no host yet"),
     h("p", null, "A fleet file declares hosts with [hosts.NAME]; apply it, and they appear here:"),
     commandText(["fleet", "apply", "fleet.toml"]),
+    h("p", null, "What a hypervisor or a cloud has already is taken over from there:"),
+    commandText(["fleet", "import", "--from", "libvirt", "--host", "NAME=URI"]),
+    commandText(["fleet", "import", "--from", "openstack"]),
   );
 }
 

@@ -1,0 +1,134 @@
+/** Adding a host, changing what is declared of one, and taking one out of the fleet. */
+
+import { driverChoices, driversBeside } from "../elements/driver_choices.js";
+import { hostLink } from "../elements/links.js";
+import { address } from "../page/router.js";
+import { copy } from "../service/connected.js";
+import { body, filled, NAME, numberOr, options, pairsField, typedName } from "./declared_fields.js";
+import { machinesOn } from "./touched.js";
+import { put, remove } from "./verb.js";
+
+/** @typedef {import("../types").Host} Host */
+/** @typedef {import("./declared_fields.js").DeclaredField} DeclaredField */
+
+/**
+ * @param {Host | null} host
+ * @returns {DeclaredField[]}
+ */
+const declared = (host) => [
+  {
+    name: "driver",
+    label: "Who does the work on it",
+    kind: "choice",
+    choices: host ? driversBeside(host.driver) : driverChoices("As the fleet's defaults say"),
+  },
+  {
+    name: "uri",
+    label: "URI",
+    kind: "text",
+    hint: "Where its driver reaches it, as qemu+ssh://host-1/system; never a password.",
+  },
+  {
+    name: "at_once",
+    label: "Calls at once",
+    kind: "number",
+    hint: "How many its driver may make there together. Left out: as the driver says.",
+    isRare: true,
+  },
+  pairsField(
+    {
+      name: "resources",
+      label: "Resources",
+      kind: "lines",
+      hint: "What it has, one on each line: ram-gib=256, or vcpus=64x4 of what is given out four times.",
+      isRare: true,
+    },
+    "--resource",
+    { read: resource, written: ({ amount, ratio }) => (ratio === 1 ? `${amount}` : `${amount}x${ratio}`) },
+  ),
+  pairsField(
+    {
+      name: "labels",
+      label: "Labels",
+      kind: "lines",
+      hint: "What machines may ask of it, one on each line, as rack=7.",
+      isRare: true,
+    },
+    "--label",
+  ),
+  {
+    name: "bare_metal",
+    label: "Bare metal",
+    kind: "flag",
+    hint: "It is itself the one machine that it carries, of the same name.",
+    isRare: true,
+  },
+];
+
+/** @param {string} text */
+function resource(text) {
+  const [amount = "", ratio] = text.split("x");
+  return ratio === undefined ? numberOr(amount) : { amount: numberOr(amount), ratio: numberOr(ratio) };
+}
+
+/** @param {Host} host */
+const saved = (host) => ["Saved ", hostLink(host.name), "."];
+
+/** @type {import("./verb.js").Verb<null>} */
+export const ADD_HOST = {
+  verb: "put",
+  label: "Add a host",
+  right: "run",
+  isFrequent: true,
+  about: "Declares a host. What a hypervisor or a cloud has is taken over by `forewarn fleet import`.",
+  question: () => "Add a host?",
+  doing: () => "Add",
+  fields: () => [NAME, ...filled(declared(null), null)],
+  request: (_, values) =>
+    put("/v1/hosts/{name}", {
+      path: { name: typedName(values) },
+      body: body(declared(null), null, values),
+    }),
+  command: (_, values) => [
+    "host",
+    "put",
+    typedName(values) || "NAME",
+    ...options(declared(null), null, values),
+  ],
+  outcome: (answer) => saved(answer.host),
+};
+
+/** @type {import("./verb.js").Verb<Host>} */
+export const CHANGE_HOST = {
+  verb: "put",
+  label: "Change",
+  right: "run",
+  about: "Changes what is declared of it. What is under way on it is finished as it was begun.",
+  question: (host) => `Change ${host.name}?`,
+  doing: () => "Save",
+  fields: (host) => filled(declared(host), host),
+  request: (host, values) =>
+    put("/v1/hosts/{name}", { path: { name: host.name }, body: body(declared(host), host, values) }),
+  command: (host, values) => ["host", "put", host.name, ...options(declared(host), host, values)],
+  outcome: (answer) => saved(answer.host),
+};
+
+/** @type {import("./verb.js").Verb<Host>} */
+export const DELETE_HOST = {
+  verb: "delete",
+  label: "Delete",
+  right: "run",
+  about: "Takes a host out of the fleet that carries nothing.",
+  question: (host) => `Delete ${host.name}?`,
+  doing: (host) => `Delete ${host.name}`,
+  whyNot: (host) => {
+    const carried = copy.machines.onHost(host.name).length;
+    return carried ? "it carries machines: move or delete them first" : null;
+  },
+  touches: (host) => machinesOn(host.name),
+  typed: (host) => host.name,
+  request: (host) => remove("/v1/hosts/{name}", { path: { name: host.name } }),
+  command: (host) => ["host", "delete", host.name],
+  leadsTo: () => address("/hosts"),
+  outcome: (_, host) => `${host.name} is no longer in the fleet.`,
+};

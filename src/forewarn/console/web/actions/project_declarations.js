@@ -1,0 +1,113 @@
+/** Adding a project, changing what is declared of one, and taking one out of the fleet. */
+
+import { typedSpan } from "../page/typed_times.js";
+import { copy } from "../service/connected.js";
+import { body, filled, linesOf, NAME, options, typedName } from "./declared_fields.js";
+import { put, remove } from "./verb.js";
+
+/** @typedef {import("../types").Project} Project */
+/** @typedef {import("./declared_fields.js").DeclaredField} DeclaredField */
+
+const DAYS_OF_WEEK = 7;
+
+/** @type {DeclaredField[]} */
+const DECLARED = [
+  {
+    name: "time_zone",
+    label: "Time zone",
+    kind: "text",
+    hint: "Of its windows, as Europe/Berlin. Left out: UTC.",
+  },
+  {
+    name: "windows",
+    label: "Maintenance windows",
+    kind: "lines",
+    hint: "When maintenance may disturb it, one on each line, as sat,sun 22:00 4h or 22:00 4h. None: always.",
+    written: (windows) => windows.map(windowLine).join("\n"),
+    read: (text) => linesOf(text).map(readWindow),
+    options: (text) => linesOf(text).flatMap((line) => ["--window", line]),
+  },
+  {
+    name: "blackout",
+    label: "Days without maintenance",
+    kind: "lines",
+    hint: "One on each line, as 2026-12-24, or 2026-12-24/2027-01-01.",
+    written: (days) => days.join("\n"),
+    read: linesOf,
+    options: (text) => linesOf(text).flatMap((line) => ["--blackout", line]),
+  },
+  { name: "rehearsal", label: "Rehearsals", kind: "flag", hint: "Scenarios may be played on it." },
+  {
+    name: "sees_hosts",
+    label: "Sees hosts",
+    kind: "flag",
+    hint: "Its people see hosts and operators by their names.",
+  },
+];
+
+/** @param {Project["windows"][number]} window */
+export const windowLine = ({ days, start, length }) =>
+  [...(days.length === DAYS_OF_WEEK ? [] : [days.join(",")]), start, typedSpan(length)].join(" ");
+
+/** What is missing is left out: the service says what it expected. @param {string} line */
+function readWindow(line) {
+  const words = line.split(/\s+/);
+  const length = words.pop();
+  const start = words.pop();
+  return {
+    ...(words.length ? { days: words.join(",").split(",") } : {}),
+    ...(start === undefined ? { start: length } : { start, length }),
+  };
+}
+
+/** @param {Project} project */
+const saved = (project) => `Saved project ${project.name}.`;
+
+/** @type {import("./verb.js").Verb<null>} */
+export const ADD_PROJECT = {
+  verb: "put",
+  label: "Add a project",
+  right: "run",
+  about: "Declares a tenant: its groups and machines are seen by its own people alone.",
+  question: () => "Add a project?",
+  doing: () => "Add",
+  fields: () => [NAME, ...filled(DECLARED, null)],
+  request: (_, values) =>
+    put("/v1/projects/{name}", { path: { name: typedName(values) }, body: body(DECLARED, null, values) }),
+  command: (_, values) => ["project", "put", typedName(values) || "NAME", ...options(DECLARED, null, values)],
+  outcome: (answer) => saved(answer.project),
+};
+
+/** @type {import("./verb.js").Verb<Project>} */
+export const CHANGE_PROJECT = {
+  verb: "put",
+  label: "Change",
+  right: "run",
+  about: "Changes what is declared of it; what is announced already keeps its time.",
+  question: (project) => `Change project ${project.name}?`,
+  doing: () => "Save",
+  fields: (project) => filled(DECLARED, project),
+  request: (project, values) =>
+    put("/v1/projects/{name}", { path: { name: project.name }, body: body(DECLARED, project, values) }),
+  command: (project, values) => ["project", "put", project.name, ...options(DECLARED, project, values)],
+  outcome: (answer) => saved(answer.project),
+};
+
+/** @type {import("./verb.js").Verb<Project>} */
+export const DELETE_PROJECT = {
+  verb: "delete",
+  label: "Delete",
+  right: "run",
+  about: "Takes a project out of the fleet that has no groups and machines, with its tokens and webhooks.",
+  hurts: true,
+  question: (project) => `Delete project ${project.name}?`,
+  doing: (project) => `Delete ${project.name}`,
+  whyNot: (project) =>
+    copy.summary?.groups.some((each) => each.project === project.name)
+      ? "it has groups or machines: delete them first"
+      : null,
+  typed: (project) => project.name,
+  request: (project) => remove("/v1/projects/{name}", { path: { name: project.name } }),
+  command: (project) => ["project", "delete", project.name],
+  outcome: (_, project) => `${project.name} is no longer in the fleet.`,
+};
