@@ -137,6 +137,21 @@ class HookTimeouts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MachineHookSettings:
+    """What the server runs before and after the work on each machine: a program and its arguments."""
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    timeout: timedelta = timedelta(minutes=1)  # of real time, for each call
+
+    def __post_init__(self) -> None:
+        if self.timeout <= timedelta():
+            raise ValueError("expected more than no time")
+        if any(command and not command[0] for command in (self.before, self.after)):
+            raise ValueError("expected a program and its arguments")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HookSettings:
     """What the server runs itself for work on hosts: a command for each task, a program and its arguments."""
 
@@ -150,6 +165,7 @@ class HookSettings:
     timeout: timedelta = timedelta(minutes=10)  # of real time, for each call
     timeouts: HookTimeouts = field(default_factory=HookTimeouts)
     retries: int = 0  # further attempts of one that fails
+    machine: MachineHookSettings = field(default_factory=MachineHookSettings)
 
     def __post_init__(self) -> None:
         if self.timeout <= timedelta():

@@ -74,6 +74,7 @@ class Done:
 
     host: HostName | None = None  # where the machine is now; None: where it was to be
     impact: float | None = None  # the seconds that it was really away, if that is known
+    note: str = ""  # what is to be known of it besides, as that a hook after it has failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +189,15 @@ class ChoosingHosts(Protocol):
     @property
     def chooses_hosts(self) -> bool:
         """Whether it does so, as it is set."""
+        ...
+
+
+@runtime_checkable
+class TakingLeave(Protocol):
+    """A driver that takes its time, and wants to know which attempts run no more."""
+
+    def ended(self, task: DriverTask) -> None:
+        """Take note that an attempt has ended, by its own answer or otherwise. Never waits."""
         ...
 
 

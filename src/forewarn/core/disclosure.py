@@ -81,7 +81,9 @@ class Names:
 
 
 def said_by_driver(text: str, driver: str = "") -> str:
-    """Mark a text as a driver's own, or a hook's, which operators alone read."""
+    """Mark a text as a driver's own, or a hook's, which operators alone read; once is enough."""
+    if text.startswith((_DRIVER_SAYS, _HOOK_SAYS)):
+        return text
     return f"{_HOOK_SAYS if driver == HOOK else _DRIVER_SAYS}{text}"
 
 

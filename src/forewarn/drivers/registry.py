@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from forewarn.config import Settings
+from forewarn.config import MachineHookSettings, Settings
 from forewarn.control.driver import (
     ChoosingHosts,
     Cordoning,
@@ -27,8 +27,11 @@ from forewarn.core.spelling import hint
 from forewarn.core.words import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.external import ExternalDriver
+from forewarn.drivers.hooked_attempts import REMEMBERED
 from forewarn.drivers.hooks import HookDriver
+from forewarn.drivers.machine_hooks import MachineHooks
 from forewarn.drivers.not_installed import NotInstalled
+from forewarn.drivers.programs.hook_runs import HookRuns
 from forewarn.wire.text_forms import NAME, NAME_RULE
 from forewarn.wire.wording import either, shown
 
@@ -73,6 +76,8 @@ class Drivers:
                 self.by_name[each.name] = NotInstalled(each.name, f"{error}")
         self.names = frozenset(self.by_name.keys() - self.unusable.keys())  # that hosts may be given
         self.by_name[HOOK] = HookDriver(settings.hooks)
+        # As steps are given to them: with the hooks before and after the work on machines.
+        self.asked = AskedDrivers(self.by_name, settings.hooks.machine)
         self.fencing = frozenset(name for name in self.names if _fences(self.by_name[name]))
         self.working_on_hosts = frozenset(name for name in self.names if _works_on_hosts(self.by_name[name]))
         self.cordoning = frozenset(name for name in self.names if _cordons(self.by_name[name]))
@@ -105,6 +110,27 @@ class DriversByName(dict[str, Driver]):
         log.error("driver %s is not installed: what it has to do waits until it is", name)
         self[name] = missing = NotInstalled(name)
         return missing
+
+
+class AskedDrivers(dict[str, Driver]):
+    """Drivers by name, each with the hooks around what it does to machines.
+
+    Those that answer at once have none: what is simulated happens to no machine, and who works outside sees
+    to that, too.
+    """
+
+    def __init__(self, drivers: DriversByName, settings: MachineHookSettings) -> None:
+        super().__init__()
+        self._drivers = drivers
+        self._settings = settings
+        self._runs = HookRuns(remembered=2 * REMEMBERED)
+
+    def __missing__(self, name: str) -> Driver:
+        driver = self._drivers[name]
+        if driver.limits is not None and not isinstance(driver, HookDriver | NotInstalled):
+            driver = MachineHooks(driver, self._settings, runs=self._runs)
+        self[name] = driver
+        return driver
 
 
 def _by_name(found: Iterable[EntryPoint]) -> Mapping[str, EntryPoint]:

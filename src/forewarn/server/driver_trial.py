@@ -79,9 +79,11 @@ class DriverTrial:
         drivers = Drivers(settings, monotonic=monotonic)
         drivers.known.check(step.driver)
         self._driver = drivers.by_name[step.driver]
+        self._with_hooks = drivers.asked[step.driver]
         if self._driver.limits is None:
             raise Conflict(f"driver {step.driver} is part of the server: there is nothing to try")
         self._clock = SystemClock()
+        self._begun = False
         self._task = _task(fleet, step, now=self._clock.now())
 
     def check(self) -> tuple[TrialAnswer, bool]:
@@ -91,6 +93,7 @@ class DriverTrial:
 
     def carry_out(self) -> Iterator[tuple[TrialAnswer, bool]]:
         """Have the step done in real, to its end; yield each answer, and whether it is done."""
+        self._begun = True
         answer, said = self._asked(Verb.BEGIN)
         while True:
             yield said, isinstance(answer, Done)
@@ -110,7 +113,9 @@ class DriverTrial:
     def _asked(self, verb: Verb) -> tuple[Answer, TrialAnswer]:
         began = monotonic()
         self._task = replace(self._task, now=self._clock.now())
-        answer = perform(self._driver, DriverCall(verb=verb, task=self._task))
+        # A hook might do something, whatever it is asked.
+        driver = self._with_hooks if self._begun else self._driver
+        answer = perform(driver, DriverCall(verb=verb, task=self._task))
         state, says = _words(answer)
         return answer, TrialAnswer(
             call=verb.value, state=state, says=says, seconds=round(monotonic() - began, 2)

@@ -220,7 +220,7 @@ def wire(opened: OpenedService) -> Parts:
     lanes = _lanes(drivers, jobs, take=lambda answers: engine.take_answers(answers))
     engine: Engine = Engine(
         context,
-        orders=OrderWork(context, drivers=drivers.by_name, calls=lanes),
+        orders=OrderWork(context, drivers=drivers.asked, calls=lanes),
         guests=GuestSaving(context, polls=polls, unsaved=unsaved),
         external=ExternalTimeout(context, external=drivers.external),
         rehearsals=rehearsals,
@@ -333,7 +333,7 @@ def _reaching(opened: OpenedService, context: Context, lanes: Lanes) -> HostReac
 
 def _lanes(drivers: Drivers, jobs: Jobs, *, take: TakeAnswers) -> Lanes:
     lanes = Lanes(
-        drivers.by_name,
+        drivers.asked,
         post=lambda work: jobs.post(Alone(work)),
         take=take,
         real_now=SystemClock().now,

@@ -22,6 +22,7 @@ from forewarn.control.driver import (
 )
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.model.order import AttemptId
+from forewarn.core.words import HOOK
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +99,8 @@ def perform(driver: Driver, call: DriverCall) -> Answer:
     except Exception as error:  # a driver's fault must not stop the others
         log.exception("driver %s broke in %s of %s", task.driver, call.verb, task.name)
         return Unknown(f"driver {task.driver} broke: {error}")
+    if isinstance(answer, Done):
+        return replace(answer, note=said_by_driver(answer.note, HOOK)) if answer.note else answer
     # The answer first: to ask what a driver can do takes forty times as long.
     if not isinstance(answer, Failed | Unknown | Refused) or isinstance(driver, InOwnWords):
         return answer

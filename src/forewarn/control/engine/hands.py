@@ -18,6 +18,7 @@ from forewarn.control.driver import (
     Failed,
     NotBegun,
     Running,
+    TakingLeave,
     TooLate,
     Unknown,
 )
@@ -125,8 +126,16 @@ class Hands:
             attempt = mine.pop(id_, None)
             if attempt is not None and attempt.begin_open:
                 self._calls.withdraw(id_)  # it may still wait for its host
+            if attempt is not None and attempt.step is not None:
+                self._take_leave(attempt.step.task)
             if not mine:
                 self._attempts.pop(id_.order, None)
+
+    def _take_leave(self, task: DriverTask) -> None:
+        """Tell a driver that an attempt runs no more, if it wants to know."""
+        driver = self._drivers[task.driver]
+        if driver.limits is not None and isinstance(driver, TakingLeave):
+            driver.ended(task)
 
     def unloaded(self, orders: Iterable[OrderId]) -> list[OrderId]:
         """Return which of these orders have attempts that nothing but their names is known of."""

@@ -200,8 +200,8 @@ def _take(draft: Draft, answer: DriverAnswer, *, laned: bool) -> None:
     """Take what a driver has said of a step; what it says of real time is not service time."""
     id_, soonest = answer.call.task.id, draft.now + SHORTEST_WAIT
     match answer.answer:
-        case Done(host=host, impact=impact):
-            reports.step_done(draft, id_, host=host, impact=impact)
+        case Done(host=host, impact=impact, note=note):
+            reports.step_done(draft, id_, host=host, impact=impact, note=note)
         case Running(look_at=look_at, mark=mark, progress=progress):
             later = None if laned or look_at is None else max(look_at, soonest)
             reports.step_running(draft, id_, look_at=later, mark=mark, progress=progress)

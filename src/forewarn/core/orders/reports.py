@@ -111,9 +111,14 @@ def step_unknown(draft: Draft, attempt: AttemptId, *, why: str, look_at: datetim
 
 
 def step_done(
-    draft: Draft, attempt: AttemptId, *, host: HostName | None = None, impact: float | None = None
+    draft: Draft,
+    attempt: AttemptId,
+    *,
+    host: HostName | None = None,
+    impact: float | None = None,
+    note: str = "",
 ) -> None:
-    """Mark a step done, and believe its driver where the machine is."""
+    """Mark a step done, and believe its driver where the machine is, and what is to be known besides."""
     if (step := _running_step(draft, attempt)) is None:
         return
     if isinstance(step, HostStep):
@@ -122,7 +127,7 @@ def step_done(
         why = f"its driver says it is on {host}, which is no host of the fleet: declare it, then retry"
         _fail(draft, attempt.order, step, why=why)
     else:
-        _done(draft, attempt.order, replace(step, impact=impact), host=host)
+        _done(draft, attempt.order, replace(step, impact=impact), host=host, note=note)
 
 
 def step_failed(draft: Draft, attempt: AttemptId, *, why: str, again: bool = False) -> None:
@@ -165,7 +170,13 @@ def step_too_late(draft: Draft, attempt: AttemptId) -> None:
 
 
 def _done(
-    draft: Draft, order: OrderId, step: Step | HostStep, *, host: HostName | None = None, by: str = ""
+    draft: Draft,
+    order: OrderId,
+    step: Step | HostStep,
+    *,
+    host: HostName | None = None,
+    by: str = "",
+    note: str = "",
 ) -> None:
     _hear_of_host(draft, order, step)
     if isinstance(step, HostStep):
@@ -176,7 +187,7 @@ def _done(
         why = f"host {arrived} was lost before it arrived: retry, and another one is chosen"
         _fail(draft, order, step, why=why)
         return
-    _put(draft, order, steps.done(draft, draft.orders[order], step, host=host, by=by))
+    _put(draft, order, steps.done(draft, draft.orders[order], step, host=host, by=by, note=note))
     host = draft.machines[step.machine].host
     if host != before.host:
         departures.leave_host(draft, before, why=f"moved to {host}" if host else "evicted", keep=order)

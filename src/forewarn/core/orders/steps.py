@@ -114,7 +114,15 @@ def unknown(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
     return replace(step, unknown_at=step.unknown_at or draft.now, why=why)
 
 
-def done(draft: Draft, order: Order, step: Step, *, host: HostName | None = None, by: str = "") -> Step:
+def done(
+    draft: Draft,
+    order: Order,
+    step: Step,
+    *,
+    host: HostName | None = None,
+    by: str = "",
+    note: str = "",
+) -> Step:
     """Mark a step as carried out, and its machine as what it has become, on the host its driver names."""
     before = draft.machines[step.machine]
     after = draft.put_machine(replace(_become(draft, before, step.work, host or step.target), bound_for=None))
@@ -123,9 +131,11 @@ def done(draft: Draft, order: Order, step: Step, *, host: HostName | None = None
         said += f", not {step.target} as chosen"
     if step.impact is not None:
         said += f", away for {format_span(round(step.impact, 1))}{_announced(draft, order, step)}"
+    # Last: of what a driver or a hook says nothing is shown to tenants, to the end of the text.
+    said += f"; {note}" if note else ""
     draft.record(Kind.STEP_DONE, after, order=order.id, by=by or order.by, reason=said)
     _count_move(draft, order, step)
-    return _ended(draft, step, StepState.DONE)
+    return _ended(draft, step, StepState.DONE, why=note)
 
 
 def _announced(draft: Draft, order: Order, step: Step) -> str:

@@ -1,7 +1,9 @@
 """A step as a program is given it: JSON on stdin, and what names it as variables, for shells."""
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from forewarn.control.driver import DriverTask
@@ -12,8 +14,8 @@ from forewarn.wire.fields import as_json as as_plain
 from forewarn.wire.rfc3339 import write_time
 
 
-def as_json(task: DriverTask, *, call: str) -> bytes:
-    """Write a task down, and what is asked about it."""
+def as_json(task: DriverTask, *, call: str, more: Mapping[str, Any] = MappingProxyType({})) -> bytes:
+    """Write a task down, what is asked about it, and more."""
     said = {
         "call": call,
         "order": task.order,
@@ -28,6 +30,7 @@ def as_json(task: DriverTask, *, call: str) -> bytes:
         "host": _host(task.host),
         "source": _host(task.source),
         "target": _host(task.target),
+        **more,
     }
     return json.dumps(said).encode() + b"\n"
 
