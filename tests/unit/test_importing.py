@@ -483,6 +483,16 @@ def test_a_machine_is_where_it_runs_though_another_host_knows_it() -> None:
     )
 
 
+def test_a_machine_that_is_off_and_that_two_hosts_know_differently_stays_as_it_was() -> None:
+    fleet = imported(vm("1", B, name=MachineName("b")))
+    both = found(
+        vm("1", A, name=MachineName("a"), running=False), vm("1", B, name=MachineName("b"), running=False)
+    )
+    taken(fleet, both)
+    assert (fleet.machine("1").name, fleet.machine("1").state) == ("b", MachineState.STOPPED)
+    assert taken(fleet, both) == ()
+
+
 def test_a_host_that_cannot_be_reached_removes_nothing_and_is_said() -> None:
     fleet = imported(vm("a"), vm("b", B), vm("c", running=False))
     plan = planned(fleet, found(hosts=[A], unreachable={B: "no route"}))
@@ -527,18 +537,30 @@ MACHINES = st.builds(
     macs=st.sampled_from([(), ("m1",), ("m2", "m1")]),
     addresses=st.sampled_from([(), ("10.0.0.1",), ("10.0.0.2", "10.0.0.1"), ("10.0.0.2",)]),
     network=st.sampled_from([None, "", "blue"]),
-    group=st.sampled_from([None, WEB, GroupName("db")]),
+    own_network=st.sampled_from([None, "shop.blue", "other.blue"]),
+    group=st.sampled_from([None, WEB, *map(GroupName, ("db", "web-1", "web-2"))]),
     update_domain=st.sampled_from([None, 0, 3, 7]),
     mobility=st.sampled_from([None, *Mobility]),
     tags=st.sampled_from([None, {}, {"a": "b"}]),
     project=st.sampled_from([None, ProjectName("shop")]),
     manager=st.sampled_from([None, None, "nova"]),
 )
+_CALLED_WEB = [
+    FoundGroup(name=GroupName("web-1"), called=WEB, project=ProjectName("shop")),
+    FoundGroup(name=GroupName("web-2"), called=WEB, project=ProjectName("default")),
+]
 FOUND = st.builds(
     Found,
     machines=st.lists(MACHINES, max_size=5).map(tuple),
     hosts=st.just((host(A), host(B))),
-    groups=st.sampled_from([(), (FoundGroup(name=WEB, update_domains=2),)]),
+    groups=st.sampled_from(
+        [
+            (),
+            (FoundGroup(name=WEB, update_domains=2),),
+            (_CALLED_WEB[0],),
+            (*_CALLED_WEB, FoundGroup(name=WEB)),
+        ]
+    ),
     unreachable=st.sampled_from([{}, {}, {C: "silent"}]),
 )
 TERMS = st.builds(

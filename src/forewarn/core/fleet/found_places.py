@@ -31,12 +31,17 @@ def places(found: Sequence[FoundMachine], known: Mapping[MachineId, Machine]) ->
         elif len(running) > 1:
             hosts = " and ".join(sorted(f"{each.host}" for each in running))
             notes.append(f"{called} ({id_}) runs on {hosts} at once: left as it is; stop one of them")
-        else:
-            present.append(running[0] if running else _definition(sides, known.get(id_)))
+        elif (one := running[0] if running else _definition(sides, known.get(id_))) is not None:
+            present.append(one)
     return Places(present=tuple(present), notes=tuple(notes))
 
 
-def _definition(sides: Sequence[FoundMachine], known: Machine | None) -> FoundMachine:
-    """Choose between hosts that know of a machine and do not run it."""
-    here = [each for each in sides if known is not None and each.host == known.host]
+def _definition(sides: Sequence[FoundMachine], known: Machine | None) -> FoundMachine | None:
+    """Choose between hosts that know of a machine and do not run it.
+
+    One that was off before is left as it is if several do: which of them speaks for it cannot be told.
+    """
+    here = [each for each in sides if known is None or each.host == known.host]
+    if not here and len(sides) > 1:
+        return None
     return min(here or sides, key=lambda each: each.host or "")
