@@ -10,6 +10,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.retention import Pruning
 from forewarn.core.words import EventId
 from forewarn.store import tables
+from forewarn.store.key_lists import one_of
 from forewarn.store.reads.reader import Reader, chunks
 from forewarn.store.rows.stored import RECORDS, name_key
 from forewarn.store.rows.times import micros
@@ -65,13 +66,13 @@ class RecordWrites(RecordReads):
     def remove_notices(self, events: Collection[EventId]) -> None:
         """Forget whom events named and who was sent them when, if they are over and have no record left."""
         for chunk in chunks(events):
-            forgotten = select(_E.id).where(_E.id.in_(chunk), _E.ended_at.is_not(None), ~_HAS_RECORD)
+            forgotten = select(_E.id).where(one_of(_E.id, chunk), _E.ended_at.is_not(None), ~_HAS_RECORD)
             gone = self._connection.execute(forgotten).scalars().all()
             if not gone:
                 continue
             delete_rows(self._connection, tables.notices.c.event_id, gone)
             delete_rows(self._connection, tables.event_machines.c.event_id, gone)
-            self._connection.execute(update(tables.events).where(_E.id.in_(gone)).values(forgotten=True))
+            self._connection.execute(update(tables.events).where(one_of(_E.id, gone)).values(forgotten=True))
 
     def set_pruning(self, pruning: Pruning) -> None:
         """Save how far old records have been removed."""

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, bindparam, func, literal, select, union_all
+from sqlalchemy import Connection, Select, func, literal, select, union_all
 
 from forewarn.control.ports.foreseen import Foreseen
 from forewarn.core.words import Source
 from forewarn.store import tables
+from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.loaded import NOT_STARTED, Loaded
 from forewarn.store.reads.notice_reads import NOTICES
 from forewarn.store.reads.open_transaction import KnownMeta, OpenTransaction
@@ -33,10 +34,10 @@ _ORDERS = union_all(
     ORDERS.select()
     .add_columns(literal("machines"), _OM.machine_id)
     .join(tables.order_machines, _OM.order_id == _O.id)
-    .where(tables.OPEN_ORDER, _OM.machine_id.in_(bindparam("machines", expanding=True))),
+    .where(tables.OPEN_ORDER, one_of(_OM.machine_id, key_list("machines"))),
     ORDERS.select()
     .add_columns(literal("hosts"), _O.host)
-    .where(tables.OPEN_ORDER, _O.host.in_(bindparam("hosts", expanding=True))),
+    .where(tables.OPEN_ORDER, one_of(_O.host, key_list("hosts"))),
 )
 _SCHEDULED = among(select(_O.project, func.count()), _O.project).where(*IS_SCHEDULED).group_by(_O.project)
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
 from forewarn.core.disclosure import Names
 from forewarn.core.words import ProjectName
 from forewarn.store import tables
+from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.reader import Reader, chunks
 from forewarn.store.rows.stored import name_key
 
@@ -29,8 +30,7 @@ _H, _T, _M, _G, _E = (
     tables.events.c,
 )
 _GONE = tables.tombstones.c
-_WORDS: BindParameter[Any] = bindparam("words", expanding=True)
-_KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
+_WORDS, _KEYS = key_list("words"), key_list("keys")
 _PROJECT: BindParameter[Any] = bindparam("project", type_=Text)
 # What is left behind by a host that is removed: old reasons name it.
 REMOVED_HOSTS = "hosts"
@@ -43,18 +43,18 @@ def _of(kind: str, name: ColumnElement[Any], *where: ColumnElement[bool]) -> Sel
 
 
 _NAMES = union_all(
-    _of("hosts", _HOST, _HOST.in_(_KEYS)),
-    _of("hosts", _REMOVED, _GONE.kind == literal_column(f"'{REMOVED_HOSTS}'"), _REMOVED.in_(_KEYS)),
-    _of("people", _T.name, _T.project == _PROJECT, _T.name.in_(_WORDS)),
-    _of("others", _PERSON, _T.project.is_distinct_from(_PROJECT), _PERSON.in_(_KEYS)),
-    _of("machines", _M.name, _M.project == _PROJECT, _M.key.in_(_KEYS)),
-    _of("strangers", _M.key, _M.project != _PROJECT, _M.key.in_(_KEYS)),
-    _of("groups", _G.name, _G.project == _PROJECT, _G.name.in_(_WORDS)),
+    _of("hosts", _HOST, one_of(_HOST, _KEYS)),
+    _of("hosts", _REMOVED, _GONE.kind == literal_column(f"'{REMOVED_HOSTS}'"), one_of(_REMOVED, _KEYS)),
+    _of("people", _T.name, _T.project == _PROJECT, one_of(_T.name, _WORDS)),
+    _of("others", _PERSON, _T.project.is_distinct_from(_PROJECT), one_of(_PERSON, _KEYS)),
+    _of("machines", _M.name, _M.project == _PROJECT, one_of(_M.key, _KEYS)),
+    _of("strangers", _M.key, _M.project != _PROJECT, one_of(_M.key, _KEYS)),
+    _of("groups", _G.name, _G.project == _PROJECT, one_of(_G.name, _WORDS)),
     _of(
         "events",
         _E.id,
         tables.LISTED_EVENT,
-        _E.id.in_(_WORDS),
+        one_of(_E.id, _WORDS),
         select(_G.project).where(_G.name == _E.group_name).scalar_subquery() == _PROJECT,
     ),
 )

@@ -14,6 +14,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.room import RACK, Room
 from forewarn.core.words import GroupKind, GroupName, HostName, HostState
 from forewarn.store import tables
+from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.reader import Reader, among, chunks
 from forewarn.store.rows.stored import STORED
 
@@ -58,14 +59,14 @@ _PLACES = (
 )
 # What takes something of a host: all that is there, and all that is on its way.
 _TAKEN = union_all(
-    select(_M.host, _M.resources).where(_M.host.in_(bindparam("hosts", expanding=True))),
+    select(_M.host, _M.resources).where(one_of(_M.host, key_list("hosts"))),
     select(_M.bound_for, _M.resources).where(
-        _M.place.in_(bindparam("hosts", expanding=True)), _M.bound_for.is_not(None), _M.bound_for != _M.host
+        one_of(_M.place, key_list("hosts")), _M.bound_for.is_not(None), _M.bound_for != _M.host
     ),
 )
 _MEMBERS = (
     among(select(_M.place, _M.group_name, _M.update_domain, func.count()), _M.group_name)
-    .where(_M.place.in_(bindparam("hosts", expanding=True)))
+    .where(one_of(_M.place, key_list("hosts")))
     .group_by(_M.place, _M.group_name, _M.update_domain)
 )
 

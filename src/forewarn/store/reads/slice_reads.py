@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
-from sqlalchemy import and_, bindparam, case, func, select, union_all
+from sqlalchemy import and_, case, func, select, union_all
 
 from forewarn.core.copies import replace
 from forewarn.core.model.armed import ArmedDomain
@@ -17,6 +17,7 @@ from forewarn.core.model.slice import Slice
 from forewarn.core.orders.placement import placed_together, to_be_placed
 from forewarn.core.words import EventType, GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.store import tables
+from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.budget_reads import BudgetReads
 from forewarn.store.reads.notice_reads import NoticeReads
 from forewarn.store.reads.open_transaction import OpenTransaction
@@ -39,12 +40,12 @@ _ORDERS = among(ORDERS.select(), _O.id)
 # Both ways to be concerned run along an index of their own; open orders alone have machines. Were the ids of
 # both found by one condition, PostgreSQL might look for all of them anew for each open order.
 _ORDERS_AROUND = union_all(
-    ORDERS.select().where(tables.OPEN_ORDER, _O.host.in_(bindparam("hosts", expanding=True))),
+    ORDERS.select().where(tables.OPEN_ORDER, one_of(_O.host, key_list("hosts"))),
     ORDERS.select().where(
         tables.OPEN_ORDER,
         _O.id.in_(
             select(tables.order_machines.c.order_id).where(
-                tables.order_machines.c.machine_id.in_(bindparam("machines", expanding=True))
+                one_of(tables.order_machines.c.machine_id, key_list("machines"))
             )
         ),
     ),

@@ -12,6 +12,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName, HostName
 from forewarn.store import tables
+from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.postponed import postponed
 from forewarn.store.reads.reader import Reader, among, chunks
 from forewarn.store.rows.mapping import Columns
@@ -31,7 +32,7 @@ _M = tables.machines.c
 # No name begins with a space, so this one is free.
 _RELEASE = (
     update(tables.machines)
-    .where(_M.id.in_(bindparam("keys", expanding=True)))
+    .where(one_of(_M.id, key_list("keys")))
     .values(key=" " + _M.id, address=None, port=None)
 )
 # All that work leaves as it is.

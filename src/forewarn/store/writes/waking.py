@@ -3,17 +3,18 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import BindParameter, Table, Update, bindparam, or_, select, update
+from sqlalchemy import Table, Update, bindparam, or_, select, update
 
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.waiting import Waiting
 from forewarn.store import tables
+from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.reader import Reader, chunks
 from forewarn.store.rows.stored import STORED
 from forewarn.store.rows.times import micros
 
 _NOW = bindparam("now", type_=tables.TIME)
-_KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
+_KEYS = key_list("keys")
 
 
 def _make_due(table: Table) -> Update:
@@ -25,9 +26,9 @@ def _make_due(table: Table) -> Update:
 
 _O, _R, _WAITS = tables.orders.c, tables.rollouts.c, tables.order_waits.c
 _ORDERS, _ROLLOUTS = _make_due(tables.orders), _make_due(tables.rollouts)
-_ORDERS_WAITING = _ORDERS.where(_O.id.in_(select(_WAITS.order_id).where(_WAITS.group_name.in_(_KEYS))))
-_ORDERS_ON = _ORDERS.where(_O.host.in_(_KEYS))
-_ROLLOUTS_BY_ID = _ROLLOUTS.where(_R.id.in_(_KEYS))
+_ORDERS_WAITING = _ORDERS.where(_O.id.in_(select(_WAITS.order_id).where(one_of(_WAITS.group_name, _KEYS))))
+_ORDERS_ON = _ORDERS.where(one_of(_O.host, _KEYS))
+_ROLLOUTS_BY_ID = _ROLLOUTS.where(one_of(_R.id, _KEYS))
 _REASONS = select(_R.id, _R.waiting).where(tables.OPEN_ROLLOUT, _R.blocked)
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Column, Connection, Table, delete
 
+from forewarn.store.key_lists import one_of
 from forewarn.store.postponed import postponed
 from forewarn.store.reads.reader import chunks
 from forewarn.store.rows.mapping import Columns, Mapped
@@ -44,7 +45,7 @@ def write_rows(connection: Connection, statement: Any, rows: Sequence[Columns]) 
 def delete_rows(connection: Connection, column: Column[Any], keys: Iterable[str | int]) -> None:
     """Delete the rows with some keys in a column; no keys, no statement."""
     for chunk in chunks(keys):
-        connection.execute(delete(column.table).where(column.in_(chunk)))
+        connection.execute(delete(column.table).where(one_of(column, chunk)))
 
 
 def insertion(dialect: str, table: Table) -> Any:

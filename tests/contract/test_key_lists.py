@@ -1,0 +1,53 @@
+"""Many keys are looked for as one value, whatever they hold."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Column, Connection, Integer, MetaData, Table, Text, event, insert, select
+
+from forewarn.store.key_lists import key_list, one_of
+from forewarn.store.opening.database import create_engines, parse_database
+
+THINGS = Table("things", MetaData(), Column("name", Text), Column("number", Integer))
+# What would end a list or a text early, if keys were written into either.
+NAMES = ["a,b", 'say "a"', "it's", "{a}", "back\\slash", "NULL", "ü", "[1]", " "]
+
+
+@pytest.fixture
+def connection(url: str) -> Iterator[Connection]:
+    engines = create_engines(parse_database(url))
+    with engines.writing.connect() as opened:
+        THINGS.create(opened)
+        opened.execute(insert(THINGS), [{"name": name, "number": n} for n, name in enumerate(NAMES)])
+        yield opened
+    engines.dispose()
+
+
+def test_keys_are_found_whatever_they_hold(connection: Connection) -> None:
+    wanted = select(THINGS.c.name).where(one_of(THINGS.c.name, key_list("keys")))
+    assert set(connection.scalars(wanted, {"keys": [*NAMES, "unknown"]})) == set(NAMES)
+    for name in NAMES:
+        assert connection.scalars(wanted, {"keys": [name]}).all() == [name]
+
+
+def test_no_keys_find_nothing(connection: Connection) -> None:
+    wanted = select(THINGS.c.name).where(one_of(THINGS.c.name, key_list("keys")))
+    assert connection.scalars(wanted, {"keys": []}).all() == []
+
+
+def test_numbers_are_keys_too(connection: Connection) -> None:
+    wanted = select(THINGS.c.number).where(one_of(THINGS.c.number, [1, 3, 70_000, 1 << 40]))
+    assert sorted(connection.scalars(wanted)) == [1, 3]
+
+
+def test_however_many_keys_there_are_the_statement_is_the_same(connection: Connection) -> None:
+    statements = set()
+
+    @event.listens_for(connection, "before_cursor_execute")
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        statements.add(statement)
+
+    wanted = select(THINGS.c.name).where(one_of(THINGS.c.name, key_list("keys")))
+    for count in (1, 2, 500):
+        connection.execute(wanted, {"keys": ["some"] * count})
+    assert len(statements) == 1
