@@ -21,7 +21,7 @@ from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.forecast import forecast
+from forewarn.core.rollouts.forecast import forecast, with_first_wave
 from forewarn.core.rollouts.plan_warnings import on_one_host
 from forewarn.core.words import (
     DEFAULT_PROJECT,
@@ -235,18 +235,51 @@ def test_the_hosts_of_a_wave_get_their_orders_some_at_a_time() -> None:
     ground = survey(carries(), carries(), carries())
     plan = half_placed(ground)
     assert (plan.coming, plan.left) == ((host(2), host(3)), ())
-    plan = planning.go_on(plan, [host(2)], {host(2): OrderId("O-2")})
+    plan = planning.go_on(plan, [host(2)], {host(2): OrderId("O-2")}, now=NOW)
     assert (plan.waves[0].orders, plan.coming) == (("O-1", "O-2"), (host(3),))
 
 
 def test_a_host_that_got_no_order_after_all_is_left_to_do() -> None:
     plan = half_placed(survey(carries(), carries(), carries()))
-    plan = planning.go_on(plan, [host(2), host(3)], {host(3): OrderId("O-3")})
+    plan = planning.go_on(plan, [host(2), host(3)], {host(3): OrderId("O-3")}, now=NOW)
     assert [(wave.hosts, wave.orders) for wave in plan.waves] == [
         ((host(1), host(3)), ("O-1", "O-3")),
         ((host(2),), ()),
     ]
     assert (plan.coming, plan.left) == ((), (host(2),))
+
+
+def opened(ground: HostSurvey) -> Rollout:
+    """A rollout whose first wave is chosen and has no order yet."""
+    return with_first_wave(over(ground), ground, now=NOW, policy=Policy())
+
+
+def test_the_first_wave_of_a_large_rollout_is_chosen_before_it_has_orders() -> None:
+    plan = opened(survey(carries(web={0: 1}), carries(web={1: 1})))
+    first, second = plan.waves
+    assert (first.state, first.orders, plan.coming) == (WaveState.ANNOUNCED, (), (host(1),))
+    assert first.ends_about is not None
+    assert (second.hosts, second.state) == ((host(2),), WaveState.PLANNED)
+
+
+def test_a_large_rollout_none_of_whose_hosts_may_be_announced_waits_and_says_why() -> None:
+    ground, hold = survey(carries()), Hold(id="H", reason="audit", by="ops", at=NOW, host=host(1))
+    plan = opened(replace(ground, holds=(hold,)))
+    assert (plan.begun, plan.blocked, plan.left) == ((), True, (host(1),))
+    assert plan.waiting
+
+
+def test_a_wave_is_announced_with_its_first_order() -> None:
+    plan = opened(survey(carries()))
+    later = NOW + timedelta(minutes=1)
+    plan = planning.go_on(plan, [host(1)], {host(1): OrderId("O-1")}, now=later)
+    assert plan.waves[0].announced_at == later
+
+
+def test_a_wave_whose_hosts_all_got_no_order_is_none() -> None:
+    plan = planning.go_on(opened(survey(carries())), [host(1)], {}, now=NOW)
+    assert (plan.begun, plan.coming, plan.left) == ((), (), (host(1),))
+    assert [wave.hosts for wave in plan.planned] == [(host(1),)]
 
 
 def test_hosts_that_have_failed_or_left_meanwhile_get_no_order() -> None:

@@ -32,6 +32,13 @@ class FromRequest(NamedTuple):
         return self.find(request)
 
 
+class Prepared(NamedTuple):
+    """What is read for a call before its turn comes (`Promise.prepare`), and so after all other arguments."""
+
+    async def read(self, name: str, request: Request) -> None:
+        """Return nothing yet."""
+
+
 class InPath(NamedTuple):
     """A part of the path."""
 

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from forewarn.api.audit import changes_nothing
 from forewarn.api.errors import status_of
 from forewarn.api.idempotency import REPEATED_HEADER, keyed_call
-from forewarn.api.inputs import Input, inputs
+from forewarn.api.inputs import Input, Prepared, inputs
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
 from forewarn.control.access.answering_once import Answered, KeyedCall
@@ -22,7 +22,7 @@ from forewarn.control.alone import Alone
 from forewarn.control.durations import Durations
 from forewarn.control.ports.foreseen import Foreseen, ForeseenUseCase
 from forewarn.core.access import Right, check
-from forewarn.core.errors import Unavailable
+from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body
 
@@ -61,6 +61,9 @@ class Promise:
     otherwise: Callable[..., "WithStatus[Any] | None"] | None = None
     # What answers instead where a body or query asks for a dry run: a function that only reads.
     dry_run: Handler | None = None
+    # What is read before the worker's turn, so that it takes less of that: a function whose result the
+    # handler gets where it takes something `Prepared`. None if that is refused: the handler says so.
+    prepare: Handler | None = None
     # How an answer is sent that is more than its body; and what is sent, if not what the handler returns.
     sends: Callable[[Request, Answered], Response] | None = None
     sent: Any = None
@@ -139,11 +142,23 @@ class ApiRoute(Route):
     async def _try_out(self, request: Request, dry_run: Handler, given: Mapping[str, Any]) -> Response:
         """Show what would be; `given` is what has been read of the request already."""
         changes_nothing(request.scope)
-        arguments = {
-            name: given[name] if name in given else await each.read(name, request)
-            for name, each in inputs(dry_run).items()
-        }
+        arguments = await _arguments(request, dry_run, given)
         return await self._read(request, lambda: dry_run(**arguments))
+
+    async def _with_prepared(
+        self, request: Request, prepare: Handler, given: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Add what is read before the call's turn to its arguments."""
+        services: Services = request.app.state.services
+        arguments = await _arguments(request, prepare, given)
+        try:
+            found = await services.scoped(request.state.caller).read(lambda _: prepare(**arguments))
+        except Unavailable:  # the worker would wait for the same database
+            raise
+        except ForewarnError:  # it may have been answered before, or be possible in its turn
+            found = None
+        prepared = (name for name, each in self.inputs.items() if isinstance(each, Prepared))
+        return {**given, **dict.fromkeys(prepared, found)}
 
     async def _read(self, request: Request, show: Callable[[], Any]) -> Response:
         """Answer on one of the threads that read, in the caller's turn: to write much down takes time too."""
@@ -165,6 +180,8 @@ class ApiRoute(Route):
         services: Services = request.app.state.services
         run = services.scoped(request.state.caller).run  # in the caller's turn
         call = await keyed_call(request)
+        if self.promise.prepare is not None:
+            arguments = await self._with_prepared(request, self.promise.prepare, arguments)
         if not inspect.iscoroutinefunction(self.handler):
             try:
                 return await run(self._job(services, call, arguments))
@@ -214,6 +231,14 @@ class ApiRoute(Route):
         if isinstance(answer, WithStatus):
             return JSONResponse(write_body(answer.body), status_code=answer.status)
         return JSONResponse(write_body(answer), status_code=self.promise.status)
+
+
+async def _arguments(request: Request, handler: Handler, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a function; `given` are those that have been read already."""
+    return {
+        name: given[name] if name in given else await each.read(name, request)
+        for name, each in inputs(handler).items()
+    }
 
 
 def _asks_for_dry_run(arguments: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from forewarn.core.policy import Policy
 from forewarn.core.words import Action, HostTask, Work
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
-from tests.harness import Service
+from tests.harness import Service, fleet, machine
 from tests.served import Api, app_of, check_answer, sample
 from tests.stores import sqlite_url
 
@@ -47,6 +47,40 @@ def test_a_rollout_is_answered_with_its_waves_and_reasons(api: Api) -> None:
     (order,) = rollout["waves"][0]["orders"]
     placed = api("GET", f"/v1/orders/{order}").json()["order"]
     assert (placed["reason"], placed["rollout"]) == ("new kernel", rollout["id"])
+
+
+MANY = 25
+
+
+@pytest.fixture
+def many_hosts(service: Service) -> None:
+    service.apply(fleet(*(machine(f"vm-{n}", f"host-{n}") for n in range(1, MANY + 1)), hosts=MANY))
+
+
+@pytest.mark.usefixtures("many_hosts")
+def test_a_rollout_over_many_hosts_is_answered_before_its_orders_are_placed(
+    service: Service, api: Api
+) -> None:
+    rollout = begin(api, hosts_at_once=MANY)
+    [wave] = rollout["waves"]
+    assert (wave["state"], len(wave["hosts"]), wave["orders"]) == ("announced", MANY, [])
+    service.tick()
+    [wave] = api("GET", f"/v1/rollouts/{rollout['id']}").json()["rollout"]["waves"]
+    assert (wave["state"], len(wave["orders"])) == ("announced", MANY)
+
+
+@pytest.mark.usefixtures("many_hosts")
+def test_a_rollout_over_many_hosts_is_refused_in_its_turn_and_answered_again_with_its_key(api: Api) -> None:
+    wanted, key = {"hosts": "all", "action": "freeze"}, {"Idempotency-Key": "once"}
+    first = api("POST", "/v1/rollouts", json=wanted, headers=key)
+    assert first.status_code == 202
+    assert api("POST", "/v1/rollouts", json=wanted).status_code == 409
+    assert (
+        api("POST", "/v1/rollouts", json={**wanted, "hosts": [f"new-{n}" for n in range(30)]}).status_code
+        == 404
+    )
+    again = api("POST", "/v1/rollouts", json=wanted, headers=key)
+    assert (again.status_code, again.json()) == (202, first.json())
 
 
 def test_only_open_rollouts_are_listed_if_they_are_wanted(service: Service, api: Api) -> None:

@@ -38,9 +38,14 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def begun(service: Service, work: Work = Work.FREEZE) -> Rollout:
     """A rollout over all hosts at once, of which the first have their orders."""
+    rollout = service.rollouts.begin(over_all(work)).rollout
+    service.engine.tick(service.clock.now(), few=True)
+    return service.rollout(rollout)
+
+
+def over_all(work: Work = Work.FREEZE) -> RolloutRequest:
     hosts = tuple(HostName(f"host-{number}") for number in range(1, HOSTS + 1))
-    request = RolloutRequest(hosts=hosts, work=work, hosts_at_once=HOSTS, by="test")
-    return service.rollouts.begin(request).rollout
+    return RolloutRequest(hosts=hosts, work=work, hosts_at_once=HOSTS, by="test")
 
 
 def placed(service: Service) -> set[HostName | None]:

@@ -2,7 +2,7 @@
 
 import re
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from forewarn.api.bodies import (
     DAY,
@@ -18,10 +18,12 @@ from forewarn.api.bodies import (
     check_heartbeat,
 )
 from forewarn.api.declared import Body, Query, declared, given, maybe
+from forewarn.api.inputs import Prepared
 from forewarn.api.queries import PageQuery, RolloutInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, LINE, NAME, seconds, several, whole
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service
+from forewarn.control.rollouts.rollout_plan import RolloutPlan
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView
 from forewarn.core.errors import Invalid
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, RolloutTerms
@@ -157,6 +159,13 @@ def _plan_rollout(body: RolloutBody, reads: CallerReading, caller: CallerName) -
     return WithStatus(_shown(reads.fleet.rollouts.plan(body.request(caller))), 200)
 
 
+def _prepare_rollout(body: RolloutBody, reads: CallerReading, caller: CallerName) -> RolloutPlan | None:
+    return reads.fleet.rollouts.prepare(body.request(caller))
+
+
+PreparedPlan = Annotated[RolloutPlan | None, Prepared()]
+
+
 @router.call(
     "POST /v1/rollouts",
     "Roll maintenance over hosts, or show how that would be",
@@ -164,13 +173,16 @@ def _plan_rollout(body: RolloutBody, reads: CallerReading, caller: CallerName) -
     errors=(404, 409, 413),
     also={200: "The plan."},
     dry_run=_plan_rollout,
+    prepare=_prepare_rollout,
 )
-def begin_rollout(body: RolloutBody, service: Service, caller: CallerName) -> RolloutAnswer:
+def begin_rollout(
+    body: RolloutBody, service: Service, caller: CallerName, plan: PreparedPlan
+) -> RolloutAnswer:
     """Begin a rollout; a dry run answers 200 with the whole plan, and nothing happens.
 
     409 that names the first, if another rollout has some of the hosts still to do.
     """
-    return _shown(service.fleet.rollouts.begin(body.request(caller)))
+    return _shown(service.fleet.rollouts.begin(body.request(caller), plan))
 
 
 @router.call("GET /v1/rollouts", "List rollouts")

@@ -130,11 +130,12 @@ class RolloutEngine(FleetUseCase):
         wrong = progress.trouble(mine, self.orders_of(tx, mine))
         if wrong:
             return self.pause(tx, mine, by="", why=f"{wrong[0]}", now=now)
-        some = mine.coming[:most]
+        # No machine may move onto a host of its own wave: then all have their orders before any starts.
+        some = mine.coming if waves.moves_machines(mine) else mine.coming[:most]
         survey = surveyed(tx.rollouts, mine, some)
         free = planning.still_free(mine, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, mine, free, now)
-        mine = _with_drivers(planning.go_on(mine, some, _ids(placed)), placed)
+        mine = _with_drivers(planning.go_on(mine, some, _ids(placed), now=now), placed)
         return self.save(tx, replace(mine, due_at=now), now)
 
     def orders_of(self, tx: Transaction, mine: Rollout) -> Orders:

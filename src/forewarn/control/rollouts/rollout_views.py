@@ -10,6 +10,7 @@ from forewarn.control.ports.guests import LastPolls
 from forewarn.control.ports.store import Snapshot
 from forewarn.control.rollouts.notice_sums import with_notice
 from forewarn.control.rollouts.rollout_engine import surveyed
+from forewarn.control.rollouts.rollout_plan import RolloutPlan, are_alike, is_large
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import FleetReading, ReadingContext
 from forewarn.core.admission.timing import check_deadline
@@ -64,6 +65,34 @@ class RolloutViews(FleetReading):
     def __init__(self, context: ReadingContext, *, polls: UnsavedPolls) -> None:
         super().__init__(context)
         self._polls = polls
+
+    def prepare(self, request: RolloutRequest) -> RolloutPlan | None:
+        """Plan a rollout that is to be begun, unless that takes next to no time."""
+        if request.hosts is not None and not is_large(request.hosts):
+            return None
+        now, fresh = self._clock.now(), self._polls.fresh()
+        with self._store.read() as snapshot:
+            return self.prepared(snapshot, request, fresh, now)
+
+    def prepared(
+        self, snapshot: Snapshot, request: RolloutRequest, fresh: LastPolls, now: datetime
+    ) -> RolloutPlan:
+        """Plan a rollout that is to be begun, as the fleet is in a snapshot."""
+        mine, survey = self.planned(snapshot, request, now)
+        warnings = self.warnings(snapshot, mine, survey, fresh, now)
+        if is_large(mine.hosts):
+            mine = forecast.with_first_wave(mine, survey, now=now, policy=self._policy)
+        number = snapshot.records.newest()
+        return RolloutPlan(rollout=mine, survey=survey, warnings=warnings, made_at=now, number=number)
+
+    def still_holds(self, snapshot: Snapshot, plan: RolloutPlan, now: datetime) -> bool:
+        """Return whether a plan is as it would be made now."""
+        if not plan.is_recent(now):
+            return False
+        if plan.number == snapshot.records.newest():
+            return True
+        mine = plan.rollout
+        return are_alike(plan.survey, surveyed(snapshot.rollouts, mine, mine.hosts))
 
     def plan(self, request: RolloutRequest) -> RolloutView:
         """Show the whole plan, and do nothing."""

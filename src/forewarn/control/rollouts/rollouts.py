@@ -7,9 +7,11 @@ from forewarn.control import naming
 from forewarn.control.parts.rollouts import RolloutQueries
 from forewarn.control.ports.store import Store, Transaction
 from forewarn.control.rollouts.rollout_engine import RolloutEngine, surveyed
+from forewarn.control.rollouts.rollout_plan import RolloutPlan
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView, RolloutViews, shared_with
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.rollouts import planning, steering
@@ -26,19 +28,29 @@ class Rollouts(RolloutViews, FleetUseCase):
         super().__init__(context, polls=polls)
         self._engine = RolloutEngine(context, polls=polls)
 
-    def begin(self, request: RolloutRequest) -> RolloutView:
-        """Begin a rollout; its first wave is announced at once if nothing is in the way."""
+    def begin(self, request: RolloutRequest, prepared: RolloutPlan | None = None) -> RolloutView:
+        """Begin a rollout; its first wave is announced at once if nothing is in the way.
+
+        What was prepared for it counts unless the fleet has changed since. The orders of a large rollout are
+        for the next tick, which places some at a time: others get their turn before.
+        """
         now, fresh = self._clock.now(), self._polls.fresh()
         with self._store.write() as tx:
-            mine, survey = self.planned(tx, request, now)
+            if prepared is not None and self.still_holds(tx, prepared, now):
+                plan = prepared
+            else:
+                plan = self.prepared(tx, request, fresh, now)
+            mine = replace(plan.rollout, created_at=now)
             if not request.overlap:
                 _check_apart(mine, tx.rollouts.open())
-            warnings = self.warnings(tx, mine, survey, fresh, now)
             said = f"{mine.action} of {counted(len(mine.hosts), 'host')}, {request.hosts_at_once} at once"
             said = f"{said}: {request.reason}" if request.reason else said
+            if plan.is_large:
+                mine = replace(mine, due_at=now)
             mine = self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
-            mine = self._engine.carry_on(tx, mine, now, survey=survey)
-            return self.shown(tx, mine, now, warnings=warnings)
+            if not plan.is_large:
+                mine = self._engine.carry_on(tx, mine, now, survey=plan.survey)
+            return self.shown(tx, mine, now, warnings=plan.warnings)
 
     def pause(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> RolloutView:
         """Withdraw what is announced and not started; `version` is the one that the caller has seen."""

@@ -10,7 +10,7 @@ from forewarn.core.copies import replace
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import waves
+from forewarn.core.rollouts import planning, waves
 from forewarn.core.rollouts.candidates import Candidates, Stages
 from forewarn.core.words import HostName
 
@@ -94,6 +94,19 @@ def _together_at(hosts: Sequence[HostName], candidates: Candidates, at: datetime
             return at
         at = latest
     return None
+
+
+def with_first_wave(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> Rollout:
+    """Return a planned rollout whose first wave has begun, though its hosts have no orders yet.
+
+    If no host may be announced now, it waits, and says why.
+    """
+    rollout, chosen = planning.next_wave(rollout, survey, now=now, policy=policy)
+    if not chosen:
+        return rollout
+    ends = ends_about(rollout, chosen, survey, now=now, policy=policy)
+    rollout = planning.begin(rollout, {}, survey, now=now, ends_about=ends)
+    return arranged(rollout, survey, now=now, policy=policy)
 
 
 def ends_about(

@@ -146,15 +146,22 @@ def still_free(
     )
 
 
-def go_on(rollout: Rollout, asked: Sequence[HostName], placed: Mapping[HostName, OrderId]) -> Rollout:
-    """Give the next hosts of the wave under way their orders; those that got none are left to do."""
+def go_on(
+    rollout: Rollout, asked: Sequence[HostName], placed: Mapping[HostName, OrderId], *, now: datetime
+) -> Rollout:
+    """Give the next hosts of the wave under way their orders; those that got none are left to do.
+
+    A wave is announced with its first order, and there is none if no host gets one.
+    """
     wave = rollout.begun[-1]
+    announced_at = wave.announced_at if wave.orders else now
     hosts = tuple(host for host in wave.hosts if host not in asked or host in placed)
     orders = (*wave.orders, *(placed[host] for host in asked if host in placed))
     back = tuple(host for host in asked if host not in placed)
     first = (Wave(hosts=back),) if back else ()
-    wave = replace(wave, hosts=hosts, orders=orders)
-    return replace(rollout, waves=(*rollout.begun[:-1], wave, *first, *rollout.planned))
+    wave = replace(wave, hosts=hosts, orders=orders, announced_at=announced_at)
+    this = (wave,) if hosts else ()
+    return replace(rollout, waves=(*rollout.begun[:-1], *this, *first, *rollout.planned))
 
 
 def _conflicts(wave: Wave, after: Wave, survey: HostSurvey) -> tuple[Waiting, ...]:
