@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from rich.text import Text
 
+from forewarn.cli import terminal
 from forewarn.cli.following.change_stream import LinkState
 from forewarn.cli.following.fleet_copy import FleetCopy, ServiceTime, WatchedMachine, WatchFilter
 from forewarn.cli.following.watch_view import ScreenSize, WatchView
@@ -31,7 +32,8 @@ from forewarn.core.words import (
 )
 from forewarn.wire.answers.event_answers import ListedEventAnswer
 from forewarn.wire.answers.fleet_answers import GroupAnswer
-from forewarn.wire.answers.order_answers import OrderAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer, WaitingAnswer
+from forewarn.wire.answers.service_answers import HoldAnswer
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -171,6 +173,58 @@ def test_a_simulated_event_is_marked() -> None:
     lines = drawn(shown, 110)
     assert "  Reboot  Scheduled, simulated  in 1 m  g0 UD 0" in lines[3]
     assert "  Reboot  Scheduled             in 2 m  g0 UD 0" in lines[4]
+
+
+def test_where_all_is_simulated_a_screen_says_it_once() -> None:
+    shown = copy(1, 2, events=[event(1, "g0-0", simulated=True)], simulated={"host-1"})
+    lines = drawn(shown)
+    assert [line for line in lines if "simulated" in line] == ["simulated: nothing is really done"]
+    assert sum("simulated" in line for line in drawn(shown, terminal.UNBOUNDED)) == 3
+
+
+def test_what_is_too_long_for_a_line_goes_on_below_it_and_loses_no_word() -> None:
+    shown = copy(1, 3)
+    why = "update domain 2 of the availability set of the shop is being worked on by another order"
+    shown.orders = [
+        replace(order("A", "host-1", OrderState.QUEUED), waiting=(WaitingAnswer(what="g0", reason=why),))
+    ]
+    shown.holds = [
+        HoldAnswer(
+            id="B",
+            reach="everything",
+            reason="a change freeze over the holidays, as every year since the fire",
+            by="anna",
+            at=NOW,
+            project=None,
+            host=None,
+            abort=False,
+        )
+    ]
+    lines = drawn(shown, 80, 30)
+    assert not any("…" in line for line in lines)
+    text = " ".join(" ".join(lines).split())
+    assert f"reboot queued: g0: {why}" in text
+    assert "as every year since the fire (anna, now)" in text
+    host = next(place for place, line in enumerate(lines) if line.startswith("host-1"))
+    begins = lines[host].index("reboot")
+    below = lines[host + 1]
+    assert len(below) - len(below.lstrip()) == begins
+
+
+def test_what_is_too_long_has_one_line_where_there_is_no_room_for_more() -> None:
+    shown = copy(1, 3)
+    shown.hosts = {f"host-{number}": HostState.OK for number in range(1, 9)}
+    shown.orders = [
+        replace(
+            order("A", name, OrderState.QUEUED), waiting=(WaitingAnswer(what="g0", reason="waits " * 30),)
+        )
+        for name in shown.hosts
+    ]
+    lines = drawn(shown, 80, 18)
+    hosts = [line for line in lines if line.startswith("host-")]
+    assert len(hosts) == 8
+    assert hosts[-1].endswith(" …")
+    assert len(lines) <= 18
 
 
 def test_a_lost_link_is_said_and_why() -> None:

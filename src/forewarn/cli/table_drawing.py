@@ -53,6 +53,21 @@ def clip(line: Text, width: int) -> Text:
     return line[:place].append(CLIPPED)
 
 
+def fold(line: Text, width: int, *, hanging: int, most: int) -> list[Text]:
+    """Break a line that is too wide between words, into so many; all but the first begin further right."""
+    lines: list[Text] = []
+    rest = line
+    while rest.cell_len > width and len(lines) < most - 1:
+        place = last_break(rest.plain, width)
+        if place <= hanging:  # a single word fills it
+            break
+        lines.append(rest[:place])
+        lines[-1].rstrip()
+        below = len(rest.plain) - len(rest.plain[place:].lstrip())
+        rest = Text.assemble(" " * hanging, rest[below:])
+    return [*lines, clip(rest, width)]
+
+
 def _fact(fact: Fact, names: int, *, room: int, width: int) -> Iterable[Text]:
     name, value = fact
     said = wrap(value.plain, room)

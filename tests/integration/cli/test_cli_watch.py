@@ -169,6 +169,25 @@ def test_a_terminal_of_any_size_is_filled_and_not_passed(
     assert any("Freeze" in line for line in lines)
 
 
+def test_a_terminal_of_eighty_columns_shows_whole_sentences(program: Program, tmp_path: Path) -> None:
+    why = "a change freeze over the holidays, as every year since the fire in the cellar"
+    program.call("POST", "/v1/holds", json={"reason": why, "host": "host-3"})
+    program.post("/v1/hosts/host-1/maintenance", json={"action": "reboot"})
+    program.post("/v1/hosts/host-2/maintenance", json={"action": "reboot"})
+    screen = drawn(program, tmp_path, 80, 40, lambda text: "cellar" in text and "live" in text)
+    assert max(map(len, screen.split("\n"))) <= 80
+    assert "…" not in screen
+    text = " ".join(screen.split())
+    assert f"HELD host host-3: {why} (operator, now)" in text
+    (waiting,) = {
+        each["reason"]
+        for order in program.all("orders")
+        for each in order["waiting"]
+        if "waits" in each["reason"]
+    }
+    assert waiting in text
+
+
 def drawn(program: Program, folder: Path, width: int, height: int, ready: Callable[[str], bool]) -> str:
     """Run `watch` on a terminal, and return what stands on it when it is ready."""
     master, slave = pty.openpty()

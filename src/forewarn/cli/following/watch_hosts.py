@@ -9,7 +9,8 @@ from rich.text import Text
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.fleet_copy import FleetCopy
-from forewarn.cli.following.watch_lines import natural, rows
+from forewarn.cli.following.watch_lines import GAP, MOST_LINES, Drawn, natural, rows
+from forewarn.cli.table_drawing import fold
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.words import (
     Action,
@@ -52,10 +53,15 @@ def count_carried(copy: FleetCopy) -> Carried:
     return carried
 
 
-def host_lines(copy: FleetCopy, carried: Carried, now: datetime) -> list[Text]:
+def drawn_hosts(copy: FleetCopy, carried: Carried, now: datetime, *, width: int, marks: bool) -> list[Drawn]:
     """Draw the hosts of what is watched, those with something going on first."""
-    hosts = sorted(_hosts(copy, carried, now), key=_urgency)
-    return rows([_cells(host) for host in hosts])
+    hosts = sorted(_hosts(copy, carried, now, marks=marks), key=_urgency)
+    cells = [_cells(host) for host in hosts]
+    heads = rows([each[:-1] for each in cells])
+    # What is done stands below itself where it has half of the width at least.
+    aligned = max((head.cell_len for head in heads), default=0) + len(GAP)
+    hanging = aligned if aligned <= width // 2 else 2 * len(GAP)
+    return [(fold(line, width, hanging=hanging, most=MOST_LINES), line) for line in rows(cells)]
 
 
 def _urgency(host: WatchedHost) -> tuple[object, ...]:
@@ -63,15 +69,15 @@ def _urgency(host: WatchedHost) -> tuple[object, ...]:
     return host.state is not HostState.LOST, not host.busy, natural(host.name)
 
 
-def _hosts(copy: FleetCopy, carried: Carried, now: datetime) -> Iterable[WatchedHost]:
+def _hosts(copy: FleetCopy, carried: Carried, now: datetime, *, marks: bool) -> Iterable[WatchedHost]:
     for name, state in (copy.hosts or {}).items():
         if copy.watched.all or name in carried or name == copy.watched.host:
             yield WatchedHost(
                 name=name,
                 state=state,
                 carries=carried.get(name, Counter()),
-                doing=_doing(copy, name, now),
-                simulated=name in copy.simulated,
+                doing=_doing(copy, name, now, marks=marks),
+                simulated=marks and name in copy.simulated,
             )
 
 
@@ -92,11 +98,11 @@ def _carried(carries: Counter[MachineState]) -> str:
     return ", ".join([formatting.counted(carries.total(), "machine"), *others])
 
 
-def _doing(copy: FleetCopy, host: str, now: datetime) -> str:
+def _doing(copy: FleetCopy, host: str, now: datetime, *, marks: bool) -> str:
     """Write what is done to a host, or what keeps it: its own orders say more than the turn of its wave."""
     orders = [order for order in copy.orders or () if _host_of(copy, order) == host]
     if orders:
-        return "; ".join(_order(copy, order, now) for order in orders)
+        return "; ".join(_order(copy, order, now, marks=marks) for order in orders)
     reasons = (reason for rollout in copy.rollouts or () for reason in _turn(rollout, host))
     return terminal.readable("; ".join(dict.fromkeys(reasons)))
 
@@ -117,10 +123,10 @@ def _turn(rollout: RolloutAnswer, host: str) -> list[str]:
     return [f"{each.what}: {each.reason}" for each in rollout.waiting if each.what not in rollout.hosts]
 
 
-def _order(copy: FleetCopy, order: OrderAnswer, now: datetime) -> str:
+def _order(copy: FleetCopy, order: OrderAnswer, now: datetime, *, marks: bool) -> str:
     what = order.work if order.action is Action.MAINTENANCE else order.action
     said = f"{what} {_stage(order) or order.state}" + (
-        ", simulated" if formatting.is_simulated(order) else ""
+        ", simulated" if marks and formatting.is_simulated(order) else ""
     )
     if order.state is OrderState.ANNOUNCED:
         pending = (

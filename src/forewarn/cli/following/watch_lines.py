@@ -7,6 +7,7 @@ from datetime import datetime
 from rich.text import Text
 
 from forewarn.cli import formatting, terminal
+from forewarn.cli.table_drawing import fold
 from forewarn.cli.views.rollout_night import Night
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.words import EventStatus
@@ -14,7 +15,11 @@ from forewarn.wire.answers.event_answers import ListedEventAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.answers.service_answers import HoldAnswer
 
+Drawn = tuple[list[Text], Text]  # something in full, and as one line
+
 GAP = "  "
+# For each thing; what it says beyond that is told by the command that shows it.
+MOST_LINES = 3
 BAR = 10
 # Of the waves under way; more are counted by how far they are.
 MOST_HOSTS = 6
@@ -23,19 +28,21 @@ MOST_NAMES = 5
 _PARTS = re.compile(r"\d+|\D+")
 
 
-def hold_line(hold: HoldAnswer, now: datetime) -> Text:
+def drawn_hold(hold: HoldAnswer, now: datetime, width: int) -> Drawn:
     """Draw a hold."""
     since = formatting.countdown(hold.at, now)
-    said = f"{GAP}{hold.reach}: {hold.reason} ({hold.by}, {since})"
-    return Text.assemble(("HELD", "bold yellow"), said)
+    head = f"HELD{GAP}"
+    line = Text.assemble((head, "bold yellow"), f"{hold.reach}: {hold.reason} ({hold.by}, {since})")
+    return fold(line, width, hanging=len(head), most=MOST_LINES), line
 
 
-def rollout_line(rollout: RolloutAnswer) -> Text:
-    """Draw how far a rollout is."""
+def rollout_line(rollout: RolloutAnswer, *, marks: bool = True) -> Text:
+    """Draw how far a rollout is, and how much of it is simulated unless that goes without saying."""
     waves = rollout.waves
     done = sum(wave.state is WaveState.DONE for wave in waves)
     filled = round(BAR * done / len(waves)) if waves else BAR
-    state, simulated = formatting.rollout_state(rollout), formatting.simulated_part(rollout)
+    state = formatting.rollout_state(rollout)
+    simulated = formatting.simulated_part(rollout) if marks else ""
     return Text.assemble(
         f"rollout {terminal.short(rollout.id)} {rollout.action}{GAP}",
         (state, terminal.STYLES.get(state, "")),
@@ -44,13 +51,15 @@ def rollout_line(rollout: RolloutAnswer) -> Text:
     )
 
 
-def rollout_lines(night: Night, width: int) -> list[Text]:
+def rollout_lines(night: Night, width: int, *, marks: bool) -> list[Text]:
     """Draw how far a rollout is and what it does now or waits for, beside that or below it."""
-    line = rollout_line(night.rollout)
+    line = rollout_line(night.rollout, marks=marks)
     if not (doing := _doing(night)):
         return [line]
     beside = Text.assemble(line, GAP, doing)
-    return [beside] if beside.cell_len <= width else [line, Text(f"{GAP}{doing}")]
+    if beside.cell_len <= width:
+        return [beside]
+    return [line, *fold(Text(f"{GAP}{doing}"), width, hanging=2 * len(GAP), most=MOST_LINES - 1)]
 
 
 def _doing(night: Night) -> str:
@@ -72,13 +81,17 @@ def event_lines(
     *,
     width: int = terminal.UNBOUNDED,
     none: str = "No events: nothing is announced.",
+    marks: bool = True,
 ) -> list[Text]:
-    """Draw events, a line each: those that have started, then by when they may."""
+    """Draw events, a line each: those that have started, then by when they may.
+
+    Those that are simulated are marked, unless that goes without saying.
+    """
     if not events:
         return [Text(none, style="dim")]
     ordered = sorted(events, key=lambda event: (event.status is not EventStatus.STARTED, event.not_before))
     least = max(len(few(event.resources, 1)) for event in ordered)
-    cells = [_event(event, now) for event in ordered]
+    cells = [_event(event, now, marks=marks) for event in ordered]
     heads = rows(cells)
     if _longest(heads) + len(GAP) + least > width:
         heads = rows([each[:-1] for each in cells])  # the group stands below, with its machines
@@ -94,7 +107,7 @@ def _longest(lines: Sequence[Text]) -> int:
     return max(line.cell_len for line in lines)
 
 
-def _event(event: ListedEventAnswer, now: datetime) -> list[Text]:
+def _event(event: ListedEventAnswer, now: datetime, *, marks: bool) -> list[Text]:
     approved = event.status is EventStatus.SCHEDULED and event.approved
     status = "approved" if approved else event.status
     where = f"{event.group} UD {event.update_domain}" if event.group else ""
@@ -103,7 +116,7 @@ def _event(event: ListedEventAnswer, now: datetime) -> list[Text]:
         Text(event.type),
         Text.assemble(
             (status, "green" if approved else terminal.STYLES.get(status, "")),
-            (", simulated" if event.simulated else "", "yellow"),
+            (", simulated" if event.simulated and marks else "", "yellow"),
         ),
         Text(formatting.starts(event, now), style="bold"),
         Text(where),

@@ -8,10 +8,9 @@ from rich.text import Text
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchedMachine
-from forewarn.cli.following.watch_lines import GAP, few, natural
+from forewarn.cli.following.watch_lines import GAP, MOST_LINES, Drawn, few, natural
+from forewarn.cli.table_drawing import fold
 from forewarn.core.words import EventStatus
-
-DrawnGroup = tuple[list[Text], Text]  # a group in full, and as one line
 
 MARKS = {"running": "●", "frozen": "◐", "restarting": "↻", "moving": "→", "stopped": "○"}
 ANNOUNCED = "▲"  # in front of a machine that runs, and is named in an event that has not started
@@ -32,7 +31,7 @@ class GroupMachines:
         return [machine for members in self.domains.values() for machine in members]
 
 
-def groups_of(copy: FleetCopy, width: int) -> list[DrawnGroup]:
+def groups_of(copy: FleetCopy, width: int) -> list[Drawn]:
     """Draw all groups, those with something going on first."""
     scheduled = (event for event in copy.events if event.status is EventStatus.SCHEDULED)
     announced = {name for event in scheduled for name in event.resources}
@@ -64,14 +63,15 @@ def _about(copy: FleetCopy, group: str | None) -> str:
     return "" if known is None else f"{known.kind}{'' if known.enabled else ', not enabled'}"
 
 
-def _drawn(group: GroupMachines, announced: set[str], width: int) -> DrawnGroup:
+def _drawn(group: GroupMachines, announced: set[str], width: int) -> Drawn:
     """Draw a group in full, and as one line."""
     count = formatting.counted(len(group.machines), "machine")
     head = Text.assemble((group.name, "bold"), GAP, (f"{group.about}, {count}", "dim"))
     lines = [head]
     for domain, members in group.domains.items():
         label = "  " if domain is None else f"  UD {domain}  "
-        lines.append(_members(label, members, announced, width))
+        line = _members(label, members, announced, width)
+        lines += fold(line, width, hanging=len(label), most=MOST_LINES)
     brief = Text.assemble((group.name, "bold"), GAP)
     brief.append_text(_tally(group.machines, announced))
     return lines, brief

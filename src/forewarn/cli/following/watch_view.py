@@ -14,15 +14,26 @@ from rich.text import Text
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.change_stream import LinkState
 from forewarn.cli.following.fleet_copy import FleetCopy
-from forewarn.cli.following.watch_hosts import Carried, count_carried, host_lines
-from forewarn.cli.following.watch_lines import GAP, event_lines, hold_line, rollout_lines
-from forewarn.cli.following.watch_machines import LEGEND, DrawnGroup, groups_of
-from forewarn.cli.table_drawing import clip
+from forewarn.cli.following.watch_hosts import Carried, count_carried, drawn_hosts
+from forewarn.cli.following.watch_lines import (
+    GAP,
+    MOST_LINES,
+    Drawn,
+    drawn_hold,
+    event_lines,
+    rollout_lines,
+)
+from forewarn.cli.following.watch_machines import LEGEND, groups_of
+from forewarn.cli.table_drawing import clip, fold
 from forewarn.cli.views.rollout_night import night_of
 from forewarn.core.words import HostState
 
 # Holds and rollouts are few; where they are not, the view must leave room for the rest.
-MOST_HOLDS, MOST_ROLLOUTS = 3, 4
+MOST_HOLD_LINES, MOST_ROLLOUTS = 3, 4
+# On a screen of fewer lines what stands above events, hosts and machines has a line each.
+LOW = 20
+# Between what is counted.
+APART = "   "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,32 +50,38 @@ class WatchView:
     def __init__(self, copy: FleetCopy) -> None:
         self._copy = copy
         self._drawn_for: tuple[int, int] | None = None
-        self._machines: list[DrawnGroup] = []
+        self._machines: list[Drawn] = []
         self._carried: Carried = {}
 
     def frame(self, size: ScreenSize, *, link: LinkState, trouble: str = "") -> list[Text]:
         """Draw everything, a line each."""
-        copy = self._copy
+        copy, width = self._copy, size.width
         now = copy.time.at_present()
+        # Where nothing is really done anywhere, a screen says that once.
+        marks = not _all_simulated(copy) or width >= terminal.UNBOUNDED
+        low = size.height is not None and size.height < LOW
+        said = _summary(copy) if link is not LinkState.LOST else [Text(trouble, style="red")]
+        holds = [drawn_hold(each, now, width) for each in copy.holds or ()]
         top = [
-            _header(copy, link, size.width),
-            _summary(copy) if link is not LinkState.LOST else Text(trouble, style="red"),
-            *_shortened([hold_line(each, now) for each in copy.holds or ()], MOST_HOLDS, "hold"),
-            *_rollouts(copy, size.width),
+            _header(copy, link, width),
+            *(_joined(said, terminal.UNBOUNDED) if low else _joined(said, width)),
+            *_shown(holds, 1 if low else MOST_HOLD_LINES, "hold"),
+            *_rollouts(copy, width, marks=marks),
             Text(),
         ]
         none = "No events: nothing is announced." if copy.watched.all else "No events of what is watched."
-        events = event_lines(copy.events, now, width=size.width, none=none)
-        machines = self._drawn_groups(size.width)
-        hosts = host_lines(copy, self._carried, now)
+        lines = event_lines(copy.events, now, width=width, none=none, marks=marks)
+        events: list[Drawn] = [([line], line) for line in lines]
+        machines = self._drawn_groups(width)
+        hosts = drawn_hosts(copy, self._carried, now, width=width, marks=marks)
         if size.height is None:
-            groups = [line for full, _ in machines for line in full]
-            drawn = [*top, *_sections(events, hosts, groups), Text(), _legend()]
+            parts = ([line for full, _ in part for line in full] for part in (events, hosts, machines))
+            drawn = [*top, *_sections(*parts), Text(), _legend()]
         else:
             drawn = _fitted(top, events, hosts, machines, size.height)
-        return [clip(line, size.width) for line in drawn]
+        return [clip(line, width) for line in drawn]
 
-    def _drawn_groups(self, width: int) -> "list[DrawnGroup]":
+    def _drawn_groups(self, width: int) -> list[Drawn]:
         if self._drawn_for != (self._copy.version, width):
             self._machines = groups_of(self._copy, width)
             self._carried = count_carried(self._copy)
@@ -73,17 +90,13 @@ class WatchView:
 
 
 def _fitted(
-    top: list[Text], events: list[Text], hosts: list[Text], machines: list[DrawnGroup], height: int
+    top: list[Text], events: list[Drawn], hosts: list[Drawn], machines: list[Drawn], height: int
 ) -> list[Text]:
-    groups = sum(len(full) for full, _ in machines)
+    parts = {"event": events, "host": hosts, "group": machines}
     room = height - len(top) - (2 if hosts else 1)  # a line between two parts
-    shares = _shares(room, [len(events), len(hosts), groups])
-    shown = _sections(
-        _shortened(events, shares[0], "event"),
-        _shortened(hosts, shares[1], "host"),
-        _groups(machines, shares[2]),
-    )
-    drawn = [*top, *shown]
+    shares = _shares(room, [sum(len(full) for full, _ in part) for part in parts.values()])
+    shown = (_shown(part, share, what) for (what, part), share in zip(parts.items(), shares, strict=True))
+    drawn = [*top, *_sections(*shown)]
     if len(drawn) < height - 1:
         drawn += [Text(), _legend()]
     return drawn[:height]
@@ -107,37 +120,33 @@ def _shares(room: int, wanted: list[int]) -> list[int]:
     return shares
 
 
-def _groups(machines: list[DrawnGroup], room: int) -> list[Text]:
-    """Give each group its lines if they fit, or as many of the first as possible, and one to the rest."""
-    over = sum(len(full) for full, _ in machines) - room
-    lines: list[list[Text]] = [full for full, _ in machines]
+def _shown(things: list[Drawn], room: int, what: str) -> list[Text]:
+    """Give each its lines if they fit, or as many of the first as possible, and one to the rest."""
+    over = sum(len(full) for full, _ in things) - room
+    lines: list[list[Text]] = [full for full, _ in things]
     # From the last: what needs attention stands first, and is the last to be shortened.
-    for place in reversed(range(len(machines))):
+    for place in reversed(range(len(things))):
         if over <= 0:
             break
-        full, brief = machines[place]
+        full, brief = things[place]
         lines[place] = [brief]
         over -= len(full) - 1
-    return _shortened([line for each in lines for line in each], room, "group")
-
-
-def _shortened(lines: list[Text], room: int, what: str) -> list[Text]:
-    if len(lines) <= room:
-        return lines
-    shown = max(room - 1, 0)
-    return [*lines[:shown], _more(len(lines) - shown, what)]
+    if over <= 0:
+        return [line for each in lines for line in each]
+    most = max(room - 1, 0)
+    return [*(brief for _, brief in things[:most]), _more(len(things) - most, what)]
 
 
 def _more(hidden: int, what: str) -> Text:
     return Text(f"… and {formatting.counted(hidden, f'more {what}')}", style="dim")
 
 
-def _rollouts(copy: FleetCopy, width: int) -> list[Text]:
+def _rollouts(copy: FleetCopy, width: int, *, marks: bool) -> list[Text]:
     every = copy.rollouts or []
     orders = {order.id: order for order in copy.orders}
     lost = {name for name, state in (copy.hosts or {}).items() if state is HostState.LOST}
     nights = (night_of(each, orders, lost) for each in every[:MOST_ROLLOUTS])
-    lines = [line for night in nights for line in rollout_lines(night, width)]
+    lines = [line for night in nights for line in rollout_lines(night, width, marks=marks)]
     hidden = len(every) - MOST_ROLLOUTS
     return [*lines, _more(hidden, "rollout")] if hidden > 0 else lines
 
@@ -160,18 +169,29 @@ def _header(copy: FleetCopy, link: LinkState, width: int) -> Text:
     return left.append(" " * max(space, 1)).append_text(right)
 
 
-def _summary(copy: FleetCopy) -> Text:
-    parts = [_states("machine", (machine.state for machine in copy.machines.values()))]
+def _summary(copy: FleetCopy) -> list[Text]:
+    """Count what there is."""
+    parts = [Text(_states("machine", (machine.state for machine in copy.machines.values())), style="dim")]
     if copy.hosts is not None:
-        parts.append(_states("host", copy.hosts.values()))
-    parts.append(formatting.counted(len(copy.events), "event"))
-    return Text("   ".join(parts), style="dim").append(_simulated(copy), style="yellow")
+        parts.append(Text(_states("host", copy.hosts.values()), style="dim"))
+    parts.append(Text(formatting.counted(len(copy.events), "event"), style="dim"))
+    if _all_simulated(copy):
+        parts.append(Text(formatting.SIMULATED_MARK, style="yellow"))
+    return parts
 
 
-def _simulated(copy: FleetCopy) -> str:
-    """Mark a fleet in which nothing is really done; if that is so on some hosts, those are marked."""
-    every = bool(copy.simulated) and copy.simulated == (copy.hosts or {}).keys()
-    return f"   {formatting.SIMULATED_MARK}" if every else ""
+def _joined(parts: list[Text], width: int) -> list[Text]:
+    """Put parts beside one another, on one line or, where that is too narrow, on several."""
+    lines = parts[:1]
+    for part in parts[1:]:
+        beside = Text.assemble(lines[-1], APART, part)
+        lines = [*lines[:-1], beside] if beside.cell_len <= width else [*lines, part]
+    return [line for each in lines for line in fold(each, width, hanging=len(GAP), most=MOST_LINES)]
+
+
+def _all_simulated(copy: FleetCopy) -> bool:
+    """Return whether nothing is really done in the fleet; if that is so on some hosts, those are marked."""
+    return bool(copy.simulated) and copy.simulated == (copy.hosts or {}).keys()
 
 
 def _states(what: str, states: Iterable[str]) -> str:
