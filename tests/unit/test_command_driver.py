@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from forewarn.config import Settings, load
+from forewarn.config import Settings
+from forewarn.config_reading import load
 from forewarn.control.driver import (
     Cancelled,
     Done,

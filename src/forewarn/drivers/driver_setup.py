@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
-from forewarn.config import Settings, read_table
+from forewarn.config import Settings
+from forewarn.config_reading import read_table
 from forewarn.control.driver import Driver, DriverLimits
 from forewarn.core.words import MachineId
 

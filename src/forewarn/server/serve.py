@@ -16,7 +16,7 @@ from typing import Any
 
 import uvloop
 
-from forewarn import config
+from forewarn import config_reading
 from forewarn.config import Settings
 from forewarn.control.restored_store import RestoredStore
 from forewarn.core.errors import Invalid
@@ -65,7 +65,7 @@ def serve(options: Mapping[str, Any]) -> None:
     hangups = Hangups()
     settings = settings_of(options)
     set_up_log(settings)
-    for unknown in config.unknown_names(os.environ):
+    for unknown in config_reading.unknown_names(os.environ):
         log.warning("%s", unknown)
     # Read first: a slip there must not leave a new or changed store behind.
     places = _places(settings)
@@ -129,7 +129,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
         "guest.listen": options.get("guest") or None,
         "operator.listen": options.get("operator"),
     }
-    return config.load(_config_text(options.get("config")), os.environ, flags)
+    return config_reading.load(_config_text(options.get("config")), os.environ, flags)
 
 
 def say(line: str) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from forewarn.config import Settings, load, unknown_names
+from forewarn.config import Settings
+from forewarn.config_reading import load, unknown_names
 from forewarn.core.errors import Invalid
 
 # Which wins

@@ -1,0 +1,208 @@
+"""Reading settings: flag over environment over file over default, each with its reason when it is refused.
+
+`[guest] rate` in the file is `FOREWARN_GUEST_RATE` in the environment. Unknown keys in the file are errors.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from datetime import timedelta
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from forewarn.config import Settings
+from forewarn.core.errors import Invalid
+from forewarn.core.moments import parse_span
+from forewarn.core.policy import SET_ELSEWHERE
+from forewarn.core.spelling import closest, hint
+
+PREFIX = "FOREWARN_"
+# Of the command and the tests, and what handlers and gated commands are given.
+OTHERS = tuple(
+    f"{PREFIX}{name}"
+    for name in (
+        "SERVER",
+        "TOKEN",
+        "CA",
+        "ENDPOINT",
+        "ORDER",
+        "MACHINE",
+        "EVENT_",
+        "SECONDS_LEFT",
+        "ATTEMPT",
+        "TEST_",
+    )
+)
+FOREVER = "forever"
+
+T = TypeVar("T")
+
+
+def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
+    """Make settings of a file's text, the environment and the flags that were given.
+
+    Flags are named like the keys: `database`, `guest.listen`.
+    """
+    settings = Settings() if file is None else _from_table(Settings(), _parsed(file), "")
+    settings = _from_environment(settings, environment, PREFIX)
+    for name, value in flags.items():
+        if value is not None:
+            settings = _with(settings, name.split("."), value, f"--{name.split('.')[0]}")
+    return settings
+
+
+def read_table(defaults: T, table: Mapping[str, Any], *, where: str) -> T:
+    """Make settings of a table, by the types of a dataclass; Invalid says where what is wrong stands."""
+    return _from_table(defaults, table, where)
+
+
+def unknown_names(environment: Mapping[str, str]) -> list[str]:
+    """Return a warning for each name in the environment that looks like a setting and is none."""
+    known = _names(Settings(), PREFIX)
+    said = []
+    for name in sorted(environment):
+        if not name.startswith(PREFIX) or name in known or name.startswith(OTHERS):
+            continue
+        # Without what all of them begin with, or everything would be close to everything.
+        meant = closest(name.removeprefix(PREFIX), (each.removeprefix(PREFIX) for each in known))
+        asked = "" if meant is None else f"; did you mean {PREFIX}{meant}?"
+        said.append(f"{name} is no setting, and changes nothing{asked}")
+    return said
+
+
+def _names(settings: Any, prefix: str) -> list[str]:
+    names = []
+    for each in _fields(settings):
+        name, present = f"{prefix}{each.name.upper()}", getattr(settings, each.name)
+        names += _names(present, f"{name}_") if is_dataclass(present) else [name]
+    return names
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Invalid(f"the settings file is not TOML: {error}") from None
+
+
+def _from_table(settings: T, table: Mapping[str, Any], where: str) -> T:
+    names = {each.name: each for each in _fields(settings)}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in names:
+            raise Invalid(f"{where}{key}: {_unknown(key, names)}")
+        present = getattr(settings, name)
+        if is_dataclass(present):
+            if not isinstance(value, Mapping):
+                raise Invalid(f"{where}{key}: expected a table")
+            settings = _replaced(settings, name, _from_table(present, value, f"{where}{key}."))
+        else:
+            settings = _with(settings, [name], value, f"{where}{key}")
+    return settings
+
+
+def _from_environment(settings: T, environment: Mapping[str, str], prefix: str) -> T:
+    for each in _fields(settings):
+        name = f"{prefix}{each.name.upper()}"
+        present = getattr(settings, each.name)
+        if is_dataclass(present):
+            settings = _replaced(settings, each.name, _from_environment(present, environment, f"{name}_"))
+        elif name in environment:
+            settings = _with(settings, [each.name], environment[name], name)
+    return settings
+
+
+def _with(settings: T, path: list[str], value: Any, where: str) -> T:
+    name, *rest = path
+    if rest:
+        return _replaced(settings, name, _with(getattr(settings, name), rest, value, where))
+    kind = get_type_hints(type(settings))[name]
+    try:
+        return _replaced(settings, name, _converted(kind, value))
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"{where}: {error}, got {value!r}") from None
+
+
+def _converted(kind: Any, value: Any) -> Any:
+    if kind == timedelta | None:
+        return None if value == FOREVER else parse_span(value)
+    if kind is timedelta:
+        return _not_negative(parse_span(value))
+    if kind is bool:
+        return _flag(value)
+    if kind in (int, float):
+        return _number(kind, value)
+    if kind == tuple[str, ...]:
+        return _texts(value)
+    if get_origin(kind) is Mapping:
+        return _tables(value)
+    if get_origin(kind) is Literal:
+        return _choice(get_args(kind), value)
+    return _text(value)
+
+
+def _not_negative(value: timedelta) -> timedelta:
+    if value < timedelta():
+        raise ValueError("expected a time that is not negative")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    known = {"true": True, "1": True, "false": False, "0": False}
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in known:
+        raise ValueError("expected true or false")
+    return known[str(value).lower()]
+
+
+def _number(kind: type[int] | type[float], value: Any) -> float:
+    if isinstance(value, bool):
+        raise ValueError("expected a number")  # noqa: TRY004 - all refusals here are of one kind
+    try:
+        number = kind(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("expected a number") from None
+    if isinstance(value, float) and number != value:
+        raise ValueError("expected a whole number")
+    if not 0 <= number < float("inf"):
+        raise ValueError("expected a number that is not negative")
+    return number
+
+
+def _choice(known: tuple[str, ...], value: Any) -> str:
+    if value not in known:
+        raise ValueError(f"expected {', '.join(known[:-1])} or {known[-1]}")
+    return str(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(each.strip() for each in value.split(","))
+    if not isinstance(value, list | tuple):
+        raise ValueError("expected a list of texts")  # noqa: TRY004 - all refusals here are of one kind
+    return tuple(_text(each) for each in value)
+
+
+def _tables(value: Any) -> Mapping[str, Mapping[str, Any]]:
+    if not isinstance(value, Mapping) or not all(isinstance(each, Mapping) for each in value.values()):
+        raise ValueError("expected a table for each, in the file")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected a text")  # noqa: TRY004 - all refusals here are of one kind
+    return value
+
+
+def _unknown(key: str, names: Mapping[str, Any]) -> str:
+    return f"there is no such setting{hint(key, [name.replace('_', '-') for name in names])}"
+
+
+def _fields(settings: Any) -> tuple[Any, ...]:
+    return tuple(each for each in fields(settings) if each.metadata != SET_ELSEWHERE)
+
+
+def _replaced(settings: T, name: str, value: Any) -> T:
+    changed: T = replace(settings, **{name: value})  # type: ignore[type-var]
+    return changed
