@@ -18,7 +18,7 @@ from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.orders import reasons, stages
+from forewarn.core.orders import departures, reasons, stages
 from forewarn.core.policy import Notice, Policy
 from forewarn.core.words import (
     ApprovalRule,
@@ -48,6 +48,7 @@ REASONS, DRAFT, ROLLOUT = "unit/test_reasons.py", "unit/test_draft.py", "unit/te
 OPERATING, ORDERS = "integration/service/test_operating.py", "integration/service/test_orders.py"
 OUTAGES = "integration/service/test_outages.py"
 FENCING, LOST = "unit/test_fencing.py", "unit/test_lost_hosts.py"
+TWICE = "unit/test_failed_twice.py"
 WHOLE = "unit/test_whole_hosts.py"
 SERVICE = "unit/test_service.py"
 ARMING, GANGS = "unit/test_arming.py", "unit/test_gangs.py"
@@ -440,6 +441,35 @@ def nobody_knows_who_vouched(real: Real, *_: Any, **__: Any) -> None:
 @mutant("core.orders.lost_hosts:look", LOST, rule="13")
 def no_host_is_ever_lost(real: Real, draft: Draft, order: Order, policy: Policy) -> Order:
     return order
+
+
+@mutant("core.orders.failures:is_superseded", TWICE, rule="13")
+def an_older_fence_of_a_host_that_fails_again_is_enough(real: Real, *_: Any) -> bool:
+    return False
+
+
+@mutant("core.orders.superseding:hand_over", TWICE, rule="13")
+def a_recovery_that_fails_stays_with_the_older_failure(real: Real, *_: Any, **__: Any) -> bool:
+    return False
+
+
+@mutant("core.orders.superseding:_take_over_arrivals", TWICE, rule="13")
+def who_is_brought_up_on_a_host_that_fails_is_brought_up_elsewhere(real: Real, *_: Any, **__: Any) -> None:
+    return
+
+
+@mutant("core.orders.departures:leave_scheduled", FENCING, rule="13")
+def who_is_to_be_terminated_leaves_its_unfenced_host(
+    real: Real, draft: Draft, machine: Machine, *, why: str, keep: OrderId
+) -> None:
+    for order in departures.touching(draft, machine.id):
+        if order.id != keep:
+            departures.leave(draft, order, machine.id, why=why)
+
+
+@mutant("core.orders.superseding:end_departures", FENCING, rule="13")
+def who_leaves_a_fenced_host_is_waited_for(real: Real, *_: Any) -> None:
+    return
 
 
 # Rule 12: never unannounced

@@ -4,7 +4,16 @@ from dataclasses import replace
 
 from forewarn.core.model.order import Order
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import Action, HostName, HostState, HostTask, Kind
+from forewarn.core.words import (
+    Action,
+    HostName,
+    HostState,
+    HostTask,
+    Kind,
+    MachineState,
+    OrderId,
+    StepState,
+)
 from tests.unit.slices import Fleet, machine
 from tests.unit.test_checks import broken
 
@@ -60,3 +69,89 @@ def test_a_machine_that_another_order_moves_off_a_lost_host_is_found() -> None:
     assert RULE not in broken(before, after, made)
     hosts = {**after.hosts, HOST: replace(after.hosts[HOST], state=HostState.LOST)}
     assert RULE in broken(before, replace(after, hosts=hosts), made)
+
+
+STAYS = "machines_stay_on_hosts_that_are_not_fenced"
+UP = "nothing_is_brought_up_on_a_failed_host"
+
+
+def test_a_machine_that_is_recovered_by_a_failure_before_the_last_is_found() -> None:
+    made, before, after = recovered()
+    (order,) = after.orders.values()
+    newer = replace(order, id=OrderId("newer"), number=order.number + 1, stages=(), host_steps=())
+    assert RULE in broken(before, replace(after, orders={**after.orders, newer.id: newer}), made)
+
+
+def away(*, host: str | None, fenced: bool) -> tuple[Fleet, Slice, Slice]:
+    """The fleet before and after a machine of a failed host is elsewhere, all of a sudden."""
+    made = Fleet(machine("web-0"), hosts=["host-2"])
+    made.maintain(action=Action.FAIL)
+    made.turn()
+    before = with_order(made.draft.base, **({"host_steps": (), **_vouched(made)} if fenced else {}))
+    found = replace(
+        before.machines[made.machine("web-0").id],
+        host=None if host is None else HostName(host),
+        state=MachineState.STOPPED,
+    )
+    after = replace(before, machines={found.id: found})
+    return made, before, after
+
+
+def _vouched(made: Fleet) -> dict[str, object]:
+    (order,) = made.draft.base.orders.values()
+    return {"terms": replace(order.terms, fenced="its plug is pulled")}
+
+
+def test_a_machine_that_is_not_on_its_unfenced_host_any_more_is_found() -> None:
+    for host in ("host-2", None):
+        made, before, after = away(host=host, fenced=False)
+        made.records.clear()
+        assert STAYS in broken(before, after, made)
+
+
+def test_a_machine_of_a_fenced_host_may_be_elsewhere() -> None:
+    made, before, after = away(host="host-2", fenced=True)
+    assert STAYS not in broken(before, after, made)
+    over = replace(after, orders={}, events={})
+    assert STAYS not in broken(before, over, made)
+
+
+def test_a_machine_of_an_unfenced_host_that_nothing_is_done_about_is_found() -> None:
+    made, before, after = away(host="host-2", fenced=False)
+    made.records.clear()
+    before, after = (replace(each, orders={}, events={}) for each in (before, after))
+    assert STAYS in broken(before, after, made)
+
+
+def test_a_machine_may_be_where_those_say_who_know() -> None:
+    made = Fleet(machine("web-0"), hosts=["host-2"])
+    made.maintain(action=Action.FAIL)
+    made.turn()
+    before = made.draft.base
+    known = made.machine("web-0")
+    made.draft.put_machine(replace(known, host=HostName("host-2")))
+    made.draft.record(Kind.MACHINE_MOVED, known)
+    assert STAYS not in broken(before, made.saved(), made)
+
+
+def test_a_recovery_that_has_begun_may_end_though_its_host_has_failed_again() -> None:
+    made, _, before = recovered()
+    (order,) = before.orders.values()
+    newer = replace(order, id=OrderId("newer"), number=order.number + 1, stages=(), host_steps=())
+    before = replace(before, orders={**before.orders, newer.id: newer})
+    found = replace(made.machine("web-0"), host=HostName("host-2"))
+    made.records.clear()
+    assert STAYS not in broken(before, replace(before, machines={found.id: found}), made)
+
+
+def test_a_recovery_that_goes_on_to_a_failed_host_is_found() -> None:
+    made, before, after = recovered()
+    assert UP not in broken(before, after, made)
+    (order,) = after.orders.values()
+    (step,) = order.steps
+    assert (step.state, step.target) == (StepState.RUNNING, "host-2")
+    hosts = {
+        **after.hosts,
+        HostName("host-2"): replace(after.hosts[HostName("host-2")], state=HostState.FAILED),
+    }
+    assert UP in broken(before, replace(after, hosts=hosts), made)

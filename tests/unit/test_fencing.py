@@ -264,9 +264,68 @@ def evicted_while_failed(*others: Machine) -> tuple[Fleet, Order, Order]:
 def test_a_failure_is_open_until_those_have_left_who_were_just_leaving() -> None:
     there, eviction, order = evicted_while_failed()
     assert (order.state, order.steps) == (OrderState.STARTED, ())
-    assert there.waits(order.id) == [f"web-0: waits for order {eviction.id} (evict) to finish with it"]
+    assert there.waits(order.id)[-1] == f"web-0: waits for order {eviction.id} (evict) to finish with it"
     reports.step_done(there.draft, AttemptId(eviction.id, MachineId("web-0"), 1))
     assert there.draft.orders[order.id].due_at == there.now
+    assert there.advance(order.id).state is OrderState.DONE
+    assert fence(there, order).state is StepState.MOOT
+
+
+@pytest.mark.parametrize("vouched", [False, True])
+@pytest.mark.parametrize("others", [(), (machine("db-0"),)])
+def test_an_eviction_that_nobody_answers_for_is_done_once_its_host_is_fenced(
+    others: tuple[Machine, ...], *, vouched: bool
+) -> None:
+    there, eviction, order = evicted_while_failed(*others)
+    if vouched:
+        vouch(there)
+    else:
+        there.finish_host(order.id, HostTask.FENCE)
+    assert there.draft.orders[eviction.id].steps[0].state is StepState.DONE
+    assert (there.machine("web-0").state, there.machine("web-0").host) == (MachineState.STOPPED, None)
+    assert "web-0" not in {step.name for step in there.advance(order.id).steps}
+    assert there.advance(order.id).open is bool(others)
+
+
+def test_an_eviction_is_done_if_somebody_vouches_for_its_host_from_the_start() -> None:
+    there = Fleet(machine("web-0", priority=Priority.SPOT))
+    eviction = there.order("web-0", Action.EVICT)
+    there.pass_(15 * MINUTE)
+    assert vouch(there).state is OrderState.DONE
+    assert there.draft.orders[eviction.id].steps[0].state is StepState.DONE
+
+
+def test_a_termination_on_a_fenced_host_is_done_at_once_and_nothing_is_recovered() -> None:
+    there = Fleet(machine("web-0"))
+    order = failed(there, **FENCED)
+    assert recovery(there, order) is StepState.FAILED  # there is no other host
+    end = there.order("web-0", Action.TERMINATE)
+    there.approve(there.events(end.id)[0])
+    assert there.draft.orders[end.id].steps[0].state is StepState.DONE
+    assert there.advance(order.id).state is OrderState.DONE
+    assert recovery(there, order) is StepState.MOOT
+
+
+def test_a_machine_whose_termination_is_cancelled_is_on_its_failed_host_until_that_is_fenced() -> None:
+    there = fleet()
+    order = failed(there)
+    end = there.order("web-0", Action.TERMINATE)
+    interventions.cancel(there.draft, end.id, by="olga")
+    assert (there.machine("web-0").state, there.machine("web-0").host) == (MachineState.RESTARTING, HOST)
+    with pytest.raises(Conflict, match="which is failed: it is recovered first"):
+        there.order("web-0", Action.START)
+    there.finish_host(order.id, HostTask.FENCE)
+    assert recovery(there, order) is StepState.RUNNING
+
+
+def test_a_machine_that_is_terminated_on_a_failed_host_is_not_recovered() -> None:
+    there = fleet()
+    order = failed(there)
+    end = there.order("web-0", Action.TERMINATE)
+    there.approve(there.events(end.id)[0])
+    assert there.running(end.id)
+    there.finish(end.id)
+    assert recovery(there, order) is StepState.MOOT
     assert there.advance(order.id).state is OrderState.DONE
 
 
@@ -287,10 +346,12 @@ def test_a_failure_that_waits_for_an_eviction_is_neither_cancelled_nor_abandoned
     there, eviction, order = evicted_while_failed()
     with pytest.raises(Conflict, match="too late to cancel"):
         interventions.cancel(there.draft, order.id, by="olga")
-    with pytest.raises(Conflict, match=rf"web-0: waits for order {eviction.id} .+ restore the host, first"):
+    with pytest.raises(Conflict, match="not fenced: vouch for it"):
         interventions.abandon(there.draft, order.id, by="olga")
     there.maintain(action=Action.RESTORE)
-    assert there.advance(order.id).state is OrderState.DONE
+    order = there.advance(order.id)
+    assert (order.state, there.draft.orders[eviction.id].open) == (OrderState.DONE, True)
+    assert fence(there, order).state is StepState.MOOT
 
 
 def test_that_a_driver_cannot_tell_is_recorded_once_and_no_failure() -> None:

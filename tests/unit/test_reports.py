@@ -58,14 +58,23 @@ def test_a_machine_that_arrives_leaves_what_is_scheduled_on_the_host_it_left() -
     assert fleet.draft.orders[stays.id].due_at == fleet.now
 
 
-def test_a_machine_does_not_arrive_on_a_host_that_failed_meanwhile() -> None:
-    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+def test_a_machine_does_not_arrive_on_a_host_that_failed_before_and_is_done_with() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2", "host-3"])
+    fleet.maintain("host-3", Action.FAIL)
+    fleet.turn()
     order = started(fleet, work=Work.REDEPLOY)
-    fleet.maintain("host-2", Action.FAIL)
-    reports.step_done(fleet.draft, attempt(order))
+    reports.step_done(fleet.draft, attempt(order), host=HostName("host-3"))
     (step,) = fleet.draft.orders[order.id].steps
     assert (step.state, fleet.machine("web-0").host) == (StepState.FAILED, "host-1")
-    assert step.why == "host host-2 was lost before it arrived: retry, and another one is chosen"
+    assert step.why == "host host-3 was lost before it arrived: retry, and another one is chosen"
+
+
+def test_a_machine_does_not_arrive_on_a_host_that_has_left_the_fleet() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    order = started(fleet, work=Work.REDEPLOY)
+    del fleet.draft.hosts[HostName("host-2")]
+    reports.step_done(fleet.draft, attempt(order))
+    assert fleet.draft.orders[order.id].steps[0].state is StepState.FAILED
 
 
 def test_those_who_wait_for_a_machine_are_looked_at_when_its_step_ends() -> None:

@@ -52,6 +52,11 @@ def _names_fewer(event: Event, base: Slice) -> bool:
 
 
 def _gaining_hosts(changes: Changes) -> Iterable[HostName]:
+    """Return the hosts that machines have come to, or do not come to any more."""
+    after = {machine.id: machine.destination for machine in changes.machines}
+    for id_, known in changes.machines_before.items():
+        if known.bound_for is not None and after.get(id_) != known.bound_for:
+            yield known.bound_for
     for machine in changes.machines:
         before = changes.machines_before.get(machine.id)
         if machine.host is not None and (before is None or before.host != machine.host):

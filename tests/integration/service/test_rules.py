@@ -1,6 +1,7 @@
 """The rules of the service over random histories."""
 
 from tests.counts import seeds
+from tests.histories.failing_histories import FAILING_SITUATIONS, FailingHistories
 from tests.histories.histories import Histories, play
 from tests.histories.service_histories import SERVICE_SITUATIONS, ServiceHistories
 from tests.histories.situations import SITUATIONS, Reached
@@ -12,3 +13,7 @@ def test_no_history_breaks_a_rule_and_all_situations_are_met() -> None:
 
 def test_no_history_of_work_on_hosts_breaks_a_rule() -> None:
     play(ServiceHistories, seeds(6, long=200), Reached(SERVICE_SITUATIONS))
+
+
+def test_no_history_in_which_hosts_fail_often_breaks_a_rule() -> None:
+    play(FailingHistories, seeds(8, long=300), Reached(FAILING_SITUATIONS))

@@ -2,6 +2,7 @@
 
 from forewarn.control import naming
 from forewarn.control.orders.order_use_cases import Placed
+from forewarn.control.parts.fleet import MachineFilter
 from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.ports.store import Transaction
 from forewarn.control.use_case import FleetUseCase
@@ -10,10 +11,12 @@ from forewarn.core.admission.timing import check_deadline
 from forewarn.core.model.hold import Hold
 from forewarn.core.orders import lifecycle, lost_hosts, requests, stopping
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, HostName, ProjectName, Work
+from forewarn.core.words import Action, HostName, MachineId, ProjectName, Work
 
 # Orders that are loaded and saved together.
 TOGETHER = 20
+# Machines that are found together.
+AT_ONCE = 1000
 
 
 class HostOrders(FleetUseCase):
@@ -28,7 +31,8 @@ class HostOrders(FleetUseCase):
         self._drivers_known.check(request.driver)
         self._drivers_known.check(request.terms.host_driver, where="host_work")
         with self._store.write() as tx:
-            around = tx.rules.around(hosts=[host], room=requests.may_move(action, work))
+            coming = _coming_to(tx, host) if action is Action.FAIL else []
+            around = tx.rules.around(hosts=[host], machines=coming, room=requests.may_move(action, work))
             if host not in around.hosts:
                 raise naming.unknown_host(tx.fleet, name)
             with self._saving(tx, around) as draft:
@@ -95,3 +99,14 @@ class HostOrders(FleetUseCase):
         """Lift a hold."""
         with self._store.write() as tx, self._saving(tx) as draft:
             return holds.release(draft, hold, by=by)
+
+
+def _coming_to(tx: Transaction, host: HostName) -> list[MachineId]:
+    """Find the machines that are on their way to a host: what fails there may fail them."""
+    found: list[MachineId] = []
+    after: str | None = None
+    while True:
+        some, after = tx.fleet.machines(MachineFilter(bound_for=host), after=after, limit=AT_ONCE)
+        found += [machine.id for machine in some]
+        if after is None:
+            return found

@@ -1,4 +1,4 @@
-"""Work on hosts: who is told before it begins, who leaves, and what it takes to move on (rules 5 and 13)."""
+"""Work on hosts: who is told before it begins, who leaves, and where they go (rule 5)."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,6 @@ from forewarn.core.words import (
     EventStatus,
     GroupName,
     HostState,
-    HostTask,
-    Kind,
     MachineId,
     MachineState,
     StepState,
@@ -99,30 +97,3 @@ def machines_move_to_sound_hosts(change: Change) -> Iterator[str]:
             state = change.after.hosts[step.target].state
             if step.state is StepState.RUNNING and state is not HostState.OK:
                 yield f"{step.name} goes to {step.target}, which is {state}"
-
-
-def hosts_are_fenced_before_others_take_over(change: Change) -> Iterator[str]:
-    """Rule 13: no machine leaves a failed or lost host unless that is fenced, or somebody vouches for it."""
-    for order in change.after.orders.values():
-        known = change.before.orders.get(order.id)
-        fenced = any(
-            step.task is HostTask.FENCE and step.state is StepState.DONE for step in order.host_steps
-        )
-        vouched = order.action is Action.FAIL and bool(order.terms.fenced)
-        written = any(each.kind == Kind.HOST_FENCED and each.order == order.id for each in change.records)
-        if vouched and not (known is not None and known.terms.fenced) and not written:
-            yield f"nobody knows who vouched for {order.host} in {order.id}"
-        before = begun(known)
-        for step in order.steps:
-            begins = step.begun_at is not None and (step.machine, step.begun_at) not in before
-            if not begins or not step.moves or fenced or vouched:
-                continue
-            if order.action is Action.FAIL or _is_away(change, step.machine):
-                yield f"{step.name} is moved by {order.id}, and its host was not fenced"
-
-
-def _is_away(change: Change, machine: MachineId) -> bool:
-    """Return whether the host that carried a machine has failed or is lost."""
-    known = change.before.machines.get(machine)
-    host = None if known is None or known.host is None else change.after.hosts.get(known.host)
-    return host is not None and host.state in (HostState.FAILED, HostState.LOST)

@@ -1,6 +1,6 @@
 """All rules that one change can break."""
 
-from forewarn.core.checks import arming, events, hosts, promises, stages, steps, windows
+from forewarn.core.checks import arming, events, fences, hosts, promises, stages, steps, windows
 from forewarn.core.checks.change import Change
 
 RULES = (
@@ -21,7 +21,9 @@ RULES = (
     stages.machines_are_free_when_their_stage_starts,
     steps.machines_have_one_step_at_a_time,
     hosts.machines_move_to_sound_hosts,
-    hosts.hosts_are_fenced_before_others_take_over,
+    fences.hosts_are_fenced_before_others_take_over,
+    fences.machines_stay_on_hosts_that_are_not_fenced,
+    fences.nothing_is_brought_up_on_a_failed_host,
     events.incarnations_count_changes,
     steps.finished_steps_stay_finished,
     steps.attempts_are_begun_once,

@@ -24,10 +24,14 @@ from forewarn.core.words import (
 
 
 def leave_scheduled(draft: Draft, machine: Machine, *, why: str, keep: OrderId) -> None:
-    """Take a machine out of everything that is only scheduled for it, but for one order."""
+    """Take a machine out of everything that is only scheduled for it, but for one order.
+
+    A failure has happened, whatever else comes: who left it could be started before the host is fenced.
+    """
     for order in touching(draft, machine.id):
-        if order.id != keep and not _under_way(order, machine.id):
-            _leave(draft, order, machine.id, why=why)
+        kept = order.id == keep or order.action is Action.FAIL
+        if not kept and not _under_way(order, machine.id):
+            leave(draft, order, machine.id, why=why)
 
 
 def leave_host(draft: Draft, machine: Machine, *, why: str, keep: OrderId | None = None) -> None:
@@ -35,14 +39,14 @@ def leave_host(draft: Draft, machine: Machine, *, why: str, keep: OrderId | None
     for order in touching(draft, machine.id):
         on_host = order.host is not None and order.host == machine.host
         if on_host and order.id != keep and not _under_way(order, machine.id):
-            _leave(draft, order, machine.id, why=why)
+            leave(draft, order, machine.id, why=why)
 
 
 def leave_other_hosts(draft: Draft, machine: Machine, *, why: str) -> None:
     """Take a machine whose host has failed out of what is done for another: it does not come back there."""
     for order in touching(draft, machine.id):
         if order.host not in (None, machine.host):
-            _leave(draft, order, machine.id, why=why)
+            leave(draft, order, machine.id, why=why)
 
 
 def leave_fleet(
@@ -51,7 +55,7 @@ def leave_fleet(
     """Take a machine out of the fleet, and its share out of everything."""
     for order in touching(draft, machine.id):
         if order.id != keep:
-            _leave(draft, order, machine.id, why=why)
+            leave(draft, order, machine.id, why=why)
     draft.record(Kind.MACHINE_REMOVED, machine, by=by, reason=why)
     del draft.machines[machine.id]
     wake_whole_host(draft, machine.host)
@@ -94,7 +98,7 @@ def abandon_step(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
         for other in touching(draft, machine.id):
             stays = other.id == order.id or ACTIONS[other.action].leaves or _under_way(other, machine.id)
             if not stays:
-                _leave(draft, other, machine.id, why=f"down, and not recovered (order {order.id})")
+                leave(draft, other, machine.id, why=f"down, and not recovered (order {order.id})")
     return moot
 
 
@@ -103,7 +107,8 @@ def ended(draft: Draft, order: Order, state: OrderState, *, why: str = "") -> Or
     return replace(order, state=state, waiting=(), ended_at=draft.now, why=why, due_at=None)
 
 
-def _leave(draft: Draft, order: Order, machine: MachineId, *, why: str) -> None:
+def leave(draft: Draft, order: Order, machine: MachineId, *, why: str) -> None:
+    """Take a machine out of an order, whatever is being done to it; one on the machine alone is closed."""
     if order.machine == machine:
         close(draft, order, why=why)
         return
@@ -141,6 +146,12 @@ def wake_host_of(draft: Draft, order: Order) -> None:
     machine = draft.machines.get(order.machine) if order.machine else None
     if machine is not None and machine.host is not None:
         draft.wake(orders_on(draft, machine.host))
+
+
+def wake_failure(draft: Draft, host: HostName | None) -> None:
+    """Have the failures of a host looked at: a machine of it is in other hands, or in none any more."""
+    there = () if host is None else orders_on(draft, host)
+    draft.wake(order for order in there if order.action is Action.FAIL)
 
 
 def wake_whole_host(draft: Draft, host: HostName | None) -> None:

@@ -6,13 +6,26 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import HostStep, Order
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.orders import departures, host_steps, stages, steps
+from forewarn.core.orders import failures, host_steps, steps, superseding
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, HOOK, SIMULATED, Action, HostState, HostTask, Kind, StepState
+from forewarn.core.words import (
+    EXTERNAL,
+    HOOK,
+    SIMULATED,
+    Action,
+    HostName,
+    HostState,
+    HostTask,
+    Kind,
+    StepState,
+)
 
 
 def go_on(draft: Draft, order: Order, policy: Policy) -> Order:
-    """Have a failed host fenced as soon as a machine is to be recovered; all of them are down until then."""
+    """Have a failed host fenced as soon as a machine is to be recovered; all of them are down until then.
+
+    So is one that only carries machines that are just leaving: whoever sees to that may not answer any more.
+    """
     if order.action is not Action.FAIL or is_fenced(order):
         return order
     waiting = [step for step in order.steps if step.state is StepState.WAITING]
@@ -20,7 +33,7 @@ def go_on(draft: Draft, order: Order, policy: Policy) -> Order:
         steps.take_down(draft, step)
     known = host_steps.find(order, HostTask.FENCE)
     fence = known or HostStep(task=HostTask.FENCE, driver=_driver(order, policy))
-    if fence.state is not StepState.WAITING or not waiting:
+    if fence.state is not StepState.WAITING or not _is_needed(draft, order):
         return order
     return host_steps.put(order, host_steps.begin(draft, order, fence))
 
@@ -40,37 +53,44 @@ def is_fenced(order: Order) -> bool:
     return bool(order.terms.fenced) or (fence is not None and fence.state is StepState.DONE)
 
 
-def not_fenced(order: Order) -> tuple[Waiting, ...]:
-    """Return that machines wait for their host to be fenced, and what to do about it."""
+def is_gone(draft: Draft, host: HostName | None) -> bool:
+    """Return whether nothing runs on a host any more, for it has failed and is fenced."""
+    known, failure = draft.hosts.get(host) if host else None, failures.newest_of(draft, host)
+    failed = known is not None and known.state is HostState.FAILED
+    return failed and failure is not None and is_fenced(failure)
+
+
+def _is_needed(draft: Draft, order: Order) -> bool:
+    """Return whether anybody waits for a failed host to be fenced."""
     waits = any(step.state is StepState.WAITING for step in order.steps)
-    if order.action is not Action.FAIL or is_fenced(order) or not waits:
+    return waits or bool(failures.leaving(draft, order))
+
+
+def let_be(draft: Draft, order: Order) -> Order:
+    """Fence a host no more that nobody waits for."""
+    if order.action is not Action.FAIL:
+        return order
+    why = "nobody waits for it any more"
+    return host_steps.with_steps(order, lambda step: host_steps.abandon(draft, step, why=why))
+
+
+def not_fenced(draft: Draft, order: Order) -> tuple[Waiting, ...]:
+    """Return that machines wait for their host to be fenced, and what to do about it."""
+    if order.action is not Action.FAIL or is_fenced(order) or not _is_needed(draft, order):
         return ()
     vouch = f"`forewarn host fail {order.host} --fenced REASON` (POST /v1/hosts/{{name}}/fail) vouches for it"
     reason = f"its machines are recovered once it is fenced, so that none runs twice; {vouch}"
     return (Waiting(what=f"host {order.host}", reason=reason),)
 
 
-def not_empty(draft: Draft, order: Order) -> tuple[Waiting, ...]:
-    """Return the machines that are just leaving a failed host: if that fails, they are recovered too."""
-    host = draft.hosts.get(order.host) if order.host and order.action is Action.FAIL else None
-    if host is None or host.state is not HostState.FAILED:
-        return ()
-    there, departing = draft.machines_on(host.name), stages.departing(draft)
-    leaving = ((machine.name, departing[machine.id]) for machine in there if machine.id in departing)
-    return tuple(
-        Waiting(what=name, reason=f"waits for order {by.id} ({by.action}) to finish with it")
-        for name, by in leaving
-    )
-
-
 def check_abandoned(draft: Draft, order: Order) -> None:
     """Refuse to give machines up that may still run on a failed host: they could be started elsewhere."""
     host = draft.hosts.get(order.host) if order.host else None
     away = host is not None and host.state is HostState.FAILED
-    if away and not_fenced(order):
+    if away and not_fenced(draft, order):
         vouch = f"vouch for it (`forewarn host fail {order.host} --fenced REASON`)"
         raise Conflict(f'host "{order.host}" is failed, and not fenced: {vouch}, or restore it, first')
-    for waits in not_empty(draft, order):
+    for waits in failures.not_empty(draft, order):
         ways = "let that end, or restore the host, first"
         raise Conflict(f'host "{order.host}" is failed, and {waits}: {ways}')
 
@@ -80,21 +100,25 @@ def vouched_from_the_start(draft: Draft, order: Order) -> Order:
     if not order.terms.fenced:
         return order
     said = replace(order, terms=replace(order.terms, fenced=_said(order.by, order.terms.fenced)))
-    _record(draft, said, by=order.by)
-    return draft.put_order(said)
+    return _vouched(draft, said, by=order.by)
 
 
 def vouch(draft: Draft, host: Host, *, by: str, why: str) -> Order:
     """Take somebody's word that a failed host touches its machines no more; they are recovered now."""
-    failed = (order for order in departures.orders_on(draft, host.name) if order.action is Action.FAIL)
-    order = next(failed, None)
+    order = failures.newest_of(draft, host.name)
     if order is None or is_fenced(order):
         raise Conflict(f'host "{host.name}" is {host.state}, and nothing waits for it to be fenced')
     said = _said(by, why)
     order = replace(order, terms=replace(order.terms, fenced=said))
     order = host_steps.with_steps(order, lambda step: host_steps.abandon(draft, step, why=said))
+    return _vouched(draft, order, by=by)
+
+
+def _vouched(draft: Draft, order: Order, *, by: str) -> Order:
     _record(draft, order, by=by)
-    return draft.put_order(order)
+    draft.put_order(order)
+    superseding.end_departures(draft, order)
+    return draft.orders[order.id]
 
 
 def _said(by: str, why: str) -> str:

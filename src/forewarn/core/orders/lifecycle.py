@@ -19,6 +19,7 @@ from forewarn.core.orders import (
     departures,
     evacuation,
     events,
+    failures,
     fencing,
     host_work,
     lingering,
@@ -29,6 +30,7 @@ from forewarn.core.orders import (
     service,
     stages,
     steps,
+    superseding,
 )
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.words import (
@@ -129,11 +131,13 @@ def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
 
 def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
     queued = [index for index, stage in enumerate(order.stages) if stage.state is StageState.QUEUED]
+    if not queued and failures.not_empty(draft, order):
+        order = fencing.go_on(draft, order, policy)
+        return replace(order, waiting=reasons.not_to_empty(draft, order))
+    order = order if queued else fencing.let_be(draft, order)
     if not queued and not host_work.is_settled(order):
         order = host_work.ask_after(draft, order)
         return replace(order, waiting=reasons.failures(order))
-    if not queued and (departing := fencing.not_empty(draft, order)):
-        return replace(order, waiting=departing)
     if not queued:
         draft.record(Kind.ORDER_DONE, order, by=order.by, reason="simulated" if order.simulated else "")
         host_work.release(draft, order)
@@ -274,18 +278,25 @@ def _started(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
 
 def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
     begun: dict[MachineId, Step] = {}
-    if order.action is Action.FAIL and not fencing.is_fenced(order):
+    if order.action is Action.FAIL and (not fencing.is_fenced(order) or failures.is_superseded(draft, order)):
         return order
     for step in order.stages[index].steps:
         # A step that is tried again may find its machine in other hands.
         if step.state is not StepState.WAITING or lost_hosts.strands(draft, order, step):
             continue
         if not steps.running_elsewhere(draft, step.machine, order):
-            begun[step.machine] = steps.begin(draft, order, step)
+            begun[step.machine] = _begun(draft, order, step)
             if order.stages[index].kind is StageKind.HOST:  # nobody is asked: it restarts with its host
                 begun[step.machine] = replace(begun[step.machine], look_at=None)
             departures.wake_others(draft, order, step.machine)
     return stages.put_steps(order, index, begun)
+
+
+def _begun(draft: Draft, order: Order, step: Step) -> Step:
+    """Begin a step; whoever is to leave a host that is fenced has left it."""
+    host, begun = draft.machines[step.machine].host, steps.begin(draft, order, step)
+    gone = ACTIONS[order.action].leaves and fencing.is_gone(draft, host)
+    return superseding.end_departure(draft, order, begun) if gone else begun
 
 
 # When to look again

@@ -18,6 +18,7 @@ from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.orders import events, fencing, lost_hosts, placement, steps
+from forewarn.core.orders.failures import not_empty
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.words import (
     EXTERNAL,
@@ -133,11 +134,17 @@ def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ..
         *lost_hosts.lost(draft, order),
         *failures(order),
         *_unknown(order),
-        *fencing.not_fenced(order),
+        *fencing.not_fenced(draft, order),
         *_done_outside(order, order.driven),
         *_busy(draft, order, stage.steps),
         *lost_hosts.stranded(draft, order, stage.steps),
     )
+
+
+def not_to_empty(draft: Draft, order: Order) -> tuple[Waiting, ...]:
+    """Return what keeps a failed host from being empty on which nothing is recovered any more."""
+    own = (*failures(order), *_unknown(order), *fencing.not_fenced(draft, order))
+    return (*own, *_done_outside(order, order.driven), *not_empty(draft, order))
 
 
 def not_to_close(order: Order) -> tuple[Waiting, ...]:

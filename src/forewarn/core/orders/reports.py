@@ -8,9 +8,19 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, HostStep, Order, RefusedHost, Step
-from forewarn.core.orders import departures, host_steps, host_work, lifecycle, lost_hosts, stages, steps
+from forewarn.core.orders import (
+    departures,
+    failures,
+    host_steps,
+    host_work,
+    lifecycle,
+    lost_hosts,
+    stages,
+    steps,
+    superseding,
+)
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, HostName, HostState, OrderId, StepState, Work
+from forewarn.core.words import EXTERNAL, HostName, HostState, HostTask, OrderId, StepState, Work
 
 # Whole orders, as those report who work outside
 
@@ -61,7 +71,7 @@ def _refuse_without_a_place(draft: Draft, outside: Sequence[Step | HostStep]) ->
     for step in outside:
         if isinstance(step, Step) and step.work is Work.RECOVER:
             machine = draft.machines[step.machine]
-            if machine.host is not None and not _can_arrive(draft, machine.host):
+            if machine.host is not None and _has_failed(draft, machine.host):
                 said = f'"{machine.name}" is on host {machine.host}, which failed'
                 raise Conflict(
                     f"{said}: declare the host where it is now, or restore that one, then complete"
@@ -146,8 +156,10 @@ def step_refused(draft: Draft, attempt: AttemptId, *, why: str) -> None:
     """Choose another host for a step that has not begun: its machine cannot go to the chosen one."""
     step = _running_step(draft, attempt)
     if isinstance(step, Step) and step.target is not None:
-        step = replace(step, refused=(*step.refused, RefusedHost(host=step.target, why=why)))
-        _put(draft, attempt.order, steps.send_elsewhere(draft, draft.orders[attempt.order], step))
+        refused = RefusedHost(host=step.target, why=why)
+        step = replace(step, refused=(*step.refused, refused))
+        if not superseding.hand_over(draft, attempt.order, step, why=f"{refused.host} cannot take it, {why}"):
+            _put(draft, attempt.order, steps.send_elsewhere(draft, draft.orders[attempt.order], step))
         draft.wake(departures.touching(draft, step.machine))
 
 
@@ -159,7 +171,8 @@ def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
         if isinstance(step, HostStep):
             _put(draft, mine.id, host_steps.abandon(draft, step, why=why))
             return
-        _put(draft, mine.id, departures.abandon_step(draft, mine, step, why=why))
+        if not superseding.hand_over(draft, mine.id, step, why=why):
+            _put(draft, mine.id, departures.abandon_step(draft, mine, step, why=why))
         draft.wake(departures.touching(draft, step.machine))
 
 
@@ -181,16 +194,19 @@ def _done(
     _hear_of_host(draft, order, step)
     if isinstance(step, HostStep):
         _put(draft, order, host_steps.done(draft, draft.orders[order], step, by=by))
+        if step.task is HostTask.FENCE:
+            superseding.end_departures(draft, draft.orders[order])
         return
     arrived, before = host or step.target, draft.machines[step.machine]
-    if arrived is not None and not _can_arrive(draft, arrived):
+    if arrived is not None and not _can_arrive(draft, step, arrived):
         why = f"host {arrived} was lost before it arrived: retry, and another one is chosen"
         _fail(draft, order, step, why=why)
         return
     _put(draft, order, steps.done(draft, draft.orders[order], step, host=host, by=by, note=note))
     host = draft.machines[step.machine].host
-    if host != before.host:
-        departures.leave_host(draft, before, why=f"moved to {host}" if host else "evicted", keep=order)
+    if ACTIONS[draft.orders[order].action].leaves or host != before.host:
+        why = f"moved to {host}" if host != before.host and host else f"{step.work} is done"
+        departures.leave_host(draft, before, why=why, keep=order)
         departures.wake_whole_host(draft, before.host)
     draft.wake(departures.touching(draft, step.machine))
 
@@ -203,6 +219,7 @@ def _fail(
         _put(draft, order, failed)
         return
     _put(draft, order, steps.fail(draft, draft.orders[order], step, why=why, by=by))
+    superseding.hand_over(draft, order, step, why=why)
     draft.wake(departures.touching(draft, step.machine))
     if ACTIONS[draft.orders[order].action].leaves:
         departures.wake_host_of(draft, draft.orders[order])
@@ -214,9 +231,19 @@ def _hear_of_host(draft: Draft, order: OrderId, step: Step | HostStep) -> None:
         lost_hosts.come_back(draft, draft.orders[order], step)
 
 
-def _can_arrive(draft: Draft, target: HostName) -> bool:
-    host = draft.hosts.get(target)
-    return host is not None and host.state is not HostState.FAILED
+def _can_arrive(draft: Draft, step: Step, host: HostName) -> bool:
+    """Return whether a machine may be where it is said to be: on a failed host only if it is recovered there.
+
+    The failure of a host is open as long as machines are on their way to it.
+    """
+    if host not in draft.hosts:
+        return False
+    return not _has_failed(draft, host) or host == step.target or failures.newest_of(draft, host) is not None
+
+
+def _has_failed(draft: Draft, host: HostName) -> bool:
+    known = draft.hosts.get(host)
+    return known is None or known.state is HostState.FAILED
 
 
 def _running_step(draft: Draft, attempt: AttemptId) -> Step | HostStep | None:

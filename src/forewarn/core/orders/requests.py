@@ -22,6 +22,7 @@ from forewarn.core.orders import (
     service,
     stages,
     steps,
+    superseding,
 )
 from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
@@ -40,7 +41,6 @@ from forewarn.core.words import (
     OrderState,
     Priority,
     Source,
-    StepState,
     Work,
 )
 
@@ -291,36 +291,13 @@ def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
     """End what a failure supersedes, or what a restored host no longer needs."""
     match order.action:
         case Action.FAIL:
-            _supersede(draft, order, host)
+            superseding.supersede(draft, order, host)
         case Action.RESTORE:
             for other in departures.orders_on(draft, host):
                 if other.action is Action.DEGRADE:
                     cancel(draft, other.id, by=order.by, why=f"host {host} was restored")
         case _:
             pass
-
-
-def _supersede(draft: Draft, failure: Order, host: HostName) -> None:
-    """End what is done to a failed host and its machines, but for those that are just leaving."""
-    why = f"host {host} failed (order {failure.id})"
-    down = _not_recovered(draft, host)
-    carried = {machine.id for machine in draft.machines_on(host)}
-    for other in list(draft.orders.values()):
-        mine = other.host == host or other.machine in carried
-        if other.open and other.id != failure.id and mine and not stages.is_departing(other):
-            departures.close(draft, other, why=why)
-    for machine in down:  # this failure recovers it, once the host is fenced
-        draft.put_machine(machine)
-    for machine in draft.machines_on(host):
-        departures.leave_other_hosts(draft, machine, why=why)
-
-
-def _not_recovered(draft: Draft, host: HostName) -> list[Machine]:
-    """Return the machines that an earlier failure has hit, and that nobody is recovering just now."""
-    earlier = (each for each in departures.orders_on(draft, host) if each.action is Action.FAIL)
-    waiting = (StepState.WAITING, StepState.FAILED)
-    hit = {step.machine for each in earlier for step in each.steps if step.state in waiting}
-    return [machine for machine in draft.machines_on(host) if machine.id in hit]
 
 
 def _change_host(draft: Draft, host: Host, action: Action, *, by: str) -> None:

@@ -10,11 +10,11 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.orders import failures
 from forewarn.core.policy import work_of
 from forewarn.core.words import (
     Action,
     GroupName,
-    HostState,
     MachineId,
     MachineState,
     StageState,
@@ -140,34 +140,11 @@ def concerned(draft: Draft, order: Order) -> Iterable[Machine]:
     if order.host is None:
         machine = draft.machines.get(order.machine) if order.machine else None
         return () if machine is None else (machine,)
-    gone = leaving(draft) if order.action is not Action.FAIL else set(departing(draft))
-    there = (
-        machine
-        for machine in draft.machines_on(order.host)
-        if machine.state is not MachineState.STOPPED and machine.id not in gone
-    )
-    return _hit(draft, order, there) if order.action is Action.FAIL else there
-
-
-def _hit(draft: Draft, order: Order, there: Iterable[Machine]) -> Iterable[Machine]:
-    """Return the machines that a failure has hit: those who come to a host once it is restored are well."""
-    host = draft.hosts.get(order.host) if order.host else None
-    if host is not None and host.state is HostState.FAILED:
-        return there
-    known = {step.machine for step in order.steps if step.state is not StepState.MOOT}
-    return (machine for machine in there if machine.id in known)
-
-
-def departing(draft: Draft) -> dict[MachineId, Order]:
-    """Return the machines that are being evicted or terminated; one of which that failed stays."""
-    going = (other for other in draft.orders.values() if other.open and is_departing(other))
-    return {other.machine: other for other in going if other.machine is not None}
-
-
-def is_departing(order: Order) -> bool:
-    """Return whether an eviction or termination has begun: the machine goes, wherever it was."""
-    begun = (StepState.RUNNING, StepState.DONE)
-    return ACTIONS[order.action].leaves and any(step.state in begun for step in order.steps)
+    there = (each for each in draft.machines_on(order.host) if each.state is not MachineState.STOPPED)
+    if order.action is Action.FAIL:
+        return failures.hit(draft, order, there)
+    gone = leaving(draft)
+    return (machine for machine in there if machine.id not in gone)
 
 
 def leaving(draft: Draft) -> set[MachineId | None]:

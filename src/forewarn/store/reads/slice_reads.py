@@ -15,7 +15,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
 from forewarn.core.orders.placement import placed_together, to_be_placed
-from forewarn.core.words import EventType, GroupName, HostName, MachineId, OrderId, ProjectName
+from forewarn.core.words import Action, EventType, GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.budget_reads import BudgetReads
@@ -35,6 +35,9 @@ _HOSTS_WITH_MACHINES = among(
         tables.hosts, tables.machines, tables.machines.c.host == tables.hosts.c.name
     ),
     tables.hosts.c.name,
+)
+_COMING = among(
+    select(tables.machines.c.id).where(tables.machines.c.bound_for.is_not(None)), tables.machines.c.place
 )
 _ORDERS = among(ORDERS.select(), _O.id)
 # Both ways to be concerned run along an index of their own; open orders alone have machines. Were the ids of
@@ -96,6 +99,8 @@ class SliceReads(Reader):
         whole_hosts = {*hosts, *(order.host for order in named if order.host is not None)}
         known_hosts, carried = self._load_carried(whole_hosts)
         single = {machine.lower() for machine in machines} | set(_machines_of(named))
+        # A failure waits for those who are on their way to its host, and recovers whoever arrives.
+        single |= self._coming_to({order.host for order in named if order.action is Action.FAIL})
         others = self._load_machines(single - carried.keys(), known_hosts)
         machines_by_id = _by_id([*carried.values(), *others])
         orders_by_id = self._orders_around(named, machines_by_id, whole_hosts | known_hosts.keys())
@@ -177,6 +182,9 @@ class SliceReads(Reader):
         found = [self._transaction.found[MachineId(id_)] for id_ in ids if id_ in self._transaction.found]
         hosts.update((host.name, host) for _, host in found if host is not None)
         return [machine for machine, _ in found]
+
+    def _coming_to(self, hosts: Collection[HostName | None]) -> set[MachineId]:
+        return {row[0] for row in self._among(_COMING, (host for host in hosts if host is not None))}
 
     def _load_events(self, orders: Iterable[OrderId]) -> Sequence[Event]:
         rows = self._known_or(self._transaction.loaded.events, EVENTS_OF_ORDERS, orders)
