@@ -69,6 +69,7 @@ def test_lists_are_tables_that_a_pipe_gets_whole(server: str) -> None:
         "host-1",
         "ok",
         "simulated",
+        "declared",
         "spot-0,",
         "web-0,",
         "web-3",

@@ -1,5 +1,6 @@
 """`forewarn history`: what happened; and all of it, as a file."""
 
+import inspect
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,6 +10,7 @@ import typer
 from forewarn.cli import formatting
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.id_lookup import full_id
+from forewarn.cli.options.body_options import with_body
 from forewarn.cli.options.completion import ids, names
 from forewarn.cli.options.shared_options import OfHost, OfMachine
 from forewarn.cli.session import Session, with_session
@@ -64,11 +66,7 @@ Resume = Annotated[
 ]
 
 
-@app.callback()
-@with_session
-def history(
-    session: Session,
-    ctx: typer.Context,
+def _filters(
     machine: OfMachine = None,
     event: OfEvent = None,
     order: OfOrder = None,
@@ -77,10 +75,24 @@ def history(
     by: By = None,
     text: Text = None,
     kind: Kinds = None,
+    until: Until = None,
+) -> dict[str, Any]:
+    return dict(locals())
+
+
+with_filters = with_body(_filters, inspect.signature(_filters).parameters.values())
+
+
+@app.callback()
+@with_session
+@with_filters
+def history(
+    session: Session,
+    ctx: typer.Context,
+    body: dict[str, Any],
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only from this time on, as 2026-01-31T12:00:00Z.")
     ] = None,
-    until: Until = None,
     limit: Annotated[int, typer.Option(metavar="N", help="How many at most.", min=1, max=1000)] = 50,
 ) -> None:
     """Show what happened, newest first; `export` writes all of it."""
@@ -92,39 +104,20 @@ def history(
             "`history export --since` takes",
             param_hint="--since",
         )
-    wanted = _wanted(
-        session,
-        event=event,
-        order=order,
-        machine=machine,
-        group=group,
-        host=host,
-        by=by,
-        text=text,
-        kind=kind,
-        since=since,
-        until=until,
-    )
+    wanted = _wanted(session, body, since=since)
     reply = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=limit)
     session.print_reply(reply, lambda page: _show(session, page, wanted, limit=limit))
 
 
 @app.command()
 @with_session
+@with_filters
 def export(
     session: Session,
+    body: dict[str, Any],
     output: Output = None,
     format_: Format = None,
-    machine: OfMachine = None,
-    event: OfEvent = None,
-    order: OfOrder = None,
-    group: OfGroup = None,
-    host: OfHost = None,
-    by: By = None,
-    text: Text = None,
-    kind: Kinds = None,
     since: Since = None,
-    until: Until = None,
     resume: Resume = False,
 ) -> None:
     """Write all records, oldest first, as lines of JSON or as CSV."""
@@ -135,29 +128,19 @@ def export(
         raise typer.BadParameter("needs a file: give --output too", param_hint="--resume")
     form = format_ or ("csv" if file is not None and file.suffix == ".csv" else "jsonl")
     above = int(since) if since and _is_number(since) else 0
-    wanted = _wanted(
-        session,
-        event=event,
-        order=order,
-        machine=machine,
-        group=group,
-        host=host,
-        by=by,
-        text=text,
-        kind=kind,
-        since=None if since and _is_number(since) else since,
-        until=until,
-    )
+    wanted = _wanted(session, body, since=None if since and _is_number(since) else since)
     run(session, file, form, above=above, wanted=wanted, resume=resume)
 
 
-def _wanted(session: Session, *, event: str | None, order: str | None, **more: Any) -> dict[str, Any]:
+def _wanted(session: Session, filters: dict[str, Any], *, since: str | None) -> dict[str, Any]:
     """Return which records are asked for; ids may be shortened."""
+    event, order = filters["event"], filters["order"]
     return {
         **session.scope,
+        **filters,
         "event": full_id(session.client, EventAnswer, event) if event else None,
         "order": full_id(session.client, OrderAnswer, order) if order else None,
-        **more,
+        "since": since,
     }
 
 

@@ -7,21 +7,17 @@ import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.id_lookup import path_of
+from forewarn.cli.options.host_options import with_urgency, with_work
 from forewarn.cli.options.machine_options import amount, pairs
 from forewarn.cli.options.shared_options import (
-    Deadline,
-    Driver,
     Evacuate,
-    Heartbeat,
     HostArgument,
     HostWork,
     InPlace,
     Reason,
     Returning,
-    Takes,
-    Together,
     Whole,
-    seconds_or_none,
+    service_mode,
 )
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.host_view import show_host, show_hosts, show_waited_for
@@ -34,14 +30,6 @@ from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
 app = Noun()
 
-Emergency = Annotated[
-    str | None,
-    typer.Option("--emergency", metavar="REASON", help="Give no notice; recorded as a broken promise."),
-]
-DespiteHold = Annotated[bool, typer.Option("--despite-hold", help="No hold stops the emergency.")]
-Notice = Annotated[
-    str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")
-]
 Fenced = Annotated[
     str | None,
     typer.Option(
@@ -139,31 +127,22 @@ def delete(session: Session, name: HostArgument) -> None:
 
 
 @app.command()
+@with_work
 def maintenance(
     session: Session,
     name: HostArgument,
     action: Action,
-    reason: Reason = None,
-    emergency: Emergency = None,
-    notice: Notice = None,
-    despite_hold: DespiteHold = False,
-    deadline: Deadline = None,
-    takes: Takes = None,
-    driver: Driver = None,
-    heartbeat: Heartbeat = None,
+    body: dict[str, Any],
     whole: Whole = False,
-    together: Together = None,
     yes: Yes = False,
 ) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
-    urgency = _urgency(emergency, notice, despite_hold=despite_hold)
-    _ask_first(session, name, urgency, yes=yes)
-    done = _work(driver, deadline, takes=takes, heartbeat=heartbeat)
-    terms = {"action": action, **urgency, **done, "whole": whole or None, "together": together}
-    _order(session, name, "maintenance", reason, **terms)
+    _ask_first(session, name, body, yes=yes)
+    _order(session, name, "maintenance", {"action": action, **body, "whole": whole or None})
 
 
 @app.command()
+@with_work
 def service(
     session: Session,
     name: HostArgument,
@@ -171,16 +150,9 @@ def service(
     evacuate: Evacuate = False,
     in_place: InPlace = False,
     returning: Returning = False,
-    reason: Reason = None,
-    emergency: Emergency = None,
-    notice: Notice = None,
-    despite_hold: DespiteHold = False,
-    deadline: Deadline = None,
-    takes: Takes = None,
-    driver: Driver = None,
+    *,
+    body: dict[str, Any],
     host_work: HostWork = None,
-    heartbeat: Heartbeat = None,
-    together: Together = None,
     yes: Yes = False,
 ) -> None:
     """Work on a host itself: machines leave it first, a few at a time, or restart with it.
@@ -188,46 +160,26 @@ def service(
     The host takes no machines meanwhile. A command after -- does the work, here, when it may begin; else the
     hook of the server's settings does, or who moves the machines.
     """
-    if evacuate and in_place:
-        raise typer.BadParameter("say --evacuate or --in-place, not both")
-    if returning and in_place:
-        raise typer.BadParameter("--in-place moves no machine, so that none can --return")
+    mode = service_mode(evacuate=evacuate, in_place=in_place, returning=returning)
     if command and host_work not in (None, EXTERNAL):
         raise typer.BadParameter(f"the command after -- does the work on the host, not {host_work}")
     from forewarn.cli.gate.host_gate import check_program, run_on_host  # much for those who list hosts
 
     check_program(command)
-    urgency = _urgency(emergency, notice, despite_hold=despite_hold)
-    _ask_first(session, name, urgency, yes=yes)
-    terms = {
-        "mode": "in-place" if in_place else "evacuate" if evacuate else None,
-        "returning": returning or None,
-        **urgency,
-        **_work(driver, deadline, takes=takes, heartbeat=heartbeat),
-        "host_work": EXTERNAL if command else host_work,
-        "together": together,
-    }
+    _ask_first(session, name, body, yes=yes)
+    body |= {**mode, "host_work": EXTERNAL if command else host_work}
     if command:
-        path = f"{path_of('host', name)}/service"
-        run_on_host(session, path, {**terms, "reason": reason}, command)
+        run_on_host(session, f"{path_of('host', name)}/service", body, command)
     else:
-        _order(session, name, "service", reason, **terms)
+        _order(session, name, "service", body)
 
 
 @app.command()
-def degrade(
-    session: Session,
-    name: HostArgument,
-    reason: Reason = None,
-    emergency: Emergency = None,
-    notice: Notice = None,
-    despite_hold: DespiteHold = False,
-    yes: Yes = False,
-) -> None:
+@with_urgency
+def degrade(session: Session, name: HostArgument, body: dict[str, Any], yes: Yes = False) -> None:
     """Say that a host is going to fail: its machines move within days."""
-    urgency = _urgency(emergency, notice, despite_hold=despite_hold)
-    _ask_first(session, name, urgency, yes=yes)
-    _order(session, name, "degrade", reason, **urgency)
+    _ask_first(session, name, body, yes=yes)
+    _order(session, name, "degrade", body)
 
 
 @app.command()
@@ -236,7 +188,7 @@ def fail(
 ) -> None:
     """Say that a host has failed: its machines come back on others, once it is fenced."""
     ask_before_failing(session, name, yes=yes)
-    _order(session, name, "fail", reason, fenced=fenced)
+    _order(session, name, "fail", {"reason": reason, "fenced": fenced})
 
 
 @app.command()
@@ -249,7 +201,7 @@ def wait(session: Session, name: HostArgument, reason: Reason = None) -> None:
 def _add_order(verb: str, about: str) -> None:
     @app.command(verb, help=about)
     def order(session: Session, name: HostArgument, reason: Reason = None) -> None:
-        _order(session, name, verb, reason)
+        _order(session, name, verb, {"reason": reason})
 
 
 for _verb, _about in {
@@ -260,31 +212,11 @@ for _verb, _about in {
     _add_order(_verb, _about)
 
 
-def _urgency(emergency: str | None, notice: str | None, *, despite_hold: bool) -> dict[str, Any]:
-    """Return what is asked for of promises that are not kept."""
-    ahead = seconds_or_none(notice, hint="--notice")
-    return {"emergency": emergency, "notice_seconds": ahead, "despite_hold": despite_hold or None}
-
-
-def _ask_first(session: Session, name: str, urgency: Mapping[str, Any], *, yes: bool) -> None:
+def _ask_first(session: Session, name: str, body: Mapping[str, Any], *, yes: bool) -> None:
     """Have a person agree to an emergency."""
-    emergency, ahead = urgency["emergency"], urgency["notice_seconds"]
-    ask_before_emergency(session, name, emergency=emergency, notice=ahead, yes=yes)
+    ask_before_emergency(session, name, emergency=body["emergency"], notice=body["notice_seconds"], yes=yes)
 
 
-def _work(
-    driver: str | None, deadline: str | None, *, takes: str | None, heartbeat: str | None
-) -> dict[str, Any]:
-    """Return who does the work, until when, how long it takes and how long it may be silent."""
-    return {
-        "driver": driver,
-        "deadline": deadline,
-        "expected_seconds": seconds_or_none(takes, hint="--takes"),
-        "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
-    }
-
-
-def _order(session: Session, name: str, verb: str, reason: str | None, **more: object) -> None:
-    body = {**more, "reason": reason}
+def _order(session: Session, name: str, verb: str, body: Mapping[str, Any]) -> None:
     reply = session.client.post(f"{path_of('host', name)}/{verb}", OrderWithEventsAnswer, body)
     session.print_reply(reply, lambda placed: show_order_on_host(session, placed))

@@ -21,6 +21,7 @@ from forewarn.cli.options.shared_options import (
     Whole,
     seconds,
     seconds_or_none,
+    service_mode,
 )
 from forewarn.core.words import MaintenanceWord, RolloutWord
 
@@ -96,15 +97,10 @@ def _body(
         raise typer.BadParameter("name hosts or say --all, not both")
     if not hosts and not every:
         raise typer.BadParameter("name hosts, or say --all")
-    if evacuate and in_place:
-        raise typer.BadParameter("say --evacuate or --in-place, not both")
-    if returning and in_place:
-        raise typer.BadParameter("--in-place moves no machine, so that none can --return")
     return {
         "hosts": "all" if every else hosts,
         "action": action,
-        "mode": "in-place" if in_place else "evacuate" if evacuate else None,
-        "returning": returning or None,
+        **service_mode(evacuate=evacuate, in_place=in_place, returning=returning),
         "host_work": host_work,
         "hosts_at_once": at_once,
         "gap_seconds": seconds(gap, hint="--gap"),

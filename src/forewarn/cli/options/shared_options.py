@@ -90,6 +90,16 @@ MachineArgument = Annotated[str, name_argument("MACHINE", "machines")]
 OrderArgument = Annotated[str, id_argument("ORDER")]
 
 
+def service_mode(*, evacuate: bool, in_place: bool, returning: bool) -> dict[str, Any]:
+    """Return what becomes of the machines of a host that is worked on itself, as it is sent."""
+    if evacuate and in_place:
+        raise typer.BadParameter("say --evacuate or --in-place, not both")
+    if returning and in_place:
+        raise typer.BadParameter("--in-place moves no machine, so that none can --return")
+    mode = "in-place" if in_place else "evacuate" if evacuate else None
+    return {"mode": mode, "returning": returning or None}
+
+
 def seconds(text: str, *, hint: str) -> float:
     """Read a time such as `90`, `15m` or `7d`; `hint` names where it was typed."""
     try:
