@@ -125,6 +125,13 @@ class Nova:
         self.behave(**AS_USUAL)
         for server in self.call("GET", "/servers?all_tenants=1")["servers"]:
             self.call("DELETE", f"/servers/{server['id']}")
+        for group in self.call("GET", "/os-server-groups")["server_groups"]:
+            self.call("DELETE", f"/os-server-groups/{group['id']}")
+        for aggregate in self.call("GET", "/os-aggregates")["aggregates"]:
+            for host in aggregate["hosts"]:
+                gone = {"remove_host": {"host": host}}
+                self.call("POST", f"/os-aggregates/{aggregate['id']}/action", gone)
+            self.call("DELETE", f"/os-aggregates/{aggregate['id']}")
         for host in ("compute1", "compute2"):
             if self.service(host)["forced_down"]:
                 self.behave(restarted=[host])  # it forgets what was evacuated

@@ -11,12 +11,12 @@ USER, PASSWORD = "forewarn", "secret"
 
 
 @contextmanager
-def a_keystone(nova: str, *, password: str = PASSWORD) -> Iterator[str]:
-    """Serve it; it leads to a nova."""
+def a_keystone(nova: str, *, password: str = PASSWORD, lists: int = 200) -> Iterator[str]:
+    """Serve it; it leads to a nova, and lists projects with this status."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     url = f"http://127.0.0.1:{server.server_port}"
-    _Handler.url, _Handler.nova, _Handler.password = url, nova, password
+    _Handler.url, _Handler.nova, _Handler.password, _Handler.lists = url, nova, password, lists
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -29,10 +29,13 @@ def a_keystone(nova: str, *, password: str = PASSWORD) -> Iterator[str]:
 
 class _Handler(BaseHTTPRequestHandler):
     url = nova = password = ""
+    lists = 200
 
     def do_GET(self) -> None:
         if self.path.endswith("/projects"):
-            self._answer(200, {"projects": [{"id": "6f70656e737461636b20342065766572", "name": "shop"}]})
+            self._answer(
+                self.lists, {"projects": [{"id": "6f70656e737461636b20342065766572", "name": "shop"}]}
+            )
         else:
             version = {
                 "id": "v3.14",

@@ -78,11 +78,23 @@ def test_the_inventory_has_servers_hosts_groups_and_domains(nova: Nova, driver: 
     found = {each.vm_id: each for each in there.machines}
     assert set(found) == {web, db}
     assert [each.name for each in there.hosts] == ["compute1", "compute2"]
-    assert [each.name for each in there.groups] == ["db"]
+    told_apart = f"db-{group['server_group']['id'][:8]}"
+    assert [(each.name, each.called) for each in there.groups] == [(told_apart, "db")]
     (port,) = nova.server(web)["addresses"].values()
     assert found[MachineId(web)].addresses == tuple(each["addr"] for each in port)
     assert found[MachineId(web)].macs == (port[0]["OS-EXT-IPS-MAC:mac_addr"],)
     assert (found[MachineId(web)].host, found[MachineId(web)].mobility) == ("compute1", "live")
     mine = found[MachineId(db)]
-    assert (mine.name, mine.group, mine.update_domain, mine.host) == ("db-0", "db", 2, "compute2")
-    nova.call("POST", f"/os-aggregates/{aggregate}/action", {"remove_host": {"host": "compute2"}})
+    assert (mine.name, mine.group, mine.update_domain, mine.host) == ("db-0", told_apart, 2, "compute2")
+
+
+def test_the_networks_whose_addresses_count_are_those_that_are_named(
+    nova: Nova, driver: OpenStackDriver
+) -> None:
+    web = nova.create("web", network=True)
+    ((network, ports),) = nova.server(web)["addresses"].items()
+    (found,) = made(addresses=["elsewhere", network]).inventory([]).machines
+    assert found.addresses == tuple(each["addr"] for each in ports)
+    assert found.own_network == f"{found.project}.{network}"
+    (without,) = made(addresses="elsewhere").inventory([]).machines
+    assert (without.addresses, without.macs) == ((), ())

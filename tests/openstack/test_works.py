@@ -151,6 +151,18 @@ def test_a_machine_that_nova_does_not_know_fails_with_what_to_do(nova: Nova, tmp
     assert f"nova has no server {nobody}: a machine's vm-id has to be" in found["steps"][0]["why"]
 
 
+def test_a_machine_that_nova_does_not_know_is_not_taken_for_terminated(nova: Nova, tmp_path: Path) -> None:
+    nobody = "00000000-0000-4000-8000-000000000000"
+    with serving(nova, tmp_path, {"web": nobody}, driver="destroying") as service:
+        order = service.ordered("web", "terminate")
+        found = service.ended(order)
+        assert found["state"] == "failed"
+        assert "if that was deleted, abandon the order and remove web" in found["steps"][0]["why"]
+        assert service.machine("web")["name"] == "web"
+        service.post(f"/v1/orders/{order}/abandon")
+        assert service.call("DELETE", "/v1/machines/web").status_code < 300
+
+
 def test_a_cold_migration_that_fails_is_told_in_novas_words(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     nova.behave(migration_fails=True)
