@@ -59,6 +59,7 @@ def test_a_rollout_is_read_back_as_it_was_saved(store: SqlStore) -> None:
         aborting=True,
         waves=(begun, Wave(hosts=(TWO,))),
         abandoned=(ONE,),
+        alike=((ONE, TWO),),
         waiting=(Waiting(what="web", reason="waits", group=GroupName("web"), stuck=True, until=NOW),),
         blocked=True,
         reason="kernel",
@@ -177,6 +178,37 @@ def test_whether_hosts_can_be_emptied_is_known_by_their_machines_and_the_room_on
     assert around.rooms[free.name].free == {"memory": 15}
     assert around.rooms[free.name].labels == {"zone": "b"}
     assert other.ordered.startswith(f"has order {order_id(1)} (")
+
+
+def test_other_hosts_are_found_by_the_groups_that_they_carry(store: SqlStore) -> None:
+    closed = {
+        "cordoned": {"state": HostState.CORDONED},
+        "worked-on": {"state": HostState.CORDONED, "cordoned_for": order_id(1)},
+        "metal": {"bare_metal": True},
+    }
+    put(
+        store,
+        groups=(group("web"), group("db")),
+        hosts=(host("host-1"), host("host-2"), *(host(name, **more) for name, more in closed.items())),
+        machines=(
+            machine("a", host=ONE),
+            machine("b", host=TWO, update_domain=1),
+            machine("c", host=TWO, update_domain=1),
+            machine("d", host=TWO, group=GroupName("db")),
+            machine("e", host=TWO, update_domain=2, state=MachineState.STOPPED),
+            *(machine(f"on-{name}", host=HostName(name)) for name in closed),
+        ),
+    )
+    web = [GroupName("web")]
+    with store.read() as snapshot:
+        others = snapshot.rollouts.others_with(web, besides=[ONE])
+        assert snapshot.rollouts.others_with(web, besides=[ONE, TWO, HostName("worked-on")]) == {}
+        taking = {name for name, each in snapshot.rules.everything().hosts.items() if each.takes_machines}
+    assert {name: each.counts for name, each in others.items()} == {
+        TWO: {GroupName("web"): {1: 2}},
+        HostName("worked-on"): {GroupName("web"): {0: 1}},
+    }
+    assert taking == {ONE, *others}
 
 
 def test_how_long_moves_take_is_added_up(store: SqlStore) -> None:

@@ -76,7 +76,7 @@ orders = build(
     ),
     host_steps=several(build(HostStep)),
     waiting=several(build(Waiting)),
-    terms=build(OrderTerms),
+    terms=build(OrderTerms, homes=several(texts)),
     ended_at=st.none(),
 )
 events = build(

@@ -9,11 +9,13 @@ from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.event import Resource
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
+from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
     EXTERNAL,
+    Action,
     EventType,
     GroupName,
     HostName,
@@ -337,6 +339,31 @@ def test_room_goes_further_to_hosts_in_waves_with_the_source(store: SqlStore) ->
         room = snapshot.rules.around(hosts=[HostName("own")], room=True).room or {}
     assert {name for name in room if not name.startswith("empty")} == {"own", "rack", "like"}
     assert (room[HostName("rack")].rack, room[HostName("rack")].carried) == ("a", 2)
+
+
+def test_room_goes_further_to_homes_of_orders_and_to_homes_that_are_asked_for(store: SqlStore) -> None:
+    empty = [f"empty-{number:02}" for number in range(TO_CHOOSE_FROM + 8)]
+    full = [machine(f"{name}-{number}", host=HostName(name)) for name in HOMES for number in range(2)]
+    away = host("cordoned", state=HostState.CORDONED)
+    homes = (*HOMES, away.name)
+    moving = order(
+        1, host=HostName("own"), work=Work.REDEPLOY, action=Action.MAINTENANCE, terms=OrderTerms(homes=homes)
+    )
+    save_fleet(store, full, hosts=["own", *sorted(HOMES), *empty])
+    mine = machine("own-0", host=HostName("own"), update_domain=1)
+    save(store, hosts=(away,), orders=(moving,), machines=(mine,))
+    for wanted in ({"orders": [moving.id]}, {"orders": [moving.id], "room": True}):
+        assert found_homes(around(store, **wanted)) == HOMES
+    named = {"hosts": [HostName("own")], "room": True}
+    assert found_homes(around(store, **named)) == set()
+    assert found_homes(around(store, **named, homes=homes)) == HOMES
+
+
+HOMES = {HostName("home-1"), HostName("home-2")}
+
+
+def found_homes(part: Slice) -> set[HostName]:
+    return {name for name in part.room or () if not name.startswith(("own", "empty"))}
 
 
 def test_room_has_what_is_left_of_what_hosts_have(fleet: SqlStore) -> None:

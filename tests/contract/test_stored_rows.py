@@ -246,6 +246,10 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             ),
         ),
     ),
+    "an order whose machines have homes": (
+        ORDERS,
+        order(5, work=Work.REDEPLOY, terms=OrderTerms(homes=(HostName("host-2"), HostName("host-3")))),
+    ),
     "an order that is over": (ORDERS, order(3, ended_at=NOW, why="cancelled", due_at=LATER)),
     "an event": (EVENTS, event(1)),
     "an event with everything": (
@@ -316,6 +320,10 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             waiting=WAITING,
             due_at=LATER,
         ),
+    ),
+    "a rollout that moves machines": (
+        ROLLOUTS,
+        replace(PLAIN_ROLLOUT, work=Work.REDEPLOY, alike=((HostName("host-1"), HostName("host-2")),)),
     ),
     "a session of a browser": (
         SESSIONS,

@@ -103,7 +103,7 @@ BESIDE = (
 )
 
 
-def beside(**rooms: Room) -> str | None:
+def beside(*homes: str, **rooms: Room) -> str | None:
     """Choose for a machine that stands beside one of db, and two of app in different domains."""
     fleet = draft(**rooms)
     fleet.groups |= {
@@ -111,7 +111,8 @@ def beside(**rooms: Room) -> str | None:
         for name in (DB, APP)
     }
     fleet.put_host(Host(name=OWN, labels={"rack": "a"}))
-    return placement.choose(fleet, MINE, but={OWN}, beside=BESIDE)
+    terms = OrderTerms(homes=tuple(map(HostName, homes)))
+    return placement.choose(fleet, MINE, but={OWN}, order=order(1, stages=(stage(*BESIDE),), terms=terms))
 
 
 def of(group: GroupName, domain: int, *, carried: int = 3, rack: str = "") -> Room:
@@ -140,6 +141,39 @@ def test_a_host_of_other_waves_is_worse_than_one_of_which_nothing_is_known() -> 
 def test_a_host_that_carries_far_more_than_the_source_is_not_chosen_for_its_waves() -> None:
     assert beside(a=of(WEB, 0, carried=15), b=Room(carried=6)) == "a"
     assert beside(a=of(WEB, 0, carried=16), b=Room(carried=6)) == "b"
+
+
+def test_a_machine_goes_to_a_home_whatever_else_is_emptier_or_in_waves_with_the_source() -> None:
+    home = Room(carried=90)
+    assert beside("b", a=Room(), b=home, c=of(WEB, 0)) == "b"
+    assert beside("b", "c", a=Room(), b=home, c=Room(carried=80)) == "c"
+    assert beside("b", "c", "d", a=Room(), b=of(WEB, 0), c=Room(carried=3), d=of(DB, 0)) == "c"
+
+
+def test_a_home_that_is_worked_on_or_would_be_in_two_waves_is_none() -> None:
+    assert beside("b", a=Room(), b=Room(busy=True)) == "a"
+    assert beside("b", a=Room(), b=of(WEB, 1)) == "a"
+    assert beside("b", a=Room(), b=of(DB, 1)) == "a"
+    assert beside("b", "own", a=Room(), own=Room()) == "a"
+
+
+def test_a_home_without_room_or_of_too_much_of_an_update_domain_is_none() -> None:
+    asked = order(1, terms=OrderTerms(homes=(HostName("b"),)))
+    big = replace(MINE, resources={"vcpus": 4})
+    small, crowded = draft(a=Room(carried=3), b=Room(free={"vcpus": 3})), Budget(needs=5, members=6)
+    assert placement.choose(small, big, but={OWN}, order=asked) == "a"
+    full = draft(budget=crowded, a=Room(carried=3), b=web(0))
+    assert placement.choose(full, MINE, but={OWN}, order=asked) == "a"
+
+
+def test_room_at_a_home_is_reserved() -> None:
+    mine = replace(MINE, resources={"vcpus": 4})
+    fleet = draft(own=Room(), a=Room(free={"vcpus": 9}), b=Room(carried=9, free={"vcpus": 9}))
+    fleet.put_machine(mine)
+    leaving = step("web-0", machine=mine.id, moves=True, work=Work.REDEPLOY)
+    asked = order(1, stages=(stage(leaving),), terms=OrderTerms(homes=(HostName("b"),)))
+    assert placement.without_room(fleet, asked, asked.steps) == ()
+    assert placement.reserved(fleet, asked, asked.steps)[mine.id].target == "b"
 
 
 def test_a_machine_goes_only_where_its_labels_are() -> None:

@@ -11,7 +11,7 @@ from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wav
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import forecast, plan_warnings, planning, progress, waves
+from forewarn.core.rollouts import forecast, halves, plan_warnings, planning, progress, waves
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.words import GroupName, OrderState, ProjectName, ServiceMode, Work
 from tests.unit.rollouts import by_id, order
@@ -329,13 +329,13 @@ def test_the_plan_says_that_it_halves_racks() -> None:
     ground = in_racks(*"aaaa")
     asked = replace(over(ground, at_once=4), work=Work.REDEPLOY)
     asked = replace(asked, waves=waves.cut(asked, ground, asked.left))
-    (said,) = plan_warnings.halved_racks(asked, ground)
-    assert said == f"2 waves instead of 1: {waves.HALF_OF_A_RACK}"
-    assert f"1 of 2 waves has fewer than 4 hosts: {waves.HALF_OF_A_RACK}" in [
+    (said,) = plan_warnings.halved_waves(asked, ground)
+    assert said == f"2 waves instead of 1: {halves.HALF_OF_A_RACK}"
+    assert f"1 of 2 waves has fewer than 4 hosts: {halves.HALF_OF_A_RACK}" in [
         *plan_warnings.smaller_waves(asked, ground)
     ]
-    assert list(plan_warnings.halved_racks(over(ground, at_once=4), ground)) == []
-    assert list(plan_warnings.halved_racks(replace(asked, hosts_at_once=2), ground)) == []
+    assert list(plan_warnings.halved_waves(over(ground, at_once=4), ground)) == []
+    assert list(plan_warnings.halved_waves(replace(asked, hosts_at_once=2), ground)) == []
 
 
 def test_a_host_that_must_wait_lets_no_more_of_its_rack_come() -> None:

@@ -16,6 +16,7 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import (
     EXTERNAL,
     Action,
+    GroupName,
     HostName,
     HostState,
     HostTask,
@@ -60,6 +61,8 @@ def carried(service: Service, host: str) -> list[str]:
 
 
 def test_the_hosts_of_a_wave_are_emptied_and_worked_on_together(service: Service) -> None:
+    # A third host is like the two, so that both may be emptied at once.
+    service.put("web-3", host=HostName("host-4"), group=GroupName("web"))
     rollout = service.roll("host-1", "host-2", "host-3", work=Work.HOST, hosts_at_once=3)
     assert [wave.hosts for wave in rollout.waves] == [("host-1", "host-2"), ("host-3",)]
     orders = [service.views.order(id_).order for id_ in rollout.waves[0].orders]

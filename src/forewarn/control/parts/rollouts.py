@@ -1,15 +1,16 @@
 """How rollouts are read, and what is decided about them by."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from forewarn.core.model.emptying import Surroundings
 from forewarn.core.model.event import Event
+from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
-from forewarn.core.words import HostName, MachineId, MachineName, OrderId
+from forewarn.core.words import GroupName, HostName, MachineId, MachineName, OrderId
 
 
 class RolloutQueries(Protocol):
@@ -56,4 +57,10 @@ class RolloutQueries(Protocol):
 
     def survey(self, hosts: Sequence[HostName]) -> HostSurvey:
         """Load what a decision about work on these hosts needs; unknown ones are left out."""
+        ...
+
+    def others_with(
+        self, groups: Collection[GroupName], *, besides: Collection[HostName]
+    ) -> Mapping[HostName, Footprint]:
+        """Find which other hosts take machines and carry some of these groups, and what of them."""
         ...

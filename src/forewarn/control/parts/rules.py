@@ -22,6 +22,7 @@ class ScopedRuleQueries(Protocol):
         hosts: Sequence[HostName] = (),
         groups: Sequence[GroupName] = (),
         room: bool | None = None,
+        homes: Sequence[HostName] = (),
     ) -> Slice:
         """Load the part of the fleet that a decision about these needs; unknown ones are left out.
 
@@ -36,6 +37,7 @@ class ScopedRuleQueries(Protocol):
         sound hosts, as many as its machines could be moved to and some more, and where these carry too
         much of a group the emptiest that do not. It is loaded for all these machines where `room` is asked
         for, not at all if it is said not to be needed, else for those that named orders may have to place.
+        It also has those of `homes` that are sound, and of the homes of named orders.
         """
         ...
 

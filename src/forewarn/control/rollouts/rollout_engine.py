@@ -20,11 +20,12 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import (
     forecast,
+    halves,
+    like_hosts,
     machine_health,
     planning,
     progress,
     steering,
-    waves,
 )
 from forewarn.core.rollouts.progress import Orders
 from forewarn.core.words import FOREWARN, HostName, Kind, OrderId
@@ -107,7 +108,7 @@ class RolloutEngine(FleetUseCase):
         if chosen:
             ends = forecast.ends_about(mine, chosen, survey, now=now, policy=self._policy)
             # No machine may move onto a host of its own wave: then all have their orders before any starts.
-            first = chosen if waves.moves_machines(mine) or len(chosen) <= TOGETHER else chosen[:FEW]
+            first = chosen if halves.moves_machines(mine) or len(chosen) <= TOGETHER else chosen[:FEW]
             placed = self._place(tx, mine, first, now)
             mine = planning.begin(mine, _ids(placed), survey, now=now, ends_about=ends)
             mine = _with_drivers(mine, placed)
@@ -131,7 +132,7 @@ class RolloutEngine(FleetUseCase):
         if wrong:
             return self.pause(tx, mine, by="", why=f"{wrong[0]}", now=now)
         # No machine may move onto a host of its own wave: then all have their orders before any starts.
-        some = mine.coming if waves.moves_machines(mine) else mine.coming[:most]
+        some = mine.coming if halves.moves_machines(mine) else mine.coming[:most]
         survey = surveyed(tx.rollouts, mine, some)
         free = planning.still_free(mine, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, mine, free, now)
@@ -227,14 +228,21 @@ class RolloutEngine(FleetUseCase):
             host_driver=asked.host_driver,
         )
         request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
+        homes = like_hosts.homes(mine, hosts)
         placed: dict[HostName, Order] = {}
         for some in _chunks(hosts):
-            around = tx.rules.around(hosts=some, room=waves.moves_machines(mine))
+            near = sorted({home for host in some for home in homes.get(host, ())})
+            around = tx.rules.around(hosts=some, room=halves.moves_machines(mine), homes=near)
             with self._saving(tx, around, now=now) as draft:
-                placed |= {host: self._order(draft, host, mine, request) for host in some}
+                placed |= {
+                    host: self._order(draft, host, mine, request, homes.get(host, ())) for host in some
+                }
         return placed
 
-    def _order(self, draft: Draft, host: HostName, mine: Rollout, request: OrderRequest) -> Order:
+    def _order(
+        self, draft: Draft, host: HostName, mine: Rollout, request: OrderRequest, homes: tuple[HostName, ...]
+    ) -> Order:
+        request = replace(request, terms=replace(request.terms, homes=homes))
         return requests.on_host(draft, host, mine.ordered, request, work=mine.work, policy=self._policy)
 
 
@@ -242,6 +250,16 @@ def surveyed(rollouts: RolloutQueries, mine: Rollout, hosts: Sequence[HostName])
     """Load what decides about hosts, as a rollout disturbs them: those that leave one do so as ever."""
     survey = rollouts.survey(hosts).disturbed_by(mine.work)
     return survey.with_domains_at_once() if mine.terms.together and not mine.empties else survey
+
+
+def with_alike(rollouts: RolloutQueries, mine: Rollout, survey: HostSurvey) -> Rollout:
+    """Note which hosts are alike, where machines leave theirs: for these, and for the waves."""
+    if not halves.moves_machines(mine):
+        return mine
+    groups = {group for footprint in survey.footprints.values() for group in footprint.counts}
+    listed = groups & survey.sizes.keys()
+    others = rollouts.others_with(sorted(listed), besides=survey.hosts)
+    return replace(mine, alike=like_hosts.found(survey, others))
 
 
 def _what_is_wrong(

@@ -9,7 +9,7 @@ from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.ports.guests import LastPolls
 from forewarn.control.ports.store import Snapshot
 from forewarn.control.rollouts.notice_sums import with_notice
-from forewarn.control.rollouts.rollout_engine import surveyed
+from forewarn.control.rollouts.rollout_engine import surveyed, with_alike
 from forewarn.control.rollouts.rollout_plan import RolloutPlan, are_alike, is_large
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import FleetReading, ReadingContext
@@ -183,7 +183,7 @@ class RolloutViews(FleetReading):
             if host not in survey.hosts:
                 raise naming.unknown_host(snapshot.fleet, host)
         Candidates(mine, survey, self._policy).check(now=now)
-        mine = planning.replan(mine, survey)
+        mine = planning.replan(with_alike(snapshot.rollouts, mine, survey), survey)
         return forecast.arranged(mine, survey, now=now, policy=self._policy), survey
 
     def warnings(

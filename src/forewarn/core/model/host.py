@@ -34,3 +34,8 @@ class Host:
     bare_metal: bool = False  # it is itself the one machine that it carries, of the same name
     cordoned_for: OrderId | None = None  # the order that has cordoned it; None: nobody, or a person
     source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by
+
+    @property
+    def takes_machines(self) -> bool:
+        """Whether machines may move there, now or when the order is over that has closed it."""
+        return (self.state is HostState.OK or self.cordoned_for is not None) and not self.bare_metal

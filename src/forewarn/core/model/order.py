@@ -151,6 +151,7 @@ class OrderTerms:
     stopped_by: str = ""  # the hold that has called it off
     stopped_because: str = ""  # and its reason
     driver_chooses: bool = False  # where its machines go is for its driver to say
+    homes: tuple[HostName, ...] = ()  # where its machines had better go: hosts like the one they leave
 
     @property
     def undivided(self) -> bool:

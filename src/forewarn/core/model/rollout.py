@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import TypeAlias
 
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import NoticeSummary
@@ -123,6 +124,9 @@ class LastChange:
 
 DEFAULT_TERMS = RolloutTerms()
 
+# Hosts that could exchange their machines, and none would exclude another by it.
+LikeHosts: TypeAlias = tuple[HostName, ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
@@ -139,6 +143,7 @@ class Rollout:
     waves: tuple[Wave, ...] = ()  # those that have begun, then those that are planned
     abandoned: tuple[HostName, ...] = ()  # their orders failed and were abandoned
     drivers: Mapping[HostName, str] = field(default_factory=dict)  # who works on those that have begun
+    alike: tuple[LikeHosts, ...] = ()  # which hosts were alike when it began, if it moves machines
     excused: tuple[MachineId, ...] = ()  # not healthy in time, and a person said to go on
     terms: RolloutTerms = DEFAULT_TERMS
     version: int = 1  # counts the changes that people and forewarn have made

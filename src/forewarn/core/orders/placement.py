@@ -71,13 +71,13 @@ def _takes_no_more(order: Order) -> bool:
 
 
 def choose(
-    draft: Draft, machine: Machine, *, but: Collection[HostName | None], beside: Iterable[Step] = ()
+    draft: Draft, machine: Machine, *, but: Collection[HostName | None], order: Order | None = None
 ) -> HostName | None:
     """Choose the best sound host for a machine, and count the machine there; None if there is no other.
 
-    `beside` are the machines that it stands beside now, as steps of its order.
+    Its order, if one moves it, knows which machines it stands beside now, and which hosts are homes for it.
     """
-    chosen = _best(draft, machine, but=but, beside=beside)
+    chosen = _best(draft, machine, but=but, order=order)
     if chosen is not None:
         draft.room[chosen] = draft.room[chosen].joined(machine)
     return chosen
@@ -99,7 +99,7 @@ def without_room(draft: Draft, order: Order, affected: Iterable[Step]) -> tuple[
     before, waiting = dict(draft.room), []
     for step in needy:
         machine = draft.machines[step.machine]
-        if not is_reserved(draft, step) and choose(draft, machine, but={machine.host}) is None:
+        if not is_reserved(draft, step) and choose(draft, machine, but={machine.host}, order=order) is None:
             waiting.append(Waiting(what=step.name, reason=_no_room(draft, machine), room=True))
     draft.room.clear()
     draft.room.update(before)
@@ -114,7 +114,7 @@ def reserved(draft: Draft, order: Order, affected: Iterable[Step]) -> dict[Machi
 
 def _reserve(draft: Draft, order: Order, step: Step) -> Step:
     machine = draft.machines[step.machine]
-    target = choose(draft, machine, but={machine.host}, beside=order.steps)
+    target = choose(draft, machine, but={machine.host}, order=order)
     draft.put_machine(replace(machine, bound_for=target))
     return replace(step, target=target)
 
@@ -155,16 +155,24 @@ def driver_where_chosen(draft: Draft, machine: Machine) -> str | None:
 
 
 def _best(
-    draft: Draft, machine: Machine, *, but: Collection[HostName | None], beside: Iterable[Step] = ()
+    draft: Draft, machine: Machine, *, but: Collection[HostName | None], order: Order | None = None
 ) -> HostName | None:
-    sound = [
-        name
-        for name in draft.room
-        if name not in but and _is_sound(draft, name) and draft.room[name].why_not(machine) is None
-    ]
+    def fits(name: HostName) -> bool:
+        return name not in but and _is_sound(draft, name) and draft.room[name].why_not(machine) is None
+
+    spare, source = _spare(draft, machine), _Source.of(draft, machine, order.steps if order else ())
+    homes = [name for name in (order.terms.homes if order else ()) if name in draft.room and fits(name)]
+    welcoming = {
+        name: room
+        for name in homes
+        if not any(_drawbacks(room := draft.room[name], machine, spare, source)[:2])
+        and source.strangeness(room, machine) < _UNLIKE
+    }
+    if welcoming:
+        return min(welcoming, key=lambda name: _fullness(welcoming[name], machine, name))
+    sound = [name for name in draft.room if fits(name)]
     if not sound:
         return None
-    spare, source = _spare(draft, machine), _Source.of(draft, machine, beside)
     drawbacks = {name: _drawbacks(draft.room[name], machine, spare, source) for name in sound}
     fewest = min(drawbacks.values())
     rooms = {name: draft.room[name] for name in sound if drawbacks[name] == fewest}
@@ -191,8 +199,7 @@ def _emptiest(rooms: Mapping[HostName, Room], machine: Machine, source: "_Source
     emptiest = sorted(rooms, key=lambda each: rooms[each].carried)
 
     def judged(name: HostName) -> tuple[int, int, int, HostName]:
-        room = rooms[name]
-        return source.strangeness(room, machine), room.carried, room.of_group(machine.group), name
+        return source.strangeness(rooms[name], machine), *_fullness(rooms[name], machine, name)
 
     best = judged(emptiest[0])
     for name in emptiest[1:]:
@@ -200,6 +207,10 @@ def _emptiest(rooms: Mapping[HostName, Room], machine: Machine, source: "_Source
             break
         best = min(best, judged(name))
     return best[-1]
+
+
+def _fullness(room: Room, machine: Machine, name: HostName) -> tuple[int, int, HostName]:
+    return room.carried, room.of_group(machine.group), name
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def _choose(draft: Draft, order: Order, step: Step) -> HostName | None:
     own = None if step.work is Work.RECOVER else machine.host
     but = {own, *(refused.host for refused in step.refused)}
     for avoided in (step.failed_on, ()) if step.failed_on else ((),):
-        target = placement.choose(draft, machine, but={*but, *avoided}, beside=order.steps)
+        target = placement.choose(draft, machine, but={*but, *avoided}, order=order)
         if target is not None:
             return target
     return None

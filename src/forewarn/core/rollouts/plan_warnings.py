@@ -11,6 +11,7 @@ from forewarn.core.policy import Policy
 from forewarn.core.rollouts import waves
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected
+from forewarn.core.rollouts.halves import HALF_OF_A_RACK, HALF_OF_THOSE_ALIKE, halves
 from forewarn.core.words import GroupName, HostName
 
 # Further warnings of one kind are counted; and of the hosts that come later so many are asked why.
@@ -22,16 +23,18 @@ def warnings(
     rollout: Rollout, survey: HostSurvey, expected: Sequence[Expected], *, policy: Policy
 ) -> Iterator[str]:
     """Return what is unexpected about planned waves, and when they come."""
-    yield from halved_racks(rollout, survey)
+    yield from halved_waves(rollout, survey)
     yield from smaller_waves(rollout, survey)
     yield from cut_hosts(rollout, survey, expected, policy=policy)
 
 
-def halved_racks(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
-    """Say that waves were cut so that racks keep their machines, if there would be fewer otherwise."""
-    whole = waves.in_whole_racks(rollout, survey)
+def halved_waves(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
+    """Say that waves were cut so that machines find hosts like theirs, if there would be fewer else."""
+    whole = waves.unhalved(rollout, survey)
     if len(whole) < len(rollout.planned):
-        yield f"{len(rollout.planned)} waves instead of {len(whole)}: {waves.HALF_OF_A_RACK}"
+        racked = any(half.why == HALF_OF_A_RACK for its in halves(rollout, survey).values() for half in its)
+        why = HALF_OF_A_RACK if racked else HALF_OF_THOSE_ALIKE
+        yield f"{len(rollout.planned)} waves instead of {len(whole)}: {why}"
 
 
 def smaller_waves(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:

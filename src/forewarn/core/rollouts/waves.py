@@ -1,8 +1,7 @@
 """How hosts are cut into waves.
 
 The hosts of a wave carry no two update domains of one group, and leave every group its healthy machines.
-Where machines move, half of a rack is left to take them: those that leave it mix with others, and make more
-waves.
+Where machines move, half of a rack, and of hosts that are alike, is left to take them.
 """
 
 from collections import Counter
@@ -12,33 +11,25 @@ from datetime import timedelta
 from heapq import heapify, heappop, heappush
 from itertools import zip_longest
 
-from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.model.room import RACK
 from forewarn.core.model.survey import HostSurvey
+from forewarn.core.rollouts.halves import Half, halves
 from forewarn.core.words import GroupName, HostName
 
-HALF_OF_A_RACK = (
-    "no more than half of a rack is emptied at once: its other hosts take the machines, "
-    "and later rollouts have no more waves for it"
-)
-
-# Fewer hosts than that are no home for what the others carry: such racks are emptied whole.
-_FEWEST_IN_A_RACK = 4
 # Looking for fewer waves takes several times as long; a tenth less of them would not be worth that.
 _GOOD_ENOUGH = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLimits:
-    """What a wave may hold: so many hosts, and of each group and rack no more than it can do without."""
+    """What a wave may hold: so many hosts, and of each group and half no more than it can do without."""
 
     survey: HostSurvey
     at_once: int
     spare: Mapping[GroupName, int]
-    racks: Mapping[HostName, str] = field(default_factory=dict)  # of hosts whose machines had better stay
+    halves: Mapping[HostName, tuple[Half, ...]] = field(default_factory=dict)  # of hosts that are emptied
 
     def cut(self, hosts: Iterable[HostName]) -> tuple[Wave, ...]:
         """Cut hosts into waves: as they come, unless the hardest first make fewer of them."""
@@ -47,7 +38,7 @@ class WaveLimits:
         fewest = max(_fewest(map(self.survey.footprint, hosts)), -(-len(hosts) // self.at_once))
         if len(waves) > fewest * _GOOD_ENOUGH:
             waves = min(waves, self._hardest_first(hosts), key=len)
-        if self.racks:
+        if self.halves:
             waves = min(self._halved(hosts), waves, key=len)
         return tuple(Wave(hosts=tuple(wave.hosts)) for wave in waves)
 
@@ -56,7 +47,7 @@ class WaveLimits:
 
         So the hosts that were just emptied are not the only ones to take the other halves.
         """
-        parts = [self._as_they_come(wave.hosts) for wave in replace(self, racks={}).cut(hosts)]
+        parts = [self._as_they_come(wave.hosts) for wave in replace(self, halves={}).cut(hosts)]
         return [part for turn in zip_longest(*parts) for part in turn if part is not None]
 
     def _hardest_first(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
@@ -146,10 +137,12 @@ def cut(
     return (*coming.cut(first), *coming.cut(host for host in hosts if host not in early))
 
 
-def in_whole_racks(rollout: Rollout, survey: HostSurvey) -> tuple[Wave, ...]:
-    """Return the waves that are yet to come as they would be if whole racks were emptied."""
+def unhalved(rollout: Rollout, survey: HostSurvey) -> tuple[Wave, ...]:
+    """Return the waves that are yet to come as they would be if nothing were halved."""
     coming = limits(rollout, survey)
-    return cut(rollout, survey, rollout.left, replace(coming, racks={})) if coming.racks else rollout.planned
+    return (
+        cut(rollout, survey, rollout.left, replace(coming, halves={})) if coming.halves else rollout.planned
+    )
 
 
 def choose(
@@ -202,23 +195,9 @@ def limits_now(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
 
 
 def _limits(rollout: Rollout, survey: HostSurvey, spare: Mapping[GroupName, int]) -> WaveLimits:
-    racks = _racks(survey) if moves_machines(rollout) else {}
-    return WaveLimits(survey=survey, at_once=rollout.hosts_at_once, spare=spare, racks=racks)
-
-
-def moves_machines(rollout: Rollout) -> bool:
-    """Return whether machines leave the hosts of a rollout."""
-    return rollout.empties or WORKS[rollout.work].moves
-
-
-def _racks(survey: HostSurvey) -> dict[HostName, str]:
-    """Return in which racks hosts are that carry members of groups: other machines go with any wave."""
-    return {
-        name: host.labels[RACK]
-        for name, host in survey.hosts.items()
-        if survey.racks.get(host.labels.get(RACK, ""), 0) >= _FEWEST_IN_A_RACK
-        and any(survey.sizes.get(group, 0) > 1 for group in survey.footprint(name).counts)
-    }
+    return WaveLimits(
+        survey=survey, at_once=rollout.hosts_at_once, spare=spare, halves=halves(rollout, survey)
+    )
 
 
 def _fewest(footprints: Iterable[Footprint]) -> int:
@@ -281,7 +260,7 @@ class WaveBuilder:
         self._limits = limits
         self._domains: dict[GroupName, frozenset[int]] = {}
         self._spare = dict(limits.spare)
-        self._of_rack: Counter[str] = Counter()
+        self._of_half: Counter[Half] = Counter()
 
     def fits(self, host: HostName) -> bool:
         """Whether a host can join."""
@@ -298,10 +277,8 @@ class WaveBuilder:
                 return f"two update domains of group {group} are not disturbed together"
             if group in self._spare and footprint.together(group) > self._spare[group]:
                 return f"group {group} can spare {self._limits.spare[group]} at once"
-        rack = self._limits.racks.get(host)
-        # The larger half, so that two waves do for it.
-        half = 0 if rack is None else (self._limits.survey.racks[rack] + 1) // 2
-        return HALF_OF_A_RACK if rack is not None and self._of_rack[rack] >= half else ""
+        full = (half for half in self._limits.halves.get(host, ()) if self._of_half[half] >= half.most)
+        return next((half.why for half in full), "")
 
     def take(self, host: HostName) -> None:
         """Let a host join."""
@@ -311,5 +288,4 @@ class WaveBuilder:
             self._domains[group] = frozenset(counts)
             if group in self._spare:
                 self._spare[group] -= footprint.together(group)
-        if host in self._limits.racks:
-            self._of_rack[self._limits.racks[host]] += 1
+        self._of_half.update(self._limits.halves.get(host, ()))

@@ -1,7 +1,7 @@
 """Reading rollouts, and what of the fleet they are decided by."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import and_, exists, func, or_, select
@@ -15,6 +15,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import (
+    GroupName,
     HostName,
     HostState,
     MachineId,
@@ -57,6 +58,12 @@ _ARMED = among(DOMAIN_COUNTS, _E.group_name)
 _H = tables.hosts.c
 # Those that an order has closed are open again when it is done with them.
 _TAKING = and_(or_(_H.state == HostState.OK.value, _H.cordoned_for.is_not(None)), _H.bare_metal.is_(False))
+_TAKING_HOSTS = select(_H.name).where(_TAKING)
+_CARRIED = (
+    among(select(_M.host, _M.group_name, _M.update_domain, func.count()), _M.group_name)
+    .where(_NOT_STOPPED)
+    .group_by(_M.host, _M.group_name, _M.update_domain)
+)
 _RACKS = select(_H.rack, func.count()).where(_H.rack.is_not(None), _TAKING).group_by(_H.rack)
 _SEEN = exists().where(tables.machine_activity.c.machine_id == _M.id)
 _NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, ~_SEEN)
@@ -129,6 +136,17 @@ class RolloutReads(Reader):
             projects=self._settings.projects(),
             pace=self._meta.pace,
         )
+
+    def others_with(
+        self, groups: Collection[GroupName], *, besides: Collection[HostName]
+    ) -> Mapping[HostName, Footprint]:
+        """Find which other hosts take machines and carry some of these groups, and what of them."""
+        others = {row[0] for row in self._all(_TAKING_HOSTS)}.difference(besides)
+        counts: dict[HostName, dict[GroupName, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
+        for host, group, domain, count in self._among(_CARRIED, groups) if others else ():
+            if host in others:
+                counts[host][group][domain] = count
+        return {host: Footprint(counts=its) for host, its in counts.items()}
 
     def _footprints(self, hosts: Sequence[HostName]) -> dict[HostName, Footprint]:
         carried: dict[HostName, list[Share]] = defaultdict(list)

@@ -83,9 +83,10 @@ class RoomReads(Reader):
         budgets: Mapping[GroupName, Budget],
         *,
         sources: Collection[Host],
+        homes: Collection[HostName] = (),
         at_most: int | None = None,
     ) -> dict[HostName, Room]:
-        """Look at the emptiest sound hosts, and at those that are in waves with the sources.
+        """Look at the emptiest sound hosts, at homes, and at those that are in waves with the sources.
 
         All these machines may move, each to another host than its source, so many of them at a look; None:
         all. Where too few of the hosts can take more of a group, others that can are looked at too.
@@ -98,14 +99,14 @@ class RoomReads(Reader):
         found = self._rooms(_EMPTIEST, {"most": most}, listed)
         if len(found) < most:
             return self._with_resources(found, machines)  # there are no others
+        found |= self._named((name for name in sorted(homes) if name not in found), listed)
         for rack in sorted({host.labels[RACK] for host in sources if RACK in host.labels}):
             found |= self._rooms(_IN_RACK, {"most": most, "rack": rack}, listed)
         several = {group.name for group in groups if group.update_domains > 1}
         domains = {(each.group, each.update_domain) for each in machines if each.group in several}
         for some in chunks(sorted(domains)):
             places = [row[0] for row in self._all(_PLACES, {"most": most, "domains": some})]
-            unknown = [name for name in places if name not in found]
-            found |= self._rooms(_NAMED, {"keys": unknown}, listed) if unknown else {}
+            found |= self._named((name for name in places if name not in found), listed)
         limited = {group: budget.at_best for group, budget in budgets.items() if budget.at_best > 0}
         together = Counter((each.group, each.update_domain) for each in machines if each.group in limited)
         for (group, domain), movers in together.items():
@@ -130,6 +131,12 @@ class RoomReads(Reader):
                 for resource in left.keys() & resources.keys():
                     left[resource] -= resources[resource]
         return rooms | {name: replace(rooms[name], free=left) for name, left in free.items()}
+
+    def _named(self, names: Iterable[HostName], groups: Collection[GroupName]) -> dict[HostName, Room]:
+        found: dict[HostName, Room] = {}
+        for some in chunks(names):
+            found |= self._rooms(_NAMED, {"keys": some}, groups)
+        return found
 
     def _rooms(
         self, query: Select[Any], wanted: Mapping[str, Any], groups: Collection[GroupName]

@@ -93,6 +93,7 @@ class SliceReads(Reader):
         hosts: Sequence[HostName] = (),
         groups: Sequence[GroupName] = (),
         room: bool | None = None,
+        homes: Sequence[HostName] = (),
     ) -> Slice:
         """Load the part of the fleet that a decision about these needs; unknown ones are left out."""
         named = self._load(ORDERS.read, _ORDERS, {order.upper() for order in orders})
@@ -125,9 +126,11 @@ class SliceReads(Reader):
             pace=self._meta.pace,
             holds=self._settings.holds(),
         )
-        return self._with_room(part, named, asked=room)
+        return self._with_room(part, named, asked=room, homes=homes)
 
-    def _with_room(self, part: Slice, named: Sequence[Order], *, asked: bool | None) -> Slice:
+    def _with_room(
+        self, part: Slice, named: Sequence[Order], *, asked: bool | None, homes: Sequence[HostName]
+    ) -> Slice:
         """Add the room for all machines if that is asked for, else for those that orders may yet place."""
         if asked is False:
             return part
@@ -152,6 +155,7 @@ class SliceReads(Reader):
             groups,
             part.budgets,
             sources=[part.hosts[name] for name in sources],
+            homes={*homes, *(home for order, its in placed_by if asked or its for home in order.terms.homes)},
             at_most=None if asked else sum(placed_together(part, order, its) for order, its in placed_by),
         )
         return replace(part, room=room)

@@ -46,7 +46,7 @@ _SHAPES = {
     Event: Shape(keys={"order": "order_id", "group": "group_name", "update_domain": "domain"}),
     Record: Shape(keys={"order": "order_id", "event": "event_id", "group": "group_name"}),
     Wave: Shape(optional=("undone",)),
-    Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}, optional=("drivers",)),
+    Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}, optional=("drivers", "alike")),
     GroupPolicy: Shape(
         optional=("notice", "terminate_notice", "degrade_notice", "freezes_at_once", "gang"),
         empty=GroupPolicy(),
@@ -55,7 +55,7 @@ _SHAPES = {
         optional=(
             *("notice", "heartbeat", "deadline", "expected", "paused", "rollout", "rehearsal"),
             *("whole", "together", "abandoned_by", "stopped_by", "stopped_because"),
-            *("mode", "returning", "host_driver", "fenced", "despite_hold", "driver_chooses"),
+            *("mode", "returning", "host_driver", "fenced", "despite_hold", "driver_chooses", "homes"),
         ),
         empty=OrderTerms(),
     ),
@@ -91,7 +91,7 @@ _ROLLOUT = Codec(
     {datetime: _TIME, timedelta: _MICROS, NoticeSummary: (_write_notice, _read_notice)}, shapes=_SHAPES
 )
 # What came to rollouts later, and has no column of its own.
-_KEPT_IN_TERMS = ("drivers", "excused", "version", "last_word")
+_KEPT_IN_TERMS = ("drivers", "alike", "excused", "version", "last_word")
 
 
 def name_key(name: str) -> str:
