@@ -1,7 +1,8 @@
 /** What is done to a host itself, step by step: cordoned, worked on, let go again; a failed one is fenced. */
 
 import { badge, workAppearance } from "./appearance.js";
-import { cell, stepAppearance, stepTable, took } from "./step_table.js";
+import { cell, stackingTable } from "./stacking_table.js";
+import { stepAppearance, took } from "./step_looks.js";
 import { countdown, time } from "./times.js";
 import { span } from "../page/formatting.js";
 import { h } from "../page/tree.js";
@@ -22,7 +23,7 @@ const TASKS = {
 /** @param {readonly HostStep[]} steps */
 export function hostSteps(steps) {
   if (!steps.length) return null;
-  return stepTable(
+  return stackingTable(
     "Steps on the host",
     ["On the host", "Step", "By", "Begun", "Ended", "Took", "What"],
     steps.map(row),

@@ -4,7 +4,8 @@ import { badge, workAppearance } from "./appearance.js";
 import { hostSteps } from "./host_steps.js";
 import { eventLink, hostLink, machineLink } from "./links.js";
 import { isUnknown } from "./order_facts.js";
-import { cell, stepAppearance, stepTable, took } from "./step_table.js";
+import { cell, stackingTable } from "./stacking_table.js";
+import { stepAppearance, took } from "./step_looks.js";
 import { countdown, time } from "./times.js";
 import { count, measured, span } from "../page/formatting.js";
 import { h } from "../page/tree.js";
@@ -126,7 +127,7 @@ function steps(stage, order, events) {
   const told = new Map();
   for (const event of [...events].sort((one, other) => one.announced_at.localeCompare(other.announced_at)))
     for (const name of event.resources) told.set(name, event);
-  const table = stepTable(
+  const table = stackingTable(
     "Steps",
     ["Machine", "Step", "Way", "Event", "Begun", "Ended", "Took", "What"],
     stage.steps.map((step) => stepRow(step, stage, order, told.get(step.machine))),

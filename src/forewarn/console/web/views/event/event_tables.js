@@ -4,7 +4,7 @@ import { badge, machineAppearance } from "../../elements/appearance.js";
 import { promisedSeconds } from "../../elements/event_facts.js";
 import { machineLink } from "../../elements/links.js";
 import { time } from "../../elements/times.js";
-import { cell } from "../../elements/step_table.js";
+import { cell, stackingTable } from "../../elements/stacking_table.js";
 import { measured, span } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
@@ -17,7 +17,7 @@ import { copy } from "../../service/connected.js";
 export function machineNotices(event) {
   if (!event.notices.length) return h("p", { class: "muted" }, "It names no machine any more.");
   const isMeasured = event.notices.some((notice) => notice.away_seconds !== null);
-  return table(
+  return stackingTable(
     "Machines of the event",
     [
       ...["Machine", "State now", "Told at", "Notice promised", "Notice got", "Promise"],
@@ -72,7 +72,7 @@ function noticeAppearance(notice, event) {
 export function approvalLedger(event) {
   return [
     event.approvals.length
-      ? table(
+      ? stackingTable(
           "Approvals",
           ["Approved by", "As", "At", "From"],
           event.approvals.map((approval, place) =>
@@ -120,31 +120,5 @@ function deferral(event) {
       deferred.asked_seconds !== deferred.granted_seconds &&
       ` (${span(deferred.asked_seconds)} asked for)`,
     ".",
-  );
-}
-
-/**
- * @param {string} caption
- * @param {readonly string[]} columns
- * @param {import("../../types").Child} rows
- */
-export function table(caption, columns, rows) {
-  return h(
-    "div",
-    { class: "table-scroll", tabindex: 0, role: "group", "aria-label": caption },
-    h(
-      "table",
-      { class: "stacking" },
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          columns.map((name) => h("th", { scope: "col", key: name }, name)),
-        ),
-      ),
-      h("tbody", null, rows),
-    ),
   );
 }

@@ -3,7 +3,7 @@
 import { actionButtons } from "../../actions/action_buttons.js";
 import { windowLine } from "../../actions/project_declarations.js";
 import { sourceWords } from "../../elements/sources.js";
-import { cell, stepTable } from "../../elements/step_table.js";
+import { cell, stackingTable } from "../../elements/stacking_table.js";
 import { count } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
@@ -20,7 +20,7 @@ export function projectList() {
       null,
       `${count(projects.length, "project")}, and when maintenance may disturb ${projects.length === 1 ? "it" : "each"}`,
     ),
-    stepTable(
+    stackingTable(
       "Projects",
       ["Project", "Maintenance windows", "Days without", "May", "Source", ""],
       projects.map(row),

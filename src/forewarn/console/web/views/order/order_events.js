@@ -1,14 +1,11 @@
 /** The events of an order, and what notice its machines got. */
 
 import { badge } from "../../elements/appearance.js";
-import { noticeText, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
-import { eventLink, groupLink } from "../../elements/links.js";
+import { eventCells, noticeCell } from "../../elements/event_cells.js";
 import { countdown, time } from "../../elements/times.js";
-import { cell } from "../../elements/step_table.js";
+import { cell, stackingTable } from "../../elements/stacking_table.js";
 import { span } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
-import { machines } from "../timeline/event_table.js";
-import { table } from "../event/event_tables.js";
 
 /** @typedef {import("../../types").NotedOrder} NotedOrder */
 /** @typedef {import("../../types").NotedEvent} NotedEvent */
@@ -23,7 +20,7 @@ export function orderEvents(order, events) {
     { class: "card", key: "events", "aria-labelledby": "events" },
     h("div", { class: "row" }, h("h2", { id: "events" }, "Its events"), noticeSum(order, events)),
     events.length
-      ? table(
+      ? stackingTable(
           "Events of the order",
           ["Event", "Type", "State", "Machines", "Group", "Not before", "Notice"],
           events.map(row),
@@ -72,23 +69,14 @@ function row(event) {
   return h(
     "tr",
     { key: event.id },
-    cell("Event", eventLink(event.id)),
-    cell("Type", typeBadge(event)),
-    cell("State", [
-      badge(progressAppearance(event)),
-      !event.ended_at &&
-        !event.started_at &&
-        event.awaits &&
-        h("div", { class: "small name" }, `awaits ${event.awaits}`),
+    eventCells(event, [
       event.ended_at && h("div", { class: "small muted" }, time(event.ended_at)),
       event.ended_at && event.why && h("div", { class: "small muted name" }, event.why),
     ]),
-    cell("Machines", machines(event)),
-    cell("Group", event.group ? [groupLink(event.group), `, domain ${event.update_domain}`] : "standalone"),
     cell("Not before", [
       time(event.not_before),
       !event.ended_at && h("div", { class: "small muted" }, countdown(event.not_before)),
     ]),
-    cell("Notice", [promiseBadge(event), h("div", { class: "small muted" }, noticeText(event))]),
+    noticeCell(event),
   );
 }

@@ -10,11 +10,10 @@ import {
 } from "../../elements/order_facts.js";
 import { whatWaits } from "../../elements/reasons.js";
 import { countdown, time } from "../../elements/times.js";
-import { cell } from "../../elements/step_table.js";
+import { cell, stackingTable } from "../../elements/stacking_table.js";
 import { count } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
-import { table } from "../event/event_tables.js";
 
 /** @typedef {import("../../types").Order} Order */
 
@@ -25,7 +24,7 @@ const REASONS_SHOWN = 3;
  * @param {readonly Order[]} orders
  */
 export function orderTable(caption, orders) {
-  return table(caption, ["Order", "What", "State", "Ordered", "Steps", "Why"], orders.map(row));
+  return stackingTable(caption, ["Order", "What", "State", "Ordered", "Steps", "Why"], orders.map(row));
 }
 
 /** @param {Order} order */

@@ -2,7 +2,7 @@
 
 import { hostLink, rolloutLink } from "../../elements/links.js";
 import { time } from "../../elements/times.js";
-import { cell } from "../../elements/step_table.js";
+import { cell, stackingTable } from "../../elements/stacking_table.js";
 import { h } from "../../page/tree.js";
 
 /** @typedef {import("./coming_waves.js").WaveBar} WaveBar */
@@ -17,25 +17,10 @@ export function comingWaveTable(bars) {
     "section",
     { class: "stack", key: "waves", "aria-labelledby": "coming-waves" },
     h("h2", { id: "coming-waves" }, "Coming waves of rollouts"),
-    h(
-      "div",
-      { class: "table-scroll card", tabindex: 0, role: "group", "aria-label": "Coming waves" },
-      h(
-        "table",
-        { class: "stacking" },
-        h("caption", { class: "visually-hidden" }, "Waves that are expected in this range"),
-        h(
-          "thead",
-          null,
-          h(
-            "tr",
-            null,
-            columns.map((name) => h("th", { scope: "col", key: name }, name)),
-          ),
-        ),
-        h("tbody", null, bars.map(row)),
-      ),
-    ),
+    stackingTable("Coming waves", columns, bars.map(row), {
+      caption: "Waves that are expected in this range",
+      isCard: true,
+    }),
   );
 }
 

@@ -1,0 +1,42 @@
+/** Cells of tables of events, wherever these stand. */
+
+import { badge } from "./appearance.js";
+import { noticeText, progressAppearance, promiseBadge, typeBadge } from "./event_facts.js";
+import { eventLink, groupLink, machineLink } from "./links.js";
+import { cell } from "./stacking_table.js";
+import { h } from "../page/tree.js";
+
+/** @typedef {import("./event_facts.js").AnyEvent} AnyEvent */
+/** @typedef {import("../types").Child} Child */
+
+const NAMES_SHOWN = 4;
+
+/** What an event is, how far, and for whom. @param {AnyEvent} event @param {Child} [more]  of its state */
+export const eventCells = (event, more) => [
+  cell("Event", eventLink(event.id)),
+  cell("Type", typeBadge(event)),
+  cell("State", [
+    badge(progressAppearance(event)),
+    !event.ended_at &&
+      !event.started_at &&
+      event.awaits &&
+      h("div", { class: "small name" }, `awaits ${event.awaits}`),
+    more,
+  ]),
+  cell("Machines", machines(event)),
+  cell("Group", event.group ? [groupLink(event.group), `, domain ${event.update_domain}`] : "standalone"),
+];
+
+/** @param {AnyEvent} event */
+function machines(event) {
+  const shown = event.resources.slice(0, NAMES_SHOWN);
+  const more = event.resources.length - shown.length;
+  return [
+    shown.map((name, place) => [place > 0 && ", ", machineLink(name, event.project)]),
+    more > 0 && ` and ${more} more`,
+  ];
+}
+
+/** What notice it gave. @param {AnyEvent} event */
+export const noticeCell = (event) =>
+  cell("Notice", [promiseBadge(event), h("div", { class: "small muted" }, noticeText(event))]);
