@@ -1,6 +1,7 @@
 """Racks of LXC containers: directories of them, in a mount namespace that has the cgroups they need."""
 
 import os
+import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +65,8 @@ class Racks:
             for each in ("bin", "dev", "proc"):
                 (root / each).mkdir(parents=True)
             copy("/bin/busybox", root / "bin")
+            # As in any container: without it, what somebody inside throws away makes a file of that name.
+            os.mknod(root / "dev" / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
             (root / "init").write_text(INIT)
             (root / "init").chmod(0o755)
             (folder / "config").write_text(CONFIG.format(name=name, folder=folder))
@@ -84,6 +87,14 @@ class Racks:
         ticks = [float(line) for line in self._lines(rack, name, "ticks")]
         gaps = (later - earlier for earlier, later in pairwise(ticks))
         return [gap for gap in gaps if gap > longer_than]
+
+    def has_devices(self, rack: str, name: str) -> bool:
+        """Return whether what is a device in a container is one."""
+        return stat.S_ISCHR((self.place(rack) / name / "rootfs" / "dev" / "null").stat().st_mode)
+
+    def kill(self, rack: str, name: str) -> None:
+        """End a container at once."""
+        self._lxc("stop", rack, name, "--kill")
 
     def remove(self) -> None:
         """End all containers, whatever state they are in."""

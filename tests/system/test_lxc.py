@@ -1,14 +1,16 @@
 """A program as a driver, on real LXC containers: examples/drivers/lxc, called by a real server."""
 
+import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.process import Program, until
+from tests.process import Program, ending, until
 from tests.system.lxc_racks import Racks, lxc_racks
 
 LXC = Path(__file__).parents[2] / "examples" / "drivers" / "lxc"
@@ -58,7 +60,7 @@ esac
 
 DRIVERS = {"rack1": "lxc", "rack2": "lxc", "lost": "lxc", "held": "held", "slow": "slow", "unruly": "unruly"}
 MACHINES = {
-    "rack1": ("frozen", "restarted", "moved", "evicted", "ended", "hurried"),
+    "rack1": ("frozen", "restarted", "moved", "evicted", "ended", "hurried", "fileful"),
     "lost": ("saved",),
     "held": ("called-off",),
     "slow": ("survivor", "orphan"),
@@ -83,7 +85,8 @@ def fleet(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def racks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Racks]:
-    with lxc_racks(tmp_path_factory.mktemp("lxc"), *DRIVERS) as made:
+    with lxc_racks(tmp_path_factory.mktemp("lxc"), *DRIVERS, "watched") as made:
+        made.add("watched", "watched")
         for rack, names in MACHINES.items():
             if rack != "unruly":
                 made.add(rack, *names)
@@ -149,6 +152,18 @@ def test_a_container_moves_to_another_host_with_all_it_has(program: Program, rac
     assert program.get("/v1/machines/moved")["machine"]["host"] == "rack2"
     assert (racks.state("rack1", "moved"), racks.state("rack2", "moved")) == ("ABSENT", "RUNNING")
     until(lambda: racks.boots("rack2", "moved") == 2, what="the boot on the other host")
+    assert racks.has_devices("rack2", "moved")
+    assert os.stat("/dev/null").st_mode & 0o777 == 0o666
+
+
+def test_a_container_whose_null_device_is_a_file_is_not_started(program: Program, racks: Racks) -> None:
+    null = racks.place("rack1") / "fileful" / "rootfs" / "dev" / "null"
+    null.unlink()
+    null.touch()
+    order = ordered(program, "fileful", "redeploy")
+    until(lambda: order_of(program, order)["state"] == "failed", what="the refusal")
+    assert "is a file: remove it" in step_of(program, order)["why"]
+    assert os.stat("/dev/null").st_mode & 0o777 == 0o666
 
 
 def test_a_container_that_was_evicted_is_found_again(program: Program, racks: Racks) -> None:
@@ -248,3 +263,58 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+# HA
+
+# Starts again what is down, unless it is to look away.
+HA = """
+while :; do
+    if test ! -e {folder}/ignored && test "$(lxc-info -P {rack} -n watched -sH)" = STOPPED; then
+        lxc-start -P {rack} -n watched && echo restarted >> {folder}/restarts
+    fi
+    echo looked >> {folder}/looks
+    sleep 0.2
+done
+"""
+# What keeps it from that; what was evicted stays down until it is started.
+HOOK = """
+case "$FOREWARN_HOOK/$FOREWARN_WORK/$FOREWARN_OUTCOME" in
+machine-before/*) touch {folder}/ignored ;;
+machine-after/evict/done) ;;
+machine-after/*) rm -f {folder}/ignored ;;
+esac
+"""
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def test_a_manager_that_starts_what_is_down_leaves_alone_what_hooks_keep_from_it(
+    racks: Racks, tmp_path: Path
+) -> None:
+    rack = racks.place("watched")
+    command = ["/bin/sh", "-c", HOOK.format(folder=tmp_path), "hook"]
+    hooks = f"[hooks.machine]\nbefore = {json.dumps(command)}\nafter = {json.dumps(command)}\n"
+    (tmp_path / "forewarn.toml").write_text(SETTINGS.format(lxc=LXC, folder=tmp_path) + hooks)
+    (tmp_path / "fleet.toml").write_text(
+        f'[hosts.watched]\ndriver = "lxc"\nuri = "file://{rack}"\n'
+        '[[machines]]\nname = "watched"\nhost = "watched"\npriority = "spot"\n'
+    )
+    flags = ("--config", tmp_path / "forewarn.toml", "--fleet", tmp_path / "fleet.toml")
+    database = f"sqlite:///{tmp_path}/forewarn.db"
+    manager = subprocess.Popen([*racks.inside, "sh", "-c", HA.format(folder=tmp_path, rack=rack)])
+    with (
+        ending(manager),
+        Program(tmp_path, *flags, "--database", database, clock="system", before=racks.inside) as hooked,
+    ):
+        done(hooked, ordered(hooked, "watched", "evict"))
+        looks = lines(tmp_path / "looks")
+        until(lambda: lines(tmp_path / "looks") > looks + 2, what="the manager to look")
+        assert racks.state("watched", "watched") == "STOPPED"
+        assert racks.boots("watched", "watched") == 1
+        done(hooked, ordered(hooked, "watched", "start"))
+        until(lambda: racks.boots("watched", "watched") == 2, what="the start")
+        racks.kill("watched", "watched")
+        until(lambda: lines(tmp_path / "restarts") == 1, what="the manager to start it again")
