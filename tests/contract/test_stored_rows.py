@@ -30,6 +30,7 @@ from forewarn.core.words import (
     HostTask,
     Kind,
     MachineName,
+    MachineState,
     Mobility,
     Priority,
     ServiceMode,
@@ -139,6 +140,10 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
         ),
     ),
     "a machine": (MACHINES, machine("web-0")),
+    "a machine that is on no host": (
+        MACHINES,
+        machine("web-2", host=None, last_host=HostName("host-1"), state=MachineState.STOPPED),
+    ),
     "a machine with everything": (
         MACHINES,
         machine(

@@ -327,3 +327,11 @@ def test_an_order_that_is_due_now_is_not_changed_by_being_woken() -> None:
     fleet.draft.wake([woken])
     assert woken.due_at == fleet.now
     assert fleet.draft.orders[order.id] is woken
+
+
+def test_where_a_machine_was_is_kept_until_it_is_on_a_host_again() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    off = fleet.draft.put_machine(replace(fleet.machine("web-0"), host=None))
+    assert off.last_host == "host-1"
+    assert fleet.draft.put_machine(replace(off, update_domain=1)).last_host == "host-1"
+    assert fleet.draft.put_machine(replace(off, host=HostName("host-2"))).last_host is None

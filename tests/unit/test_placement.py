@@ -273,3 +273,40 @@ def test_the_driver_where_a_machine_would_go_is_that_of_the_host() -> None:
     loaded = draft(a=Room(driver="libvirt"))
     loaded.put_host(Host(name=HostName("a"), driver="external"))
     assert placement.driver_where_chosen(loaded, MINE) == "external"
+
+
+OFF = replace(MINE, host=None, last_host=HostName("own"))
+
+
+@pytest.mark.parametrize(
+    ("driver", "more", "where"),
+    [
+        ("libvirt", {}, "own"),  # its hypervisor has it there, and nowhere else
+        ("libvirt", {"own": Room(carried=9)}, "own"),
+        ("libvirt", {"own": Room(labels={}, carried=0)}, "own"),
+        ("simulated", {"own": Room(carried=9)}, "a"),
+        ("external", {"own": Room(carried=9)}, "a"),
+    ],
+)
+def test_a_machine_that_was_off_comes_back_to_its_host_where_that_is_real(
+    driver: str, more: dict[str, Room], where: str
+) -> None:
+    fleet = draft(a=Room(), **more)
+    fleet.put_host(Host(name=HostName("own"), driver=driver))
+    assert placement.choose(fleet, OFF, but=()) == where
+    assert fleet.room[HostName("a")].carried == (where == "a")
+
+
+def test_it_goes_elsewhere_where_its_host_cannot_take_it() -> None:
+    def placed(host: Host | None, *, but: tuple[HostName, ...] = (), **own: Room) -> HostName | None:
+        fleet = draft(a=Room(labels={"gpu": "h100"}), **own)
+        if host is not None:
+            fleet.put_host(host)
+        return placement.choose(fleet, replace(OFF, labels={"gpu": "h100"}), but=but)
+
+    real = Host(name=HostName("own"), driver="libvirt")
+    assert placed(real) == "own"
+    assert placed(None) == "a"  # it is not in the fleet any more
+    assert placed(replace(real, state=HostState.CORDONED)) == "a"
+    assert placed(real, own=Room()) == "a"
+    assert placed(real, but=(real.name,)) == "a"

@@ -314,6 +314,23 @@ def test_a_machine_without_a_host_is_worked_on_by_the_driver_where_it_goes() -> 
     assert fleet.order("web-0", Action.START, driver=None).driver == "external"
 
 
+@pytest.mark.parametrize("action", [Action.START, Action.TERMINATE])
+def test_a_machine_that_is_off_is_worked_on_by_the_driver_of_its_last_host(action: Action) -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
+    fleet.draft.put_host(replace(fleet.draft.hosts[HostName("host-1")], driver="libvirt"))
+    fleet.draft.put_machine(replace(fleet.machine("web-0"), host=None, state=MachineState.STOPPED))
+    assert fleet.machine("web-0").last_host == "host-1"
+    assert fleet.order("web-0", action, driver=None).driver == "libvirt"
+
+
+def test_where_its_last_host_is_no_more_it_is_the_fleet_s_driver_that_terminates_it() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    fleet.draft.put_machine(replace(fleet.machine("web-0"), host=None, state=MachineState.STOPPED))
+    del fleet.draft.hosts[HostName("host-1")]
+    fleet.draft.defaults = FleetDefaults(driver="simulated")
+    assert fleet.order("web-0", Action.TERMINATE, driver=None).driver == "simulated"
+
+
 def test_a_heartbeat_is_asked_of_an_external_driver_alone() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     requests.check_heartbeat(fleet.order("web-0", Action.FREEZE, driver="external", heartbeat=MINUTE))

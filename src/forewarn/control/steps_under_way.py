@@ -8,6 +8,7 @@ from typing import Any
 from forewarn.control.driver import DriverTask
 from forewarn.core.draft import Draft
 from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
 from forewarn.core.orders import host_work
 from forewarn.core.words import HostName, Work
@@ -105,11 +106,16 @@ def _of_machine(draft: Draft, order: Order, step: Step) -> dict[str, Any]:
     return {
         "work": step.work,
         "machine": machine,
-        "source": _host(draft, machine.host),
+        "source": _host(draft, machine.host) or _left_on(draft, step, machine),
         "target": _host(draft, step.target),
         "moves": step.moves,
         "deadline": _deadline(draft, order, step),
     }
+
+
+def _left_on(draft: Draft, step: Step, machine: Machine) -> Host | None:
+    """Return the host that a machine was on last, where what becomes of it is done if it is not to move."""
+    return draft.hosts.get(machine.last_host) if machine.last_host is not None and not step.moves else None
 
 
 def _of_host(draft: Draft, order: Order, step: HostStep) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class Disclosure:
     def shown(self, value: V) -> V:
         """Return a value as the project's people see it."""
         if isinstance(value, Machine):
-            return value if self.sees_hosts else replace(value, host=None, bound_for=None)
+            return value if self.sees_hosts else replace(value, host=None, last_host=None, bound_for=None)
         if isinstance(value, Order):
             return self._order(value)
         if isinstance(value, Event):

@@ -179,7 +179,11 @@ class Draft:
         return order
 
     def put_machine(self, machine: Machine) -> Machine:
-        """Add or replace a machine."""
+        """Add or replace a machine; of one that has left its host it is kept where it was."""
+        if machine.host is not None:
+            machine = machine if machine.last_host is None else replace(machine, last_host=None)
+        elif (known := self.machines.get(machine.id)) is not None and known.host is not None:
+            machine = replace(machine, last_host=known.host)
         if self._ids_by_host is not None and machine.host is not None:
             self._ids_by_host[machine.host].append(machine.id)
         self.machines[machine.id] = machine

@@ -162,6 +162,7 @@ machines = Table(
     Column("project", NAME, nullable=False),
     Column("group_name", NAME, nullable=False),
     Column("host", NAME),
+    Column("last_host", NAME),  # of a machine that is on none
     Column("bound_for", NAME),
     Column("place", NAME),  # the host that it is bound for, or else its own: where it is counted
     Column("update_domain", Integer, nullable=False),

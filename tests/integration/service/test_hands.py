@@ -19,7 +19,17 @@ from forewarn.core.model.order import Order
 from forewarn.core.orders import lifecycle
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
-from forewarn.core.words import Action, HostName, Kind, OrderId, OrderState, ProjectName, StepState
+from forewarn.core.words import (
+    Action,
+    HostName,
+    Kind,
+    OrderId,
+    OrderState,
+    Priority,
+    ProjectName,
+    StepState,
+    Work,
+)
 from tests.harness import TEST, Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 from tests.statements import counted
@@ -422,6 +432,26 @@ def test_a_driver_reaches_a_host_as_it_is_declared_now_also_for_a_step_that_runs
     make_calls(service, driver, seconds=60)
     assert [task.source and task.source.uri for task in driver.tasks][-1] == "qemu+tls://host-1/"
     assert step_of(service, placed)[0] is StepState.DONE
+
+
+def test_a_machine_that_is_off_is_terminated_on_its_last_host_by_that_one_s_driver(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    spec = declared()
+    first, *others = spec.hosts
+    real = replace(first, driver=SCRIPTED, uri="qemu+tls://host-1/")
+    spot = tuple(replace(each, priority=Priority.SPOT) for each in spec.machines)
+    service.apply(replace(spec, defaults=FleetDefaults(), hosts=(real, *others), machines=spot))
+    driver.begins = [Done(), Done()]
+    for action in (Action.EVICT, Action.TERMINATE):
+        placed = started(service, action=action)
+        make_calls(service, driver)
+        service.advance(minutes=30)
+        assert service.reload(placed).state is OrderState.DONE
+    assert [(task.work, task.source and task.source.uri) for task in driver.tasks] == [
+        (Work.EVICT, "qemu+tls://host-1/"),
+        (Work.TERMINATE, "qemu+tls://host-1/"),
+    ]
 
 
 @pytest.mark.parametrize("host", ["host-1", "host-2"])

@@ -82,6 +82,7 @@ def add(draft: Draft, spec: MachineSpec, *, by: str, running: bool = True) -> Ma
         project=spec.project,
         group=_group_for(draft, spec, id_),
         host=spec.host if running else None,
+        last_host=None if running else spec.host,
         state=MachineState.RUNNING if running else MachineState.STOPPED,
         source=spec.source,
         update_domain=spec.update_domain,
@@ -216,7 +217,7 @@ def _refuse_while_announced(draft: Draft, machine: Machine) -> None:
 
 def differences(before: Machine, after: Machine) -> Iterable[str]:
     """Write what has changed."""
-    names = (each.name for each in fields(Machine))
+    names = (each.name for each in fields(Machine) if each.name != "last_host")  # which its host says
     for name in sorted(names, key=TRAITS.__contains__):
         old, new = getattr(before, name), getattr(after, name)
         if old != new:

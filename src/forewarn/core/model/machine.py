@@ -49,6 +49,7 @@ class Machine(MachineTraits):
     project: ProjectName
     group: GroupName
     host: HostName | None  # None: evicted, and not started again
+    last_host: HostName | None = None  # of one that is on none: where it was, and its hypervisor may have it
     bound_for: HostName | None = None  # where it is being moved to
     state: MachineState = MachineState.RUNNING
     source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by

@@ -13,6 +13,7 @@ from forewarn.core.model.room import RACK, Room, lacking, most_lack
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
+    ANSWERING_AT_ONCE,
     GroupName,
     HostName,
     HostState,
@@ -78,7 +79,7 @@ def choose(
     Its order, if one moves it, knows which machines it stands beside now, and which hosts are homes for it.
     """
     chosen = _best(draft, machine, but=but, order=order)
-    if chosen is not None:
+    if chosen in draft.room:
         draft.room[chosen] = draft.room[chosen].joined(machine)
     return chosen
 
@@ -157,6 +158,9 @@ def driver_where_chosen(draft: Draft, machine: Machine) -> str | None:
 def _best(
     draft: Draft, machine: Machine, *, but: Collection[HostName | None], order: Order | None = None
 ) -> HostName | None:
+    if (own := _left_on(draft, machine)) is not None and own not in but:
+        return own
+
     def fits(name: HostName) -> bool:
         return name not in but and _is_sound(draft, name) and draft.room[name].why_not(machine) is None
 
@@ -177,6 +181,19 @@ def _best(
     fewest = min(drawbacks.values())
     rooms = {name: draft.room[name] for name in sound if drawbacks[name] == fewest}
     return _emptiest(rooms, machine, source)
+
+
+def _left_on(draft: Draft, machine: Machine) -> HostName | None:
+    """Return the host that a machine is to come back to, for its hypervisor has it there and nowhere else.
+
+    What is only simulated, or done outside, is at home anywhere.
+    """
+    host = draft.hosts.get(machine.last_host) if machine.last_host is not None else None
+    if host is None or draft.defaults.driver_of(host.driver) in ANSWERING_AT_ONCE:
+        return None
+    room = draft.room.get(host.name)  # which is loaded of few hosts alone
+    fits = room is None or room.why_not(machine) is None
+    return host.name if fits and _is_sound(draft, host.name) else None
 
 
 def _drawbacks(room: Room, machine: Machine, spare: int | None, source: "_Source") -> tuple[bool, bool, bool]:

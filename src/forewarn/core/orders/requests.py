@@ -174,10 +174,10 @@ def _driver(
         return request.driver
     if request.terms.rehearsal:
         return SIMULATED  # whoever else works on the host: in a rehearsal nothing is really done
-    if machine is not None and machine.host is None and work is not None and WORKS[work].moves:
-        return draft.defaults.driver_of(placement.driver_where_chosen(draft, machine))
-    where = machine.host if machine else host
+    where = machine.host or machine.last_host if machine else host
     known = draft.hosts.get(where) if where is not None else None
+    if machine is not None and known is None and work is not None and WORKS[work].moves:
+        return draft.defaults.driver_of(placement.driver_where_chosen(draft, machine))
     return draft.defaults.driver_of(known.driver if known else None)
 
 

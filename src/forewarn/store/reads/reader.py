@@ -29,9 +29,11 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 Read = Callable[[Row], Value]
 
-# What `OpenTransaction.read_machine` reads.
+# What `OpenTransaction.read_machine` reads: with the host that a machine is on, or was last.
 MACHINES_WITH_HOSTS = select(*MACHINES.columns, *HOSTS.columns).outerjoin_from(
-    tables.machines, tables.hosts, tables.hosts.c.name == tables.machines.c.host
+    tables.machines,
+    tables.hosts,
+    tables.hosts.c.name == func.coalesce(tables.machines.c.host, tables.machines.c.last_host),
 )
 SELECT_GROUPS = select(*GROUPS.columns, tables.groups.c.version)  # what `OpenTransaction.read_group` reads
 _E, _R = tables.events.c, tables.records.c

@@ -37,7 +37,7 @@ _RELEASE = (
 )
 # All that work leaves as it is.
 _DECLARED = attrgetter(
-    *(each.name for each in fields(Machine) if each.name not in ("state", "host", "bound_for"))
+    *(each.name for each in fields(Machine) if each.name not in ("state", "host", "last_host", "bound_for"))
 )
 _MOVE_MACHINE = update(tables.machines).where(_M.id == bindparam("this_id"))
 _H = tables.hosts.c
@@ -173,6 +173,7 @@ def _moved(machine: Machine, number: int) -> Columns:
         "this_id": machine.id.lower(),
         "state": machine.state.value,
         "host": machine.host,
+        "last_host": machine.last_host,
         "bound_for": machine.bound_for,
         "place": machine.destination,
         "changed": number,
