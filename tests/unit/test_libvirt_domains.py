@@ -29,6 +29,7 @@ class Library:
     VIR_ERR_NO_DOMAIN = 42
     VIR_ERR_OPERATION_INVALID = 55
     VIR_ERR_OPERATION_TIMEOUT = 68
+    VIR_ERR_OPERATION_UNSUPPORTED = 84
     VIR_DOMAIN_JOB_NONE = 0
     VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT = 4
 
@@ -61,6 +62,7 @@ def job(said: Any) -> Job | None:
 @pytest.mark.parametrize(
     "said",
     [
+        Library.VIR_ERR_OPERATION_UNSUPPORTED,
         Library.VIR_ERR_OPERATION_INVALID,
         Library.VIR_ERR_NO_SUPPORT,
         {"type": Library.VIR_DOMAIN_JOB_NONE},

@@ -44,9 +44,10 @@ class Console:
 
     def wait_for_boot(self, number: int = 1, *, within: float = BOOT_PATIENCE) -> str:
         """Wait until the machine has come up for the nth time, and return that boot's id."""
-        return self.wait_for(r"^guest is up: ", times=number, within=within).rsplit("boot=", 1)[1]
+        # Not at the beginning of a line alone: the kernel may have begun it.
+        return self.wait_for(r"guest is up: .*boot=", times=number, within=within).rsplit("boot=", 1)[1]
 
     @property
     def boots(self) -> int:
         """How often the machine has come up."""
-        return len(self.matching(r"^guest is up: "))
+        return len(self.matching(r"guest is up: "))

@@ -93,8 +93,12 @@ class Domain:
             try:
                 stats = self._domain.jobStats()
             except library.libvirtError as error:
-                # It has just gone off, or this is where it goes to; all else says nothing of its job.
-                if error.get_error_code() in (library.VIR_ERR_OPERATION_INVALID, library.VIR_ERR_NO_SUPPORT):
+                # All else says nothing of its job.
+                if error.get_error_code() in (
+                    library.VIR_ERR_OPERATION_UNSUPPORTED,  # this is where it goes to
+                    library.VIR_ERR_OPERATION_INVALID,  # it has just gone off
+                    library.VIR_ERR_NO_SUPPORT,
+                ):
                     return None
                 raise
         if stats.get("type", 0) == library.VIR_DOMAIN_JOB_NONE:
