@@ -11,7 +11,7 @@ from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict
 from forewarn.core.model.service_time import TOLERANCE, TimeKind
 from forewarn.server import local_tokens
-from forewarn.server.wiring import OpenedService, open_service
+from forewarn.server.wiring import OpenedService, drivers_of, open_service
 from tests.process import Program, run
 from tests.stores import sqlite_url
 
@@ -25,7 +25,8 @@ def url(tmp_path: Path) -> str:
 
 
 def opened(url: str, clock: str) -> OpenedService:
-    return open_service(Settings(database=url, clock=clock))
+    settings = Settings(database=url, clock=clock)
+    return open_service(settings, drivers_of(settings))
 
 
 def left_ahead(url: str, ahead: timedelta, *, kind: TimeKind | None) -> datetime:

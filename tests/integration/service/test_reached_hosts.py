@@ -14,7 +14,7 @@ from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Don
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.host import Host
 from forewarn.core.words import HostName
-from forewarn.server.wiring import open_service, wire
+from forewarn.server.wiring import OpenedService, drivers_of, open_service, wire
 
 PATIENCE = 60.0
 
@@ -42,7 +42,7 @@ class RackDriver:
     def reach(self, host: Host) -> str | None:
         self.asked.append(host.name)
         if host.name in self.hanging:
-            self.go.wait(PATIENCE)
+            self.go.wait()
         why = self.unreached.get(host.name)
         if isinstance(why, Exception):
             raise why
@@ -61,12 +61,18 @@ def test_hosts_are_shown_with_whether_they_are_reached(tmp_path: Path) -> None:
     asyncio.run(_reached(tmp_path, RackDriver()))
 
 
-async def _reached(folder: Path, driver: RackDriver) -> None:
-    opened = open_service(Settings(database=f"sqlite:///{folder / 'f.db'}", clock="manual"))
+def _opened(folder: Path, driver: RackDriver) -> OpenedService:
+    settings = Settings(database=f"sqlite:///{folder / 'f.db'}", clock="manual")
+    opened = open_service(settings, drivers_of(settings))
     opened.drivers.by_name["rack"] = driver
     opened.drivers.names |= {"rack"}
     opened.drivers.reaching = frozenset({"rack"})
     opened.fleet.apply_fleet(FLEET, by="test")
+    return opened
+
+
+async def _reached(folder: Path, driver: RackDriver) -> None:
+    opened = _opened(folder, driver)
     parts = wire(opened)
     driver.unreached = {"rack-2": "no route to rack-2", "rack-3": OSError("torn")}
     driver.hanging = {"rack-4"}
