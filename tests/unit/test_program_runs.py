@@ -1,6 +1,8 @@
 """Programs that drivers run: their environment, their end, their output, and what they leave behind."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -11,6 +13,7 @@ import pytest
 
 from forewarn.drivers.programs.program_runs import (
     LONGEST_LINE,
+    MOST_KEPT,
     MOST_OUTPUT,
     Exited,
     Invocation,
@@ -122,3 +125,30 @@ def test_output_is_cut_while_a_program_runs(tmp_path: Path) -> None:
     outcome = started.wait(60)
     assert isinstance(outcome, Exited)
     assert outcome.last_line == "end"
+
+
+SERVER = """
+from datetime import timedelta
+from forewarn.drivers.programs.program_runs import Invocation, run
+run(Invocation(words=("/bin/sh", "-c", {text!r}), variables={{}}, timeout=timedelta(minutes=10)))
+"""
+# Prints all it can once its server is dead, to both, and tells when it cannot any more.
+FLOOD = "cd {folder}; echo $$ > pid; read word < go-on; yes; yes >&2; echo ended > ended; read word < go-on"
+
+
+def test_what_a_program_prints_without_end_is_bounded_though_its_server_is_dead(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go-on")
+    text = SERVER.format(text=FLOOD.format(folder=tmp_path))
+    server = subprocess.Popen([sys.executable, "-c", text])
+    try:
+        await_file(tmp_path / "pid")
+    finally:
+        server.kill()
+        server.wait()
+    (tmp_path / "go-on").write_text("on\n")
+    await_file(tmp_path / "ended")
+    program = int((tmp_path / "pid").read_text())
+    kept = [os.stat(f"/proc/{program}/fd/{number}") for number in (1, 2)]
+    assert [(each.st_size, each.st_blocks * 512) for each in kept] == [(MOST_KEPT, MOST_KEPT)] * 2
+    (tmp_path / "go-on").write_text("on\n")
+    await_end(program)

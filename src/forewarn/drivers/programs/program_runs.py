@@ -1,8 +1,9 @@
 """Programs run within bounds: a clean environment, so much time, so much output, and nothing left behind.
 
 A program leads a process group of its own. When it ends, or its time is over, what is left of the group is
-ended too. Its output goes to files, not to pipes: a server that is killed does not take the program with it,
-and what it was at is then found out by asking.
+ended too. Its output goes to files in memory, not to pipes: a server that is killed does not take the program
+with it, and what it was at is then found out by asking. They do not grow beyond a size: one that prints
+without end harms nobody, whether somebody looks or not.
 """
 
 import contextlib
@@ -27,6 +28,8 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"
 USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # As much of its output as is read; an answer is far shorter.
 MOST_OUTPUT = 64 * 1024
+# As much of it as is kept anywhere, of each kind; what is beyond that fails to be written.
+MOST_KEPT = 4 * 1024 * 1024
 # As much of what it says on stderr as is looked at for its last line.
 LAST_OUTPUT = 4 * 1024
 LONGEST_LINE = 500
@@ -111,11 +114,9 @@ def run(invocation: Invocation) -> Outcome:
 
 
 def _run(invocation: Invocation, unwanted: threading.Event) -> Outcome:
-    with _file() as given, _file() as output, _file() as errors:
+    with _file() as given, _output_file() as output, _output_file() as errors:
         given.write(invocation.input)
         given.seek(0)
-        _append(output)
-        _append(errors)
         process = subprocess.Popen(
             list(invocation.words),
             stdin=given,
@@ -186,27 +187,44 @@ def _file() -> IO[bytes]:
     return tempfile.TemporaryFile(buffering=0)
 
 
-def _append(file: IO[bytes]) -> None:
-    """Have a program write to the end of a file, wherever that is after a cut."""
-    fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_APPEND)
+def _output_file() -> IO[bytes]:
+    """Make a file in memory that cannot grow beyond a size: nobody cuts it while the server is dead.
+
+    A limit on the size of files (RLIMIT_FSIZE) would hold for the disks, too, that a program copies.
+    """
+    if not hasattr(os, "memfd_create"):
+        return _file()
+    file = os.fdopen(
+        os.memfd_create("forewarn-output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "w+b", buffering=0
+    )
+    os.ftruncate(file.fileno(), MOST_KEPT)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
+    return file
+
+
+def _written(file: IO[bytes]) -> int:
+    """Return how much of a file is written: the program writes where its end was set to, as it is shared."""
+    return os.lseek(file.fileno(), 0, os.SEEK_CUR)
 
 
 def _cut(output: IO[bytes], errors: IO[bytes]) -> None:
     """Keep the beginning of one file and the end of the other."""
-    if os.fstat(output.fileno()).st_size > MOST_OUTPUT:
-        os.ftruncate(output.fileno(), MOST_OUTPUT)
-    if os.fstat(errors.fileno()).st_size > MOST_OUTPUT:
+    if _written(output) > MOST_OUTPUT:
+        os.lseek(output.fileno(), MOST_OUTPUT, os.SEEK_SET)
+    if _written(errors) > MOST_OUTPUT:
         last = _tail(errors)
-        os.ftruncate(errors.fileno(), 0)
-        os.write(errors.fileno(), last)
+        os.lseek(errors.fileno(), len(last), os.SEEK_SET)
+        os.pwrite(errors.fileno(), last, 0)
 
 
 def _read(file: IO[bytes]) -> bytes:
-    return os.pread(file.fileno(), MOST_OUTPUT, 0)
+    return os.pread(file.fileno(), min(_written(file), MOST_OUTPUT), 0)
 
 
 def _tail(file: IO[bytes]) -> bytes:
-    return os.pread(file.fileno(), LAST_OUTPUT, max(os.fstat(file.fileno()).st_size - LAST_OUTPUT, 0))
+    end = _written(file)
+    start = max(end - LAST_OUTPUT, 0)
+    return os.pread(file.fileno(), end - start, start)
 
 
 def _last_line(errors: IO[bytes]) -> str:
