@@ -41,8 +41,7 @@ command = ["/bin/sh", "{folder}/program"]
 timeout = "2s"
 """
 
-# What a program may do wrong, by the name of the machine, until it is mended. Its output is bounded here too:
-# while the server is dead, nobody cuts it.
+# What a program may do wrong, by the name of the machine, until it is mended.
 UNRULY = """
 if test -e "$(dirname "$0")/mended"; then
     echo '{"state": "done"}'
