@@ -81,7 +81,8 @@ class ServiceHistories(Histories):
         self.do(self.service.host_order, host, Action.FAIL)
 
 
-def _stage(kind: StageKind, state: StageState) -> Situation:
+def in_stage(kind: StageKind, state: StageState) -> Situation:
+    """Tell whether machines are in a stage of some kind, and how far that is."""
     return lambda look: any(
         stage.kind is kind and stage.state is state and stage.steps
         for order in look.fleet.orders.values()
@@ -108,11 +109,11 @@ def _is_cordoned_for_an_order(look: Look) -> bool:
 
 
 SERVICE_SITUATIONS: Mapping[str, Situation] = {
-    "machines leave a host": _stage(StageKind.EVACUATE, StageState.STARTED),
-    "all who could have left": _stage(StageKind.EVACUATE, StageState.DONE),
-    "machines are told that they restart with their host": _stage(StageKind.HOST, StageState.ANNOUNCED),
-    "machines restart with their host": _stage(StageKind.HOST, StageState.STARTED),
-    "machines come back": _stage(StageKind.RETURN, StageState.STARTED),
+    "machines leave a host": in_stage(StageKind.EVACUATE, StageState.STARTED),
+    "all who could have left": in_stage(StageKind.EVACUATE, StageState.DONE),
+    "machines are told that they restart with their host": in_stage(StageKind.HOST, StageState.ANNOUNCED),
+    "machines restart with their host": in_stage(StageKind.HOST, StageState.STARTED),
+    "machines come back": in_stage(StageKind.RETURN, StageState.STARTED),
     "somebody comes late to an evacuation": _comes_late,
     "a host is cordoned for an order": _is_cordoned_for_an_order,
     "a move that fails is tried again": lambda look: look.recorded(Kind.ORDER_RETRIED, "is moved once more"),

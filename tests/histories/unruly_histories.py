@@ -1,17 +1,21 @@
 """Histories whose work an unruly driver does, in lanes without threads: who answers when is drawn too."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb, perform
-from forewarn.core.model.order import AttemptId, HostStep, Order, Step
+from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, Step
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import Action, EventStatus
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import SIMULATED, Action, EventStatus, HostTask, ServiceMode, StageKind, StageState
 from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues
 from forewarn.server.threads.placed_calls import PlacedCall
 from tests.harness import Service
-from tests.histories.histories import HOSTS, NAMES, Histories, act
-from tests.histories.situations import Reached
+from tests.histories.histories import HOSTS, NAMES, act
+from tests.histories.rollout_histories import ROLLOUT_SITUATIONS, RollingHistories
+from tests.histories.service_histories import in_stage
+from tests.histories.situations import Look, Reached, Situation
 from tests.unruly_driver import UNRULY, UnrulyDriver, World
 
 # From a moment to what is long past every time-out, in real seconds.
@@ -119,8 +123,8 @@ class VirtualLanes:
             self._deliver()
 
 
-class UnrulyHistories(Histories):
-    """Histories with a driver that is slow, hangs, lies, dies and answers late."""
+class UnrulyHistories(RollingHistories):
+    """Histories with a driver that is slow, hangs, lies, dies and answers late; to hosts themselves, too."""
 
     DRIVER = UNRULY
 
@@ -128,6 +132,10 @@ class UnrulyHistories(Histories):
         super().__init__(seed, reached)
         self.world = World()
         self.unruly = UnrulyDriver(seed, self.world, hosts=HOSTS)
+        able = frozenset({SIMULATED, UNRULY})
+        policy = replace(self.service.policy, fencing=able, working_on_hosts=able)
+        # Nobody leaves before the cordon is there: with a driver that has a say in it, few ever do.
+        self.service.policy = replace(policy, cordoning=frozenset({UNRULY}) if seed % 3 == 0 else frozenset())
         self.service.more_drivers[UNRULY] = self.unruly
         self._checked()
         self.lanes = VirtualLanes(self.service, self.unruly, seed)
@@ -150,6 +158,24 @@ class UnrulyHistories(Histories):
         """Something is begun by somebody's word, so that there is work."""
         self.maintain(self.pick(HOSTS))
         self.approve_all()
+
+    @act(8)
+    def works_on_a_host(self) -> None:
+        """Machines leave it or restart with it, it is worked on, and some of them come back."""
+        if self.random.random() < 0.5:
+            self.tidies_up()
+        terms = OrderTerms(
+            mode=self.pick([ServiceMode.EVACUATE, ServiceMode.EVACUATE, ServiceMode.IN_PLACE]),
+            together=self.pick(["", "", "its board is swapped"]),
+            returning=self.random.random() < 0.5,
+        )
+        request = OrderRequest(by="test", driver=self.DRIVER, terms=terms)
+        self.do(self.service.fleet.hosts.order_host, self.crowded_host(), Action.SERVICE, request)
+        for _ in range(self.pick([1, 6, 10])):
+            self.approve_all()
+            self.drivers_are_at_work()
+            self.advance(self.pick([1, 90, 300]))
+            self.look(self.service.everything())
 
     @act(3)
     def abandons_what_is_under_way(self) -> None:
@@ -200,3 +226,21 @@ class UnrulyHistories(Histories):
 def _running(order: Order) -> list[Step | HostStep]:
     """Return what the unruly driver is at."""
     return [step for step in order.driven if order.driver_of(step) == UNRULY]
+
+
+def _is_done_to_a_host(task: HostTask) -> Situation:
+    def found(look: Look) -> bool:
+        steps = (step for order in look.fleet.orders.values() for step in order.running_host_steps)
+        return any(step.task is task and step.driver == UNRULY for step in steps)
+
+    return found
+
+
+UNRULY_SITUATIONS: Mapping[str, Situation] = {
+    "a rollout begins": ROLLOUT_SITUATIONS["a rollout begins"],
+    "machines leave a host": in_stage(StageKind.EVACUATE, StageState.STARTED),
+    "machines restart with their host": in_stage(StageKind.HOST, StageState.STARTED),
+    "a host is cordoned": _is_done_to_a_host(HostTask.CORDON),
+    "a host is worked on": _is_done_to_a_host(HostTask.WORK),
+    "a host is fenced": _is_done_to_a_host(HostTask.FENCE),
+}

@@ -145,6 +145,17 @@ def test_a_machine_that_is_recovered_to_a_host_that_fails_is_recovered_from_ther
     assert there.running(order.id)[0].target == "host-3"
 
 
+def test_who_waited_for_a_machine_that_was_recovered_to_a_failed_host_is_looked_at() -> None:
+    there = fleet()
+    recovered(there)
+    end = there.order("web-0", Action.TERMINATE)
+    there.approve(there.events(end.id)[0])
+    there.turn(MINUTE)
+    assert not there.running(end.id)
+    there.maintain("host-2", Action.FAIL)
+    assert there.draft.orders[end.id].due_at == there.now
+
+
 def test_the_newest_failure_is_over_when_a_machine_of_it_goes_down_with_another_host() -> None:
     there = fleet()
     _, order = failed_again(there)

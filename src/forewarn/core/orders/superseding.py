@@ -59,6 +59,7 @@ def _take_over_arrivals(draft: Draft, host: HostName, *, why: str) -> None:
             departures.leave(draft, draft.orders[order.id], step.machine, why=why)
             _put_down(draft, step, host)
             departures.wake_failure(draft, order.host)
+            draft.wake(departures.touching(draft, step.machine))  # which may have waited for it to be free
 
 
 def _put_down(draft: Draft, step: Step, host: HostName | None) -> None:

@@ -1,0 +1,105 @@
+"""Histories with rollouts: begun, paused, resumed and aborted, beside all that others do."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms
+from forewarn.core.model.slice import Slice
+from forewarn.core.rollouts import planning, progress
+from forewarn.core.words import ServiceMode, Work
+from tests.histories.histories import HOSTS, WAITS, WORKS, Histories, act
+from tests.histories.situations import Situation
+
+TOGETHER = {"together": "boards are swapped"}
+ANY = {"max_failures": FailureLimit(amount=50, percent=True)}
+IN_MAINTENANCE: list[dict[str, Any]] = [{}, {}, ANY, {"whole": True}, TOGETHER]
+BACK, IN_PLACE = {"returning": True}, {"mode": ServiceMode.IN_PLACE}
+IN_SERVICE: list[dict[str, Any]] = [{}, ANY, ANY, BACK, IN_PLACE, TOGETHER]
+
+
+def _settled(mine: Rollout) -> Rollout:
+    """Leave out how many reasons it names, and which: more may come while one of them is in its way."""
+    return replace(mine, due_at=None, waiting=WAITS if mine.waiting else ())
+
+
+class RollingHistories(Histories):
+    """Operators who roll work over the fleet, beside all that others do."""
+
+    def rollouts(self) -> list[Rollout]:
+        """Those that are not over."""
+        found, _ = self.service.rollouts.rollouts(after=None, limit=1000)
+        return [shown.rollout for shown in found if shown.rollout.open]
+
+    @act(12)
+    def begins_a_rollout(self) -> None:
+        if len(self.rollouts()) > 1:
+            return
+        deadline = self.pick([None, None, 7200])
+        work = self.pick([*WORKS, Work.HOST, Work.HOST])
+        terms = RolloutTerms(
+            deadline=None if deadline is None else self.service.clock.now() + timedelta(seconds=deadline),
+            health=timedelta(minutes=10),
+            require_poll=self.random.random() < 0.5,
+            **self.pick(IN_SERVICE if work is Work.HOST else IN_MAINTENANCE),
+        )
+        self.do(
+            self.service.roll,
+            *self.random.sample(HOSTS, self.random.randint(1, 4)),
+            work=work,
+            hosts_at_once=self.random.randint(1, 3),
+            gap=timedelta(seconds=self.pick([0, 600])),
+            overlap=True,
+            terms=terms,
+        )
+
+    @act(12)
+    def decides_about_a_rollout(self) -> None:
+        for mine in self.one(self.rollouts()):
+            paused = mine.state is RolloutState.PAUSED
+            verb = self.pick(["resume", "resume", "abort"] if paused else ["pause", "abort"])
+            self.do(getattr(self.service.rollouts, verb), mine.id, by="test")
+
+    @act(8)
+    def goes_on(self) -> None:
+        self.approve_all()
+        self.what_is_due_next_comes()
+
+    def check(self) -> None:
+        super().check()
+        self.check_that_looking_again_changes_nothing()
+        self.check_waves(self.service.everything())
+
+    def check_that_looking_again_changes_nothing(self) -> None:
+        """Rule 10: not only at what is due, for a wake-up that got lost would hide there."""
+        before = self.rollouts()
+        for mine in before:
+            self.service.engine._rollouts.look(mine.id, self.service.clock.now())
+        assert list(map(_settled, self.rollouts())) == list(map(_settled, before))
+
+    def check_waves(self, whole: Slice) -> None:
+        """One wave at a time is under way, what waits has a reason, what is paused has nothing announced."""
+        open_ones = self.rollouts()
+        for mine in open_ones:
+            assert len(progress.unfinished(mine)) <= 1
+            assert all(len(wave.hosts) <= mine.hosts_at_once for wave in mine.begun)
+            assert progress.unfinished(mine) or planning.reasons(mine, now=self.service.clock.now())
+        paused = {mine.id for mine in open_ones if mine.state is RolloutState.PAUSED or mine.aborting}
+        for order in whole.orders.values():
+            assert order.terms.rollout not in paused or progress.has_begun(order)
+
+
+def _recorded(kind: str) -> Situation:
+    return lambda look: any(record.kind == kind for record in look.records)
+
+
+ROLLOUT_SITUATIONS = {
+    "a rollout begins": _recorded("rollout-begun"),
+    "a rollout is paused": _recorded("rollout-paused"),
+    "a rollout goes on": _recorded("rollout-resumed"),
+    "a rollout is aborted": _recorded("rollout-aborted"),
+    "a rollout is done": _recorded("rollout-done"),
+    "a rollout works on hosts themselves": lambda look: any(
+        record.kind == "rollout-begun" and ": service of" in record.reason for record in look.records
+    ),
+}
