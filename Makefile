@@ -17,7 +17,7 @@ NODE := $(BIN)/node
 PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
-.PHONY: run setup test test-long coverage check bench bench-scale bench-night reference test-mutants test-model test-system test-machines test-openstack machines test-page test-console screenshots format clean
+.PHONY: run setup test test-long test-long-histories test-long-examples test-long-attacks coverage check bench bench-scale bench-night reference test-mutants test-model test-system test-machines test-openstack machines test-page test-console screenshots format clean
 
 run: $(VENV)/.server
 	$(strip $(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) $(SERVED))
@@ -33,14 +33,23 @@ PAGE_TESTED := tests/system/console -n 2 --dist worksteal
 SYSTEM_TESTED := tests/system tests/hostile --ignore tests/system/console -n 3 --dist loadfile
 
 # Some shells forbid it, and then each of the many processes of the tests compiles all of forewarn again.
-test test-long coverage test-mutants test-model test-system test-machines test-openstack test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
+test test-long-histories test-long-examples test-long-attacks coverage test-mutants test-model test-system test-machines test-openstack test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.dev
 	$(BIN)/pytest $(TESTED)
 
 # The same, with far more random examples, histories and kills: CONTRIBUTING.md tells how many.
-test-long: $(VENV)/.dev
-	FOREWARN_TEST_LONG=1 $(BIN)/pytest $(TESTED)
+test-long: test-long-histories test-long-examples test-long-attacks
+
+# Histories of fleets, rollouts, failing hosts and unruly drivers.
+HISTORIES := $(addprefix tests/integration/service/,test_rules.py test_rollout_rules.py test_unruly_driver.py)
+test-long-histories: $(VENV)/.dev
+	FOREWARN_TEST_LONG=1 $(BIN)/pytest $(HISTORIES) -n 3
+
+test-long-examples: $(VENV)/.dev
+	FOREWARN_TEST_LONG=1 $(BIN)/pytest $(TESTED) $(addprefix --ignore ,$(HISTORIES))
+
+test-long-attacks: $(VENV)/.dev
 	FOREWARN_TEST_LONG=1 $(BIN)/pytest tests/hostile
 
 # The unit tests reach every branch of core; random examples do not count, for they may reach others each time.

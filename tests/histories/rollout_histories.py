@@ -86,7 +86,8 @@ class RollingHistories(Histories):
             assert progress.unfinished(mine) or planning.reasons(mine, now=self.service.clock.now())
         paused = {mine.id for mine in open_ones if mine.state is RolloutState.PAUSED or mine.aborting}
         for order in whole.orders.values():
-            assert order.terms.rollout not in paused or progress.has_begun(order)
+            let_go = bool(order.terms.abandoned_by)  # it lasts until its host is uncordoned
+            assert order.terms.rollout not in paused or progress.has_begun(order) or let_go
 
 
 def _recorded(kind: str) -> Situation:

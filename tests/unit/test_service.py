@@ -774,3 +774,44 @@ def test_a_machine_does_not_come_back_from_a_host_that_fails_meanwhile() -> None
     failed = fleet.maintain(f"{fleet.machine('a-0').host}", Action.FAIL)
     assert moving(fleet, order) == []
     assert [step.name for step in failed.steps] == ["a-0"]
+
+
+def test_nobody_comes_back_from_a_failed_host_before_that_is_fenced() -> None:
+    fleet, order = evacuated(machine("b-0"), machine("c-0"), returning=True)
+    fleet.finish_host(order.id)
+    fleet.maintain(f"{fleet.machine('b-0').host}", Action.FAIL)
+    fleet.pass_(20 * MINUTE)
+    assert "b-0" not in moving(fleet, order)
+
+
+def test_nobody_comes_back_from_a_host_that_is_lost() -> None:
+    fleet, order = evacuated(machine("b-0"), returning=True)
+    fleet.finish_host(order.id)
+    host = fleet.draft.hosts[HostName(f"{fleet.machine('b-0').host}")]
+    fleet.draft.put_host(replace(host, state=HostState.LOST))
+    fleet.pass_(20 * MINUTE)
+    assert moving(fleet, order) == []
+    fleet.draft.put_host(host)
+    fleet.advance(order.id)
+    assert moving(fleet, order) == ["b-0"]
+
+
+def test_an_approved_event_without_a_slot_is_looked_at_when_its_time_has_come() -> None:
+    fleet = Fleet(*(machine(f"{group}-0") for group in "abc"), hosts=["host-2"])
+    order = fleet.service()
+    for event in fleet.events(order.id):
+        fleet.approve(event)
+    waits = next(each for each in fleet.events(order.id) if each.status is EventStatus.SCHEDULED)
+    due_at = now(fleet, order).due_at
+    assert due_at is not None
+    assert due_at <= waits.not_before
+
+
+def test_what_an_abandoned_order_has_only_announced_leaves_at_once() -> None:
+    fleet = Fleet(*(machine(f"{group}-0") for group in "abc"), hosts=["host-2"])
+    order = fleet.service()
+    for event in fleet.events(order.id):
+        fleet.approve(event)
+    interventions.abandon(fleet.draft, order.id, by="olga")
+    assert {event.status for event in fleet.events(order.id)} == {EventStatus.STARTED}
+    assert len(fleet.events(order.id)) == len(moving(fleet, order)) == 2

@@ -3,8 +3,8 @@
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order, Step
-from forewarn.core.orders import departures, host_steps, host_work, reasons, stages, steps
-from forewarn.core.words import FOREWARN, Kind, OrderState, StepState
+from forewarn.core.orders import departures, events, host_steps, host_work, reasons, stages, steps
+from forewarn.core.words import FOREWARN, EventStatus, Kind, OrderState, StepState
 
 
 def begin(draft: Draft, order: Order, *, by: str) -> Order:
@@ -12,6 +12,10 @@ def begin(draft: Draft, order: Order, *, by: str) -> Order:
     order = replace(order, terms=replace(order.terms, abandoned_by=by))
     if order.driven:
         draft.record(Kind.ORDER_ABANDONING, order, by=by, reason=_called_off(order))
+    draft.put_order(order)
+    for event in draft.events_of(order.id):
+        if event.status is EventStatus.SCHEDULED:  # nothing comes of it, however long the rest takes
+            events.end(draft, event, Kind.EVENT_CANCELLED, why=order.given_up, by=by)
     return _call_off(draft, order)
 
 

@@ -20,6 +20,7 @@ from forewarn.core.orders import (
     host_work,
     ladder,
     lingering,
+    lost_hosts,
     placement,
     reasons,
     service,
@@ -76,7 +77,8 @@ def moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[date
     for event in (each for each in listed if each.status is EventStatus.SCHEDULED):
         share = _steps_of(stage, event)
         opens = reasons.timing(draft, alone, share, policy).start_at(draft.now)
-        later = [events.may_start_at(draft, event), *([] if opens is None else [opens])]
+        # One that is approved and has no slot yet moves on when its time has come.
+        later = [events.may_start_at(draft, event), event.not_before, *([] if opens is None else [opens])]
         later += [] if event.armed else [arm_at(event, policy)]
         found += [moment for moment in later if moment > draft.now]
         found.append(event.not_before + policy.stale_after)
@@ -211,7 +213,9 @@ def _begin(draft: Draft, order: Order, index: int) -> Order:
     for step in (step for event in started for step in _steps_of(order.stages[index], event)):
         if idle is not None and len(begun) >= idle:
             break
-        if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
+        if step.state is not StepState.WAITING or lost_hosts.strands(draft, order, step):
+            continue
+        if not steps.running_elsewhere(draft, step.machine, order):
             begun[step.machine] = steps.begin(draft, order, step, to=back)
             departures.wake_others(draft, order, step.machine)
     return stages.put_steps(order, index, begun)

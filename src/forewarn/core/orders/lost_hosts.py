@@ -12,6 +12,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_span, format_time
@@ -64,9 +65,14 @@ def lost(draft: Draft, order: Order) -> tuple[Waiting, ...]:
 def strands(draft: Draft, order: Order, step: Step) -> bool:
     """Return whether an order cannot move a machine because its host is away (rule 13)."""
     machine = draft.machines.get(step.machine)
-    host = draft.hosts.get(machine.host) if machine is not None and machine.host is not None else None
-    away = host is not None and host.state in AWAY
+    away = machine is not None and is_away(draft, machine)
     return away and step.moves and order.action is not Action.FAIL
+
+
+def is_away(draft: Draft, machine: Machine) -> bool:
+    """Return whether the host of a machine has failed or is lost."""
+    host = draft.hosts.get(machine.host) if machine.host is not None else None
+    return host is not None and host.state in AWAY
 
 
 def stranded(draft: Draft, order: Order, affected: Iterable[Step]) -> tuple[Waiting, ...]:

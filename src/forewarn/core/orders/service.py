@@ -9,7 +9,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms, Stage, Step
-from forewarn.core.orders import reasons, stages
+from forewarn.core.orders import lost_hosts, reasons, stages
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     GroupName,
@@ -90,6 +90,7 @@ def _return(draft: Draft, order: Order, before: Sequence[Stage]) -> Iterable[Sta
         for machine in gone
         if machine is not None and machine.host not in (None, order.host)
         if machine.state is not MachineState.STOPPED and machine.id not in leaving
+        if not lost_hosts.is_away(draft, machine)  # which must be fenced first
     ]
     known = stage or Stage(state=StageState.QUEUED, kind=StageKind.RETURN, steps=())
     back = _laid_out(draft, order, known, away)
