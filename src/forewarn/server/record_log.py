@@ -47,4 +47,8 @@ def log_records(saved: Saved) -> None:
         if log.isEnabledFor(level):
             fields = {name: getattr(record, name) or None for name in FIELDS}
             fields["at_service_time"] = write_time(record.at)
-            log.log(level, "%s", str(record.kind), extra={"fields": fields})
+            # As `log.log` does, but without looking for who calls: that takes a third of the time of a line.
+            said = log.makeRecord(
+                log.name, level, "", 0, "%s", (str(record.kind),), None, extra={"fields": fields}
+            )
+            log.handle(said)
