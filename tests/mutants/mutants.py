@@ -17,6 +17,7 @@ from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order, Stage, Step
+from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders import departures, reasons, stages
 from forewarn.core.policy import Notice, Policy
@@ -541,3 +542,24 @@ def a_guest_defers_past_its_window(real: Real, *_: Any, **__: Any) -> datetime |
 def a_cordoned_host_is_a_target(real: Real, draft: Draft, name: HostName) -> bool:
     host = draft.hosts.get(name)
     return real(draft, name) or (host is not None and host.state is HostState.CORDONED)
+
+
+@mutant("core.rollouts.halves:_larger", "unit/test_like_hosts.py", rule="placement")
+def a_wave_empties_all_hosts_that_are_alike(real: Real, hosts: int) -> int:
+    return hosts
+
+
+@mutant("core.rollouts.like_hosts:homes", "unit/test_like_hosts.py", rule="placement")
+def hosts_that_are_being_emptied_are_homes(
+    real: Real, rollout: Rollout, emptied: Sequence[HostName]
+) -> dict[HostName, tuple[HostName, ...]]:
+    return {host: alike for alike in rollout.alike for host in alike if host in emptied}
+
+
+@mutant("core.orders.placement:_best", "unit/test_placement.py", rule="placement")
+def machines_go_elsewhere_than_to_their_homes(
+    real: Real, draft: Draft, machine: Machine, *, but: Any, order: Order | None = None
+) -> HostName | None:
+    homeless = None if order is None else replace(order, terms=replace(order.terms, homes=()))
+    target: HostName | None = real(draft, machine, but=but, order=homeless)
+    return target
