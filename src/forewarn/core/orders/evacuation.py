@@ -213,9 +213,8 @@ def _begin(draft: Draft, order: Order, index: int) -> Order:
     for step in (step for event in started for step in _steps_of(order.stages[index], event)):
         if idle is not None and len(begun) >= idle:
             break
-        if step.state is not StepState.WAITING or lost_hosts.strands(draft, order, step):
-            continue
-        if not steps.running_elsewhere(draft, step.machine, order):
+        waits = step.state is StepState.WAITING and not lost_hosts.strands(draft, order, step)
+        if waits and not steps.running_elsewhere(draft, step.machine, order):
             begun[step.machine] = steps.begin(draft, order, step, to=back)
             departures.wake_others(draft, order, step.machine)
     return stages.put_steps(order, index, begun)
