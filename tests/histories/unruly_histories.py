@@ -8,7 +8,16 @@ from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCal
 from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, Step
 from forewarn.core.model.slice import Slice
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import SIMULATED, Action, EventStatus, HostTask, ServiceMode, StageKind, StageState
+from forewarn.core.words import (
+    SIMULATED,
+    Action,
+    EventStatus,
+    HostState,
+    HostTask,
+    ServiceMode,
+    StageKind,
+    StageState,
+)
 from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues
 from forewarn.server.threads.placed_calls import PlacedCall
 from tests.harness import Service
@@ -164,18 +173,35 @@ class UnrulyHistories(RollingHistories):
         """Machines leave it or restart with it, it is worked on, and some of them come back."""
         if self.random.random() < 0.5:
             self.tidies_up()
+        host = self.idle_host()
         terms = OrderTerms(
-            mode=self.pick([ServiceMode.EVACUATE, ServiceMode.EVACUATE, ServiceMode.IN_PLACE]),
+            mode=self.pick([*[ServiceMode.EVACUATE] * 4, ServiceMode.IN_PLACE]),
             together=self.pick(["", "", "its board is swapped"]),
             returning=self.random.random() < 0.5,
+            # Else most of them wait for other update domains, budgets and windows.
+            emergency=self.pick(["", "fire"]),
         )
         request = OrderRequest(by="test", driver=self.DRIVER, terms=terms)
-        self.do(self.service.fleet.hosts.order_host, self.crowded_host(), Action.SERVICE, request)
+        self.do(self.service.fleet.hosts.order_host, host, Action.SERVICE, request)
         for _ in range(self.pick([1, 6, 10])):
+            if not self.is_worked_on(host):
+                return
             self.approve_all()
             self.drivers_are_at_work()
             self.advance(self.pick([1, 90, 300]))
             self.look(self.service.everything())
+
+    def idle_host(self) -> str:
+        """A host, rather a sound one that carries machines and has no order, so that work on it can begin."""
+        whole = self.service.everything()
+        busy = {order.host for order in whole.orders.values()}
+        carrying = {member.host for member in whole.machines.values()}
+        sound = {name for name, host in whole.hosts.items() if host.state is HostState.OK}
+        return self.pick(sorted((sound & carrying) - busy) or HOSTS)
+
+    def is_worked_on(self, host: str) -> bool:
+        orders = self.service.everything().orders.values()
+        return any(order.host == host and order.action is Action.SERVICE for order in orders)
 
     @act(3)
     def abandons_what_is_under_way(self) -> None:
