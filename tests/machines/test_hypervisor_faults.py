@@ -24,6 +24,7 @@ def test_a_migration_outlives_a_killed_libvirtd_and_the_machine_runs_on_one_host
         bed.hosts[whose].kill()
         bed.hosts[whose].start()
         _through(service, order)
+        assert bed.where("web-0") == {"kvm02": "running"}
         _ticks_on(guest)
     assert (bed.where("web-0"), guest.console.boots) == ({"kvm02": "running"}, 1)
 

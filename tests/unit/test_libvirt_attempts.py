@@ -52,6 +52,7 @@ TASK = DriverTask(
     driver="libvirt",
 )
 RUNS = Seen(state=DomainState.RUNNING, mark=replace(marks.new(TASK, now=NOON), asked=NOON))
+HELD = replace(RUNS, state=DomainState.PAUSED, migrating=True)
 
 
 class Domain:
@@ -115,5 +116,12 @@ def test_a_migration_that_ends_between_two_looks_is_no_failure() -> None:
 
 def test_a_machine_that_goes_on_running_on_both_hosts_has_failed() -> None:
     answer = checked(Domain(KVM01.name, RUNS), Domain(KVM02.name, RUNS))
+    assert isinstance(answer, Failed)
+    assert "it runs on both hosts" in answer.why
+
+
+def test_a_machine_that_runs_again_where_it_was_is_not_powered_off_there() -> None:
+    """The fake domain has no power switch: who would use it fails."""
+    answer = checked(Domain(KVM01.name, HELD, HELD, RUNS), Domain(KVM02.name, RUNS))
     assert isinstance(answer, Failed)
     assert "it runs on both hosts" in answer.why

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 
@@ -259,3 +260,28 @@ def test_a_recovered_machine_is_undefined_where_it_was_before_it_is_started() ->
 def test_a_migration_that_was_not_heard_of_any_more_is_begun_again() -> None:
     of = mark(Work.FREEZE, asked=20)
     assert decided(of, Sight(here=RUNS, call=ENDED), moves=True) == Act.MIGRATE
+
+
+AT_WORK = replace(RUNS, job=Job())
+EVERY_STATE = (None, RUNS, AT_WORK, PAUSED, HELD, OFF)
+EVERY_CALL = (None, LongCall(running=True), ENDED, LongCall(running=False, error="no room"))
+
+
+@pytest.mark.parametrize("asked", [1, 90, 900])
+def test_whatever_is_seen_of_a_migration_the_machine_ends_up_running_on_one_host_alone(asked: int) -> None:
+    of = mark(Work.FREEZE, asked=asked)
+    for here, there, call in product(EVERY_STATE, EVERY_STATE, EVERY_CALL):
+        following = decided(of, Sight(here=here, there=there, call=call), moves=True)
+        runs_there = there is not None and there.state is DomainState.RUNNING
+        holds_there = there is not None and there.active
+        at_work = here is AT_WORK or (call is not None and call.running)
+        may = {
+            Finished(there=True): here is None and runs_there,
+            Act.UNDEFINE_HERE: here in (PAUSED, HELD, OFF) and runs_there,
+            Act.MIGRATE: here is RUNS and not holds_there,
+            Act.TAKE_BACK: here is HELD and not holds_there,
+            Act.ABORT: here is AT_WORK,
+        }
+        if isinstance(following, Act | Finished):
+            assert may[following], (following, here, there, call)
+            assert following is Act.ABORT or not at_work, (following, here, there, call)

@@ -16,6 +16,7 @@ from forewarn.drivers.libvirt.domains import Domain, Route
 from forewarn.drivers.libvirt.library import Declined, NoAnswer
 from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.places import Place, Places, Tools
+from forewarn.drivers.libvirt.sights import DomainState
 
 
 class Acts:
@@ -126,7 +127,10 @@ class Acts:
     def _undefine_here(self, mark: Mark) -> Mark:
         places = self._places
         domain = places.here.domain
-        if domain.seen().active:
+        seen = domain.seen()
+        if seen.state is DomainState.RUNNING:  # since it was looked at: what becomes of it is decided anew
+            raise Declined(f"{places.here.hypervisor.host} runs it again")
+        if seen.active:
             domain.power_off()  # it is paused: its migration has left it so
         if places.both:
             self._undefine(domain, places.here, other=places.there)
