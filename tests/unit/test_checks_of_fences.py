@@ -102,6 +102,14 @@ def _vouched(made: Fleet) -> dict[str, object]:
     return {"terms": replace(order.terms, fenced="its plug is pulled")}
 
 
+def test_a_machine_that_left_its_restored_host_without_a_fence_is_found() -> None:
+    made, before, after = away(host=None, fenced=False)
+    restored = {**after.hosts, HOST: replace(after.hosts[HOST], state=HostState.OK)}
+    assert STAYS in broken(before, replace(after, hosts=restored), made)
+    made, before, after = away(host=None, fenced=True)
+    assert STAYS not in broken(before, replace(after, hosts=restored), made)
+
+
 def test_a_machine_that_is_not_on_its_unfenced_host_any_more_is_found() -> None:
     for host in ("host-2", None):
         made, before, after = away(host=host, fenced=False)

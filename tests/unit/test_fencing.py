@@ -193,18 +193,16 @@ def test_a_failure_is_not_given_up_while_its_machines_may_still_run_there() -> N
         interventions.abandon(there.draft, order.id, by="olga")
 
 
-def test_a_failure_that_is_given_up_leaves_its_machines_down_on_no_host() -> None:
-    there = fleet()
-    order = failed(there)
-    there.maintain(action=Action.RESTORE)
+def test_a_failure_that_is_given_up_leaves_the_machines_of_a_fenced_host_down_on_no_host() -> None:
+    there = Fleet(machine("web-0"))
+    order = there.maintain(action=Action.FAIL, fenced="its plug is pulled")
+    assert recovery(there, order) is StepState.FAILED
     interventions.abandon(there.draft, order.id, by="olga")
-    reports.step_cancelled(there.draft, attempt(there, order))
-    there.advance(order.id)
     assert not there.draft.orders[order.id].open
     assert (there.machine("web-0").state, there.machine("web-0").host) == (MachineState.STOPPED, None)
 
 
-def test_what_waits_for_a_machine_is_closed_when_its_recovery_is_given_up() -> None:
+def test_a_failure_that_is_given_up_leaves_machines_on_their_restored_host_that_was_never_fenced() -> None:
     there = fleet()
     order = failed(there)
     there.maintain(action=Action.RESTORE)
@@ -212,6 +210,17 @@ def test_what_waits_for_a_machine_is_closed_when_its_recovery_is_given_up() -> N
     interventions.abandon(there.draft, order.id, by="olga")
     reports.step_cancelled(there.draft, attempt(there, order))
     there.advance(order.id)
+    assert not there.draft.orders[order.id].open
+    assert (there.machine("web-0").state, there.machine("web-0").host) == (MachineState.RUNNING, "host-1")
+    assert there.draft.orders[waits.id].open
+
+
+def test_what_waits_for_a_machine_is_closed_when_its_recovery_is_given_up() -> None:
+    there = Fleet(machine("web-0"))
+    order = there.maintain(action=Action.FAIL, fenced="its plug is pulled")
+    there.maintain(action=Action.RESTORE)
+    waits = there.order("web-0")
+    interventions.abandon(there.draft, order.id, by="olga")
     assert there.draft.orders[waits.id].state is OrderState.CANCELLED
     assert there.draft.orders[waits.id].why == f"down, and not recovered (order {order.id})"
 

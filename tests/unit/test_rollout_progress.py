@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from forewarn.core.model.declaration import FleetDefaults, HostDrivers
-from forewarn.core.model.order import Order
+from forewarn.core.model.order import Order, Stage
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, progress
-from forewarn.core.words import HostTask, OrderState, Work
+from forewarn.core.words import HostTask, OrderState, StageKind, StageState, Work
 from tests.unit.rollouts import announced, begun, by_id, cancelled, done, failed, order, started, step
 from tests.unit.test_rollout import NOW, carries, host, over, survey
 
@@ -38,6 +38,14 @@ def test_a_wave_has_started_when_the_first_of_its_orders_has() -> None:
     assert (wave.state, wave.started_at) == (WaveState.ANNOUNCED, None)
     (wave,) = settled(both, announced(1), started(2)).waves
     assert (wave.state, wave.started_at) == (WaveState.STARTED, NOW)
+
+
+def test_the_work_on_an_empty_host_has_begun_although_nobody_had_to_leave_it() -> None:
+    left = Stage(steps=(), kind=StageKind.EVACUATE, state=StageState.DONE)
+    worked_on = Stage(steps=(), kind=StageKind.HOST, state=StageState.DONE)
+    announced_to_nobody = replace(worked_on, state=StageState.ANNOUNCED)
+    assert not progress.has_begun(replace(announced(1), stages=(left, announced_to_nobody)))
+    assert progress.has_begun(replace(started(1), stages=(left, worked_on)))
 
 
 def test_a_wave_is_over_when_the_last_of_its_orders_is() -> None:

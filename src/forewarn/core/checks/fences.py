@@ -45,11 +45,19 @@ def machines_stay_on_hosts_that_are_not_fenced(change: Change) -> Iterator[str]:
         if known is None or known.host is None or known.host == machine.host:
             continue
         if (
-            _was_away(change, machine.id)
+            (_was_away(change, machine.id) or _waits_for_a_fence(change.before, known))
             and not _may_leave(change, known)
             and (known.project, known.name) not in told
         ):
             yield f"{machine.name} has left {known.host}, which is not fenced"
+
+
+def _waits_for_a_fence(fleet: Slice, machine: Machine) -> bool:
+    """Return whether a machine was to be recovered from a host that was not fenced, restored since or not."""
+    failure = _newest_failure(fleet, machine.host)
+    if failure is None or _is_fenced(failure):
+        return False
+    return any(step.machine == machine.id and step.state is StepState.WAITING for step in failure.steps)
 
 
 def nothing_is_brought_up_on_a_failed_host(change: Change) -> Iterator[str]:

@@ -49,8 +49,7 @@ def _driver(order: Order, policy: Policy) -> str:
 
 def is_fenced(order: Order) -> bool:
     """Return whether the machines of a failed host may be recovered."""
-    fence = host_steps.find(order, HostTask.FENCE)
-    return bool(order.terms.fenced) or (fence is not None and fence.state is StepState.DONE)
+    return order.fenced
 
 
 def is_gone(draft: Draft, host: HostName | None) -> bool:

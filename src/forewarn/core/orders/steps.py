@@ -15,7 +15,9 @@ from forewarn.core.words import (
     ANSWERING_AT_ONCE,
     EXTERNAL,
     SIMULATED,
+    Action,
     HostName,
+    HostState,
     Kind,
     MachineId,
     MachineState,
@@ -178,8 +180,20 @@ def abandon(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
     begun = step.state in (StepState.RUNNING, StepState.FAILED)
     changed = begun or step.work is Work.RECOVER  # which is down before its turn
     if machine is not None and changed and running_elsewhere(draft, step.machine, order) is None:
-        draft.put_machine(replace(_without(draft, machine, step.work), bound_for=None))
+        there = _may_still_run(draft, order, machine)
+        left = replace(machine, state=MachineState.RUNNING) if there else _without(draft, machine, step.work)
+        draft.put_machine(replace(left, bound_for=None))
     return _ended(draft, step, StepState.MOOT, why=why)
+
+
+def _may_still_run(draft: Draft, order: Order, machine: Machine) -> bool:
+    """Return whether a machine may never have stopped: its host is well again, and was never fenced.
+
+    On no host it could be started anywhere, and run twice.
+    """
+    host = draft.hosts.get(machine.host) if machine.host else None
+    unfenced = order.action is Action.FAIL and not order.fenced
+    return unfenced and host is not None and host.state is not HostState.FAILED
 
 
 def _ended(draft: Draft, step: Step, state: StepState, *, why: str = "") -> Step:

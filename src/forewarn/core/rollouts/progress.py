@@ -8,7 +8,7 @@ from forewarn.core.copies import replace
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.words import HostName, HostTask, OrderId, OrderState, StageState, StepState
+from forewarn.core.words import HostName, HostTask, OrderId, OrderState, StageKind, StageState, StepState
 
 Orders: TypeAlias = Mapping[OrderId, Order]
 Quiet: TypeAlias = Sequence[Step]
@@ -78,7 +78,8 @@ def has_begun(order: Order) -> bool:
     """Return whether an order has done anything yet; one that has is not withdrawn but finished."""
     # Where nobody has to leave a host, that part of the work on it is done before anything is.
     return any(
-        stage.state is StageState.STARTED or (stage.state is StageState.DONE and bool(stage.steps))
+        stage.state is StageState.STARTED
+        or (stage.state is StageState.DONE and (bool(stage.steps) or stage.kind is StageKind.HOST))
         for stage in order.stages
     )
 
