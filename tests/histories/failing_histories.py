@@ -86,14 +86,14 @@ class FailingHistories(Histories):
             self.do(self.service.host_order, host, Action.FAIL)
             self.look(self.service.everything())
 
-    @act(30)
+    @act(60)
     def a_host_fails_while_machines_come(self) -> None:
         """They are moved there, recovered there, or started."""
         self.makes_slow()
         for name, host in self.one(self.on_hosts()):
             self.service.driver.slow.add(name)
             self.service.driver.failing.discard(name)
-            match self.pick(["redeploy", "fail", "start"]):
+            match self.pick(["redeploy", "redeploy", "fail", "start"]):
                 case "redeploy":
                     self.do(self.service.order, name, Action.REDEPLOY)
                     self.approve_all()
@@ -115,7 +115,7 @@ class FailingHistories(Histories):
         self.service.driver.slow.add(name)
         self.do(self.service.order, name, Action.START)
 
-    @act(40)
+    @act(80)
     def a_host_fails_while_machines_leave(self) -> None:
         self.makes_slow()
         spot = {

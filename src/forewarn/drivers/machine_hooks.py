@@ -58,10 +58,14 @@ class MachineHooks:
         self._attempts = HookedAttempts()
 
     @property
+    def _is_set(self) -> bool:
+        return bool(self._settings.before or self._settings.after)
+
+    @property
     def limits(self) -> DriverLimits | None:
-        """As the driver has them, with a little time for hooks."""
+        """As the driver has them, with a little time for hooks if there are any."""
         limits = self._driver.limits
-        return None if limits is None else replace(limits, timeout=limits.timeout + AROUND)
+        return limits if limits is None or not self._is_set else replace(limits, timeout=limits.timeout + AROUND)
 
     def precheck(self, machine: Machine, target: Host) -> str | None:
         """Have the driver tell beforehand, if it can."""
@@ -75,7 +79,7 @@ class MachineHooks:
 
     def begin(self, task: DriverTask) -> Begun:
         """Run the hook before, or begin the work if there is none."""
-        if task.machine is None or not (self._settings.before or self._settings.after):
+        if task.machine is None or not self._is_set:
             return self._driver.begin(task)
         known = self._attempts.known(task.id)
         part = Part.BEFORE if self._settings.before else Part.WORK

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 HOW_TO = ROOT / "docs/how-to/a-night-of-maintenance.md"
 # Three hours before the window opens in Berlin.
 EVENING = datetime(2027, 3, 1, 18, tzinfo=UTC)
-NEVER_BACK = "kvm04"
+NEVER_BACK = "kvm05"
 HOOK = f"""#!/bin/sh
 test "$FOREWARN_HOOK $FOREWARN_HOST" = "work {NEVER_BACK}" && exit 75
 exit 0
@@ -119,15 +119,15 @@ def test_the_night_happens_as_it_is_told(program: Program, tmp_path: Path) -> No
     _pass_time(program, lambda: _state(program, NEVER_BACK) == "lost")
     said = _typed(lost)
     assert all(line in said for line in choices.splitlines())
-    assert "kvm04: waited for, until" in _typed(wait)
+    assert "kvm05: waited for, until" in _typed(wait)
     _pass_time(program, lambda: _state(program, NEVER_BACK) == "lost")
     assert "goes on." in _typed(fail)
-    _pass_time(program, lambda: _leaves(program, "kvm05"))
+    _pass_time(program, lambda: _leaves(program, "kvm04"))
     assert "is asked to stop" in _typed(stop)
     assert "released." in _typed(go_on)
     program.advance(6 * 60 * MINUTE)
     said = _typed(morning)
     assert "3 done ✓" in said
     assert "2 left out ⊘" in said
-    assert "kvm04" in (tmp_path / "night.csv").read_text()
+    assert "kvm05" in (tmp_path / "night.csv").read_text()
     assert "lost" not in _typed(after)
