@@ -65,7 +65,9 @@ class MachineHooks:
     def limits(self) -> DriverLimits | None:
         """As the driver has them, with a little time for hooks if there are any."""
         limits = self._driver.limits
-        return limits if limits is None or not self._is_set else replace(limits, timeout=limits.timeout + AROUND)
+        return (
+            limits if limits is None or not self._is_set else replace(limits, timeout=limits.timeout + AROUND)
+        )
 
     def precheck(self, machine: Machine, target: Host) -> str | None:
         """Have the driver tell beforehand, if it can."""
