@@ -130,7 +130,7 @@ class Bed:
             host.mend()
             for machine in host.virsh("list", "--all", "--name").split():
                 host.virsh("destroy", machine, check=False)
-                host.virsh("undefine", machine, check=False)
+                host.virsh("undefine", machine, "--managed-save", check=False)
             for pool in host.virsh("pool-list", "--all", "--name").split():
                 host.virsh("pool-destroy", pool, check=False)
                 host.virsh("pool-undefine", pool, check=False)
