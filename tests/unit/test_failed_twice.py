@@ -224,3 +224,46 @@ def test_nothing_is_gone_from_a_host_that_has_not_failed() -> None:
     there.maintain(action=Action.FAIL, fenced="its plug is pulled")
     assert fencing.is_gone(there.draft, HostName("host-1"))
     assert there.history(Kind.HOST_FENCED) == ["vouched for by test: its plug is pulled"]
+
+
+# A machine that was being moved when its host failed may have arrived
+
+
+def moving(there: Fleet) -> HostName:
+    """A machine on its way to another host, which is not the emptiest any more, when its own one fails."""
+    order = there.order("web-0", Action.REDEPLOY)
+    there.approve(there.events(order.id)[0])
+    (step,) = there.running(order.id)
+    assert step.target is not None
+    return step.target
+
+
+def test_a_machine_that_was_moved_when_its_host_failed_is_recovered_where_it_was_to_go() -> None:
+    there = fleet()
+    target = moving(there)
+    order = there.maintain(action=Action.FAIL)
+    assert [(step.state, step.target) for step in order.steps] == [(StepState.WAITING, target)]
+    assert there.machine("web-0").bound_for == target
+    there.turn()
+    there.finish_host(order.id, HostTask.FENCE)
+    assert there.running(order.id)[0].target == target
+
+
+def test_a_machine_that_was_moved_is_recovered_elsewhere_if_its_target_is_not_sound_any_more() -> None:
+    there = fleet()
+    target = moving(there)
+    order = there.maintain(action=Action.FAIL)
+    there.maintain(target, Action.CORDON)
+    there.finish_host(order.id, HostTask.FENCE)
+    assert there.running(order.id)[0].target not in (None, target)
+
+
+def test_a_place_that_was_kept_for_a_broken_off_move_is_given_back_with_its_recovery() -> None:
+    there = fleet()
+    moving(there)
+    order = there.maintain(action=Action.FAIL)
+    there.maintain(action=Action.RESTORE)
+    interventions.abandon(there.draft, order.id, by="olga")
+    reports.step_cancelled(there.draft, AttemptId(order.id, "host/fence", 1))
+    there.advance(order.id)
+    assert there.machine("web-0").bound_for is None

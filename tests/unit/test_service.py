@@ -25,6 +25,7 @@ from forewarn.core.words import (
     MachineState,
     Mobility,
     OrderState,
+    Priority,
     ServiceMode,
     StageKind,
     StageState,
@@ -815,3 +816,14 @@ def test_what_an_abandoned_order_has_only_announced_leaves_at_once() -> None:
     interventions.abandon(fleet.draft, order.id, by="olga")
     assert {event.status for event in fleet.events(order.id)} == {EventStatus.STARTED}
     assert len(fleet.events(order.id)) == len(moving(fleet, order)) == 2
+
+
+def test_a_machine_whose_eviction_is_cancelled_is_moved_back_after_all() -> None:
+    fleet, order = evacuated(machine("a-0"), machine("b-0", priority=Priority.SPOT), returning=True)
+    fleet.finish_host(order.id)
+    leaving = fleet.order("b-0", Action.EVICT)
+    fleet.advance(order.id)
+    fleet.turn()
+    fleet.draft.put_order(replace(now(fleet, order), due_at=None))
+    interventions.cancel(fleet.draft, leaving.id, by="olga")
+    assert now(fleet, order).due_at == fleet.draft.now

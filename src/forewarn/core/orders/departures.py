@@ -142,10 +142,14 @@ def wake_others(draft: Draft, order: Order, machine: MachineId) -> None:
 
 
 def wake_host_of(draft: Draft, order: Order) -> None:
-    """Have the orders on a machine's host looked at: it stays after all, and needs notice of them."""
+    """Have the orders on a machine's host looked at: it stays after all, and needs notice of them.
+
+    So does one that is to move back to a host where it was.
+    """
     machine = draft.machines.get(order.machine) if order.machine else None
     if machine is not None and machine.host is not None:
         draft.wake(orders_on(draft, machine.host))
+        wake_others(draft, order, machine.id)
 
 
 def wake_failure(draft: Draft, host: HostName | None) -> None:

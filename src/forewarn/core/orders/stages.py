@@ -74,7 +74,10 @@ def cut(machines: Iterable[Machine], work: Work, groups: Mapping[GroupName, Grou
 
 
 def step_of(machine: Machine, work: Work, *, moves: bool | None = None) -> Step:
-    """Make a machine's share of a stage; it moves if its work does, unless that is said."""
+    """Make a machine's share of a stage; it moves if its work does, unless that is said.
+
+    One whose host failed while it was moved comes back where it was to go, for it may be there already.
+    """
     return Step(
         machine=machine.id,
         name=machine.name,
@@ -82,6 +85,7 @@ def step_of(machine: Machine, work: Work, *, moves: bool | None = None) -> Step:
         update_domain=machine.update_domain,
         work=work,
         moves=WORKS[work].moves if moves is None else moves,
+        target=machine.bound_for if work is Work.RECOVER else None,
     )
 
 

@@ -5,13 +5,13 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import departures, failures, stages, steps
-from forewarn.core.words import Action, HostName, MachineState, OrderId, StepState
+from forewarn.core.words import Action, HostName, MachineId, MachineState, OrderId, StepState
 
 
 def supersede(draft: Draft, failure: Order, host: HostName) -> None:
     """End what is done to a failed host and its machines, but for those that are just leaving."""
     why = f"host {host} failed (order {failure.id})"
-    down = _not_recovered(draft, host)
+    down, moving = _not_recovered(draft, host), _moving_away(draft, host)
     carried = {machine.id for machine in draft.machines_on(host)}
     for other in list(draft.orders.values()):
         mine = other.host == host or other.machine in carried
@@ -21,6 +21,8 @@ def supersede(draft: Draft, failure: Order, host: HostName) -> None:
         draft.put_machine(machine)
     for machine in draft.machines_on(host):
         departures.leave_other_hosts(draft, machine, why=why)
+    for id_, target in moving.items():
+        draft.put_machine(replace(draft.machines[id_], bound_for=target))
     _take_over_arrivals(draft, host, why=why)
 
 
@@ -47,6 +49,17 @@ def _not_recovered(draft: Draft, host: HostName) -> list[Machine]:
         or (step.state is StepState.RUNNING and step.target == host)
     }
     return [machine for machine in draft.machines_on(host) if machine.id in hit]
+
+
+def _moving_away(draft: Draft, host: HostName) -> dict[MachineId, HostName]:
+    """Return where machines of a host are just moved: whoever has arrived would run twice on a third one."""
+    carried = {machine.id for machine in draft.machines_on(host)}
+    running = (step for order in draft.orders.values() if order.open for step in order.running)
+    return {
+        step.machine: step.target
+        for step in running
+        if step.machine in carried and step.target is not None and step.target != host
+    }
 
 
 def _take_over_arrivals(draft: Draft, host: HostName, *, why: str) -> None:

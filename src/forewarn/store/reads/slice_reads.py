@@ -113,7 +113,7 @@ class SliceReads(Reader):
             number=self._meta.number,
             defaults=self._meta.defaults,
             projects=self._load_projects(loaded_groups.values(), machines_by_id.values()),
-            hosts=self._with_targets(known_hosts, named),
+            hosts=self._with_targets(known_hosts, named, machines_by_id.values()),
             groups=loaded_groups,
             machines=machines_by_id,
             orders=orders_by_id,
@@ -211,9 +211,12 @@ class SliceReads(Reader):
                     found[order.id] = order
         return dict(sorted(found.items(), key=lambda item: (item[1].number, item[0])))
 
-    def _with_targets(self, hosts: dict[HostName, Host], named: Iterable[Order]) -> dict[HostName, Host]:
-        """Add the hosts that steps of orders move machines to."""
-        targets = set(_targets_of(named)) - hosts.keys()
+    def _with_targets(
+        self, hosts: dict[HostName, Host], named: Iterable[Order], machines: Iterable[Machine]
+    ) -> dict[HostName, Host]:
+        """Add the hosts that steps of orders move machines to, and those that machines are bound for."""
+        bound = {machine.bound_for for machine in machines if machine.bound_for is not None}
+        targets = {*_targets_of(named), *bound} - hosts.keys()
         hosts |= {host.name: host for host in self._load(HOSTS.read, _HOSTS, targets)}
         return dict(sorted(hosts.items()))
 

@@ -9,7 +9,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.wakes import ROOM
-from forewarn.core.words import StageState, StepState
+from forewarn.core.words import StageKind, StageState, StepState
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.stored import EVENTS, ORDERS, RECORDS, name_key
@@ -73,7 +73,12 @@ class WorkWrites(Reader):
 def _touched(order: Order) -> Iterable[str]:
     if not order.open:
         return set()
-    live = (stage for stage in order.stages if stage.state is not StageState.DONE)
+    # Whoever has left and is to be moved back is still its concern, also while something else keeps it away.
+    live = (
+        stage
+        for stage in order.stages
+        if stage.state is not StageState.DONE or (order.terms.returning and stage.kind is StageKind.EVACUATE)
+    )
     # One that was begun and called off is named in its event until that is over.
     touched = {
         step.machine.lower()
