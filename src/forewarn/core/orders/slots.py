@@ -1,7 +1,7 @@
 """How many machines of a host may move at the same time, and when there is a turn for the next."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from forewarn.core.admission import expected
 from forewarn.core.draft import Draft
@@ -9,6 +9,9 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import events
 from forewarn.core.words import EventStatus, StepState
+
+# What takes even longer is asked about every quarter of this, so that a slot is not left idle for long.
+LONG_MOVE = timedelta(hours=1)
 
 
 class Slots:
@@ -65,9 +68,11 @@ class Slots:
         slot = free.index(min(free))
         takes = expected.move_time(self._draft.machines.get(step.machine), self._draft.pace)
         if step.state is StepState.RUNNING:
-            over = (step.begun_at or now) + takes
-            # One that takes longer than expected will take a while longer.
-            free[slot] = max(over, now + takes / 4)
+            begun = step.begun_at or now
+            # One that takes longer than expected will take a while longer, the more the longer it has taken:
+            # guests see each later NotBefore.
+            lasted = min(now - begun, LONG_MOVE)
+            free[slot] = max(begun + takes, now + max(takes, lasted) / 4)
         else:
             free[slot] = max(free[slot], first) + takes
 
