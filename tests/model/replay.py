@@ -120,7 +120,8 @@ class Replay:
         return self._fleet.draft
 
     def _place(self, host: str, ordered: Ordered) -> None:
-        terms = {"fenced": "model"} if ordered is Ordered.FAIL else {}
+        # The model tells where a recovered machine is once it is there: as where a driver chooses its host.
+        terms = {"fenced": "model", "driver_chooses": True} if ordered is Ordered.FAIL else {}
         self._fleet.maintain(host, ACTIONS[ordered], **terms)
 
     def _defer(self, machine: int) -> None:

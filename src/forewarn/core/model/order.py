@@ -203,7 +203,7 @@ class Order:
         return f"abandoned by {terms.abandoned_by}" if terms.abandoned_by else ""
 
     @property
-    def fenced(self) -> bool:
+    def is_fenced(self) -> bool:
         """Whether the host of a failure touches its machines no more, as its fence or a person says."""
         fences = (step for step in self.host_steps if step.task is HostTask.FENCE)
         return bool(self.terms.fenced) or any(step.state is StepState.DONE for step in fences)

@@ -49,7 +49,7 @@ def _driver(order: Order, policy: Policy) -> str:
 
 def is_fenced(order: Order) -> bool:
     """Return whether the machines of a failed host may be recovered."""
-    return order.fenced
+    return order.is_fenced
 
 
 def is_gone(draft: Draft, host: HostName | None) -> bool:

@@ -192,7 +192,7 @@ def _may_still_run(draft: Draft, order: Order, machine: Machine) -> bool:
     On no host it could be started anywhere, and run twice.
     """
     host = draft.hosts.get(machine.host) if machine.host else None
-    unfenced = order.action is Action.FAIL and not order.fenced
+    unfenced = order.action is Action.FAIL and not order.is_fenced
     return unfenced and host is not None and host.state is not HostState.FAILED
 
 
