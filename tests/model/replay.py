@@ -120,8 +120,8 @@ class Replay:
         return self._fleet.draft
 
     def _place(self, host: str, ordered: Ordered) -> None:
-        # The model tells where a recovered machine is once it is there: as where a driver chooses its host.
-        terms = {"fenced": "model", "driver_chooses": True} if ordered is Ordered.FAIL else {}
+        # The model tells where a machine has gone once it is there: as where a driver chooses its host.
+        terms = {"driver_chooses": True, "fenced": "model" if ordered is Ordered.FAIL else ""}
         self._fleet.maintain(host, ACTIONS[ordered], **terms)
 
     def _defer(self, machine: int) -> None:

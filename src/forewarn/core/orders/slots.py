@@ -10,8 +10,9 @@ from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import events
 from forewarn.core.words import EventStatus, StepState
 
-# What takes even longer is asked about every quarter of this, so that a slot is not left idle for long.
-LONG_MOVE = timedelta(hours=1)
+# A move that has taken this long will hardly end soon: whoever waits for its slot is put off by more at a time.
+LONG_MOVE = timedelta(hours=6)
+LONG_WAIT = timedelta(minutes=15)
 
 
 class Slots:
@@ -69,10 +70,9 @@ class Slots:
         takes = expected.move_time(self._draft.machines.get(step.machine), self._draft.pace)
         if step.state is StepState.RUNNING:
             begun = step.begun_at or now
-            # One that takes longer than expected will take a while longer, the more the longer it has taken:
-            # guests see each later NotBefore.
-            lasted = min(now - begun, LONG_MOVE)
-            free[slot] = max(begun + takes, now + max(takes, lasted) / 4)
+            # One that takes longer than expected will take a while longer; guests see each later NotBefore.
+            longer = takes / 4 if now - begun < LONG_MOVE else max(takes / 4, LONG_WAIT)
+            free[slot] = max(begun + takes, now + longer)
         else:
             free[slot] = max(free[slot], first) + takes
 
