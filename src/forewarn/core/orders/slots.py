@@ -10,7 +10,7 @@ from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import events
 from forewarn.core.words import EventStatus, StepState
 
-# A move that has taken this long will hardly end soon: whoever waits for its slot is put off by more at a time.
+# A move that has taken this long will hardly end soon: who waits for its slot is put off by more at a time.
 LONG_MOVE = timedelta(hours=6)
 LONG_WAIT = timedelta(minutes=15)
 
