@@ -255,6 +255,7 @@ def test_groups_are_added_changed_and_deleted(server: Program, visit: Visit) -> 
     changed = server.get("/v1/groups/cache")["group"]
     assert (changed["kind"], changed["update_domains"]) == ("scale-set", 3)
     assert (changed["policy"]["notice"], changed["policy"]["auto_approve"]) == (7200, True)
+    page.reload()  # else the form may still be of the group as it was
     dialog = press(group, "Change", in_menu=True)
     expect(dialog.get_by_label("Notice", exact=True)).to_have_value("2h")
     dialog.get_by_role("button", name="Do nothing").click()
