@@ -10,7 +10,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.guests import listening
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.words import GroupKind, GroupName, HostName, MachineName
-from forewarn.server.wiring import OpenedService, new_id, open_service
+from forewarn.server.wiring import OpenedService, drivers_of, new_id, open_service
 
 HOSTS, SETS, SET_SIZE, ALONE = 5, 4, 20, 20
 SIMULATION = FleetDefaults(driver="simulated")
@@ -99,7 +99,8 @@ def toml(spec: FleetSpec) -> str:
 
 def open_settings(database: Path, *, clock: str = "system") -> OpenedService:
     """Open a store as a server would."""
-    return open_service(Settings(database=f"sqlite:///{database}", clock=clock))
+    settings = Settings(database=f"sqlite:///{database}", clock=clock)
+    return open_service(settings, drivers_of(settings))
 
 
 def make_store(database: Path, spec: FleetSpec, *, enabled: bool) -> None:

@@ -66,10 +66,10 @@ def draw(
         )
     parts.append(f'<text x="{LEFT - 6}" y="{TOP + 10}" text-anchor="end">{len(hosts)} hosts</text>')
     for span in spans:
-        y, since, until = lines[span.host], x(span.since), x(span.until)
-        if until - since >= 0.1:
+        y, left, right = lines[span.host], x(span.since), x(span.until)
+        if right - left >= 0.1:
             parts.append(
-                f'<path class="{span.what}" stroke-width="{LINE}" d="M{since:.1f} {y:.1f}H{until:.1f}"/>'
+                f'<path class="{span.what}" stroke-width="{LINE}" d="M{left:.1f} {y:.1f}H{right:.1f}"/>'
             )
     size = f'viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}"'
     drawn = "".join(parts)

@@ -12,17 +12,21 @@ from bench.processes import Failed
 from bench.report import Row
 from bench.workplace import Workplace
 from forewarn.clock import ManualClock, monotonic
+from forewarn.control.engine.driver_calls import DriverCall
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.orders.order_use_cases import OrderUseCases
+from forewarn.control.ports.guests import LastPolls, SentSoFar
 from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.unsaved_notices import UnsavedNotices
+from forewarn.control.unsaved_polls import UnsavedPolls
+from forewarn.core.model.order import AttemptId
 from forewarn.core.model.slice import Sent
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, GroupName, MachineId
-from forewarn.drivers.registry import Drivers
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.server.wiring import OpenedService
@@ -48,9 +52,13 @@ class NoGuests:
         """Hand over nothing."""
         return {}, {}
 
-    def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
-        """Know of nobody."""
-        return {}
+    def fresh(self) -> LastPolls:
+        """Know of no poll."""
+        return lambda _machines: {}
+
+    def sent_so_far(self) -> SentSoFar:
+        """Know of nothing that was sent."""
+        return lambda _event: {}
 
     def has_sent(self) -> bool:
         """Return False: nothing was sent."""
@@ -59,6 +67,17 @@ class NoGuests:
     def take_sent(self) -> Sent:
         """Hand over nothing."""
         return {}
+
+
+class NoLanes:
+    """Takes no calls: the simulated driver answers at once, on the engine's own thread."""
+
+    def submit(self, call: DriverCall) -> None:
+        """Refuse a call."""
+        raise Failed(f"there is no lane for {call}")
+
+    def withdraw(self, attempt: AttemptId) -> None:
+        """Withdraw nothing: no call waits."""
 
 
 def compare(work: Workplace, *, small: Path, large: Path) -> dict[str, Any]:
@@ -103,12 +122,11 @@ def _row(action: Action, rounds: Mapping[str, Sequence[float]], *, machines: int
 
 
 def _engine(core: OpenedService) -> Engine:
-    context, guests = core.context, NoGuests()
-    drivers = Drivers(core.settings, monotonic=monotonic)
+    context, guests, drivers = core.context, NoGuests(), core.drivers
     return Engine(
         context,
-        drivers=drivers.by_name,
-        guests=GuestSaving(context, activity=guests, unsaved=UnsavedNotices(guests)),
+        orders=OrderWork(context, drivers=drivers.asked, calls=NoLanes()),
+        guests=GuestSaving(context, polls=UnsavedPolls(guests), unsaved=UnsavedNotices(guests)),
         external=ExternalTimeout(context, external=drivers.external),
         rehearsals=OpenRehearsals(
             context, endpoint=RehearsalRegistry(Board(lineage="")), monotonic=monotonic
@@ -119,7 +137,7 @@ def _engine(core: OpenedService) -> Engine:
 def _hour(core: OpenedService, action: Action) -> float:
     """Order, and let an hour pass; returns milliseconds for a tick in which something was due."""
     engine, context = _engine(core), core.context
-    orders = OrderUseCases(context, EVERYTHING, external=Drivers(core.settings, monotonic=monotonic).external)
+    orders = OrderUseCases(context, EVERYTHING, external=core.drivers.external)
     for place in ORDERED:
         orders.order_machine(f"vm-0-{place}", action, OrderRequest(by="bench"))
     clock = core.clock
