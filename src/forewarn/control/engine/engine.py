@@ -78,7 +78,7 @@ class Engine(FleetUseCase):
     def note(self, saved: Saved) -> None:
         """Take what was saved, on the thread that saved it."""
         self.due.note(saved)
-        self._rollouts.known.note(saved)
+        self._rollouts.cache.note(saved)
 
     def tick(self, now: datetime, *, give_way: Callable[[], bool] = lambda: False, few: bool = False) -> bool:
         """Do what is due by now, but no more than a piece of it; return whether more may be left.

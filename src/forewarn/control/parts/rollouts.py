@@ -55,8 +55,13 @@ class RolloutQueries(Protocol):
         """Load the machines on these hosts, and the room there is for them on all sound hosts."""
         ...
 
-    def survey(self, hosts: Sequence[HostName]) -> HostSurvey:
-        """Load what a decision about work on these hosts needs; unknown ones are left out."""
+    def survey(
+        self, hosts: Sequence[HostName], *, known: Mapping[HostName, Footprint] | None = None
+    ) -> HostSurvey:
+        """Load what a decision about work on these hosts needs; unknown ones are left out.
+
+        `known` are footprints that need not be counted again.
+        """
         ...
 
     def others_with(

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 from forewarn.control.parts.rollouts import RolloutQueries
 from forewarn.control.ports.store import Transaction
 from forewarn.control.rollouts.notice_sums import NoticeSums
-from forewarn.control.rollouts.wave_orders import WaveOrders
+from forewarn.control.rollouts.rollout_cache import RolloutCache
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.copies import replace
@@ -53,7 +53,7 @@ class RolloutEngine(FleetUseCase):
     def __init__(self, context: Context, *, polls: UnsavedPolls) -> None:
         super().__init__(context)
         self._polls = polls
-        self.known = WaveOrders()
+        self.cache = RolloutCache()
         self._sums = NoticeSums()
 
     def look(self, id_: str, now: datetime, *, few: bool = False) -> None:
@@ -100,7 +100,7 @@ class RolloutEngine(FleetUseCase):
         if not planning.is_ready(mine, now=now):
             return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
         if survey is None:
-            survey = surveyed(tx.rollouts, mine, mine.left)
+            survey = disturbed(self.cache.survey(tx, mine.left), mine)
         mine, chosen = planning.next_wave(mine, survey, now=now, policy=self._policy)
         if not chosen and mine.blocked:
             no_way = planning.dead_end(mine, survey, now=now, policy=self._policy)
@@ -133,7 +133,7 @@ class RolloutEngine(FleetUseCase):
             return self.pause(tx, mine, by="", why=f"{wrong[0]}", now=now)
         # No machine may move onto a host of its own wave: then all have their orders before any starts.
         some = mine.coming if halves.moves_machines(mine) else mine.coming[:most]
-        survey = surveyed(tx.rollouts, mine, some)
+        survey = disturbed(self.cache.survey(tx, some), mine)
         free = planning.still_free(mine, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, mine, free, now)
         mine = _with_drivers(planning.go_on(mine, some, _ids(placed), now=now), placed)
@@ -141,7 +141,7 @@ class RolloutEngine(FleetUseCase):
 
     def orders_of(self, tx: Transaction, mine: Rollout) -> Orders:
         """Return the orders of the wave that began last; those of earlier ones are settled."""
-        return self.known.of_last_wave(tx, mine)
+        return self.cache.of_last_wave(tx, mine)
 
     def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders) -> Sequence[Step]:
         """Find the machines of the last wave that must poll again and have not."""
@@ -247,8 +247,13 @@ class RolloutEngine(FleetUseCase):
 
 
 def surveyed(rollouts: RolloutQueries, mine: Rollout, hosts: Sequence[HostName]) -> HostSurvey:
-    """Load what decides about hosts, as a rollout disturbs them: those that leave one do so as ever."""
-    survey = rollouts.survey(hosts).disturbed_by(mine.work)
+    """Load what decides about hosts, as a rollout disturbs them."""
+    return disturbed(rollouts.survey(hosts), mine)
+
+
+def disturbed(survey: HostSurvey, mine: Rollout) -> HostSurvey:
+    """Return hosts as a rollout disturbs them: those that leave one do so as ever."""
+    survey = survey.disturbed_by(mine.work)
     return survey.with_domains_at_once() if mine.terms.together and not mine.empties else survey
 
 

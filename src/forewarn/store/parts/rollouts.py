@@ -114,10 +114,14 @@ class RolloutReads(Reader):
         """Load the machines on these hosts, and the room there is for them on all sound hosts."""
         return EmptyingReads(self._transaction).around(hosts)
 
-    def survey(self, hosts: Sequence[HostName]) -> HostSurvey:
-        """Load what a decision about work on these hosts needs, counted by the database."""
+    def survey(
+        self, hosts: Sequence[HostName], *, known: Mapping[HostName, Footprint] | None = None
+    ) -> HostSurvey:
+        """Load what a decision about work on these hosts needs, counted by the database where not known."""
         groups = self._list(self._transaction.read_group, SELECT_GROUPS.where(tables.LISTED_GROUP))
-        footprints = self._footprints(hosts)
+        known = known or {}
+        footprints = self._footprints([host for host in hosts if host not in known])
+        footprints |= {host: known[host] for host in hosts if host in known and known[host].counts}
         disturbed = dict.fromkeys(group for footprint in footprints.values() for group in footprint.counts)
         sizes = {row[0]: row[1] for row in self._all(_SIZES)}
         orders = self._load(ORDERS.read, _ORDERS_ON, hosts)

@@ -1,0 +1,125 @@
+"""What a rollout knows of hosts from what was saved is what it would read."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from forewarn.control.ports.saved import Saved
+from forewarn.control.rollouts.rollout_cache import RolloutCache
+from forewarn.core.admission.expected import MEMORY
+from forewarn.core.model.survey import HostSurvey
+from forewarn.core.words import Action, HostName, Mobility, Priority
+from forewarn.store.parts.rollouts import RolloutReads
+from tests.harness import Service, fleet, group, machine
+from tests.stores import sqlite_url
+
+EMPTY = HostName("host-4")
+HOSTS = (*(HostName(f"host-{number}") for number in range(1, 4)), EMPTY)
+
+
+def evicted(service: Service) -> None:
+    service.order("spot", Action.EVICT)
+    service.advance(hours=1)
+
+
+def moved(service: Service) -> None:
+    service.order("web-1", Action.REDEPLOY)
+    service.advance(hours=1)
+
+
+def saved_by_another_process(service: Service) -> None:
+    """Have a machine move, and tell nobody who follows this process."""
+    following, service.store.saved = service.store.saved, lambda _: None
+    moved(service)
+    service.store.saved = following
+    service.put("alone", tags={"seen": "since"})  # the next thing that those who follow are told
+
+
+CHANGES: dict[str, Callable[[Service], object]] = {
+    "a machine comes": lambda service: service.put("new", host="host-3"),
+    "a machine comes to an empty host": lambda service: service.put("new", host=EMPTY),
+    "a machine goes": lambda service: service.delete("web-0"),
+    "the last machine of a host goes": lambda service: service.delete("alone"),
+    "a machine is declared to be elsewhere": lambda service: service.put("web-1", host=EMPTY),
+    "a machine changes its group": lambda service: service.put("spot", group="web", update_domain=1),
+    "a machine can leave in another way": lambda service: service.put("web-1", mobility=Mobility.LIVE),
+    "a machine declares its memory": lambda service: service.put("web-1", resources={MEMORY: 4.0}),
+    "a machine is evicted": evicted,
+    "a machine is moved": moved,
+    "another process has saved something": saved_by_another_process,
+}
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with closing(Service(sqlite_url(tmp_path))) as service:
+        service.apply(
+            fleet(
+                *(group("web"), machine("web-0", "host-1", group="web")),
+                *(machine("web-1", "host-2", group="web", domain=1), machine("alone", "host-3")),
+                machine("spot", "host-1", priority=Priority.SPOT),
+                hosts=len(HOSTS),
+            )
+        )
+        yield service
+
+
+@pytest.fixture
+def cache(service: Service) -> RolloutCache:
+    """One that follows the service, and knows all hosts."""
+    cache, engine = RolloutCache(), service.engine
+
+    def note(saved: Saved) -> None:
+        engine.note(saved)
+        cache.note(saved)
+
+    service.store.saved = note
+    service.put("alone", tags={"seen": "first"})
+    surveyed(service, cache)
+    return cache
+
+
+def surveyed(service: Service, cache: RolloutCache) -> HostSurvey:
+    with service.store.write() as tx:
+        return cache.survey(tx, HOSTS)
+
+
+def read_anew(service: Service) -> HostSurvey:
+    with service.store.read() as snapshot:
+        return snapshot.rollouts.survey(HOSTS)
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_after_a_change_hosts_are_known_as_they_would_be_read(
+    service: Service, cache: RolloutCache, change: Callable[[Service], object]
+) -> None:
+    before = read_anew(service)
+    change(service)
+    assert surveyed(service, cache) == read_anew(service) != before
+
+
+def test_what_is_known_is_not_counted_again(
+    service: Service, cache: RolloutCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[Sequence[HostName]] = []
+    count = RolloutReads._footprints
+
+    def counting(reads: RolloutReads, hosts: Sequence[HostName]) -> object:
+        counted.append(hosts)
+        return count(reads, hosts)
+
+    monkeypatch.setattr(RolloutReads, "_footprints", counting)
+    surveyed(service, cache)
+    service.put("web-1", tags={"changed": "yes"})
+    surveyed(service, cache)
+    assert counted == [[], ["host-2"]]
+
+
+def test_what_a_transaction_itself_has_saved_is_read(service: Service, cache: RolloutCache) -> None:
+    with service.store.write() as tx:
+        service.put("web-1", host=EMPTY)
+        survey = cache.survey(tx, HOSTS)
+        assert survey == tx.rollouts.survey(HOSTS)
+        assert survey.footprint(EMPTY).counts
