@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 from sqlalchemy import Column, Select, Table, select
 
+from forewarn.core.copies import maker
 from forewarn.wire.codec import Codec
 
 Value = TypeVar("Value")
@@ -45,10 +46,11 @@ def mapped(
     held in memory, `distinct` names the texts that each value has for itself, and all others are interned.
     """
     names = [field.name for field in _fields(kind)]
+    make, width = maker(kind), len(names)
     # Only of columns that do not simply hold what the field holds: a whole fleet is read at every start.
     readers = [
-        (field.name, reader)
-        for field in _fields(kind)
+        (place, reader)
+        for place, field in enumerate(_fields(kind))
         if (
             reader := _reader(
                 field, codec, intern=field.name not in (names if distinct is None else distinct)
@@ -57,10 +59,10 @@ def mapped(
     ]
 
     def read(row: Row) -> Value:
-        values = dict(zip(names, row, strict=False))
-        for name, reader in readers:
-            values[name] = reader(values[name])
-        return kind(**values)
+        values = list(row[:width])
+        for place, reader in readers:
+            values[place] = reader(values[place])
+        return make(*values)
 
     def write(value: Value) -> Columns:
         row: Columns = codec.write(value)
