@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
-from sqlalchemy import and_, case, func, select, union_all
+from sqlalchemy import and_, case, func, not_, select, union_all
 
 from forewarn.core.copies import replace
 from forewarn.core.model.armed import ArmedDomain
@@ -30,22 +30,18 @@ from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS
 _E, _O, _G = tables.events.c, tables.orders.c, tables.groups.c
 _HOSTS = among(HOSTS.select(), tables.hosts.c.name)
 _MACHINES = among(MACHINES_WITH_HOSTS, tables.machines.c.id)
-_HOSTS_WITH_MACHINES = among(
-    select(*HOSTS.columns, *MACHINES.columns).outerjoin_from(
-        tables.hosts, tables.machines, tables.machines.c.host == tables.hosts.c.name
-    ),
-    tables.hosts.c.name,
-)
+_CARRIED = among(MACHINES.select(), tables.machines.c.host)
 _COMING = among(
     select(tables.machines.c.id).where(tables.machines.c.bound_for.is_not(None)), tables.machines.c.place
 )
 _ORDERS = among(ORDERS.select(), _O.id)
 # Both ways to be concerned run along an index of their own; open orders alone have machines. Were the ids of
 # both found by one condition, PostgreSQL might look for all of them anew for each open order.
+_UNKNOWN = (tables.OPEN_ORDER, not_(one_of(_O.id, key_list("known"))))
 _ORDERS_AROUND = union_all(
-    ORDERS.select().where(tables.OPEN_ORDER, one_of(_O.host, key_list("hosts"))),
+    ORDERS.select().where(*_UNKNOWN, one_of(_O.host, key_list("hosts"))),
     ORDERS.select().where(
-        tables.OPEN_ORDER,
+        *_UNKNOWN,
         _O.id.in_(
             select(tables.order_machines.c.order_id).where(
                 one_of(tables.order_machines.c.machine_id, key_list("machines"))
@@ -164,17 +160,9 @@ class SliceReads(Reader):
         self, names: Iterable[HostName]
     ) -> tuple[dict[HostName, Host], dict[MachineId, Machine]]:
         """Load hosts and all that they carry."""
-        hosts: dict[HostName, Host] = {}
-        machines: dict[MachineId, Machine] = {}
-        width = len(HOSTS.columns)
-        for row in self._among(_HOSTS_WITH_MACHINES, names):
-            if row[0] not in hosts:
-                host = HOSTS.read(row)
-                hosts[host.name] = host
-            if row[_ID_BESIDE_HOST] is not None:
-                machine = MACHINES.read(row[width:])
-                machines[machine.id] = machine
-        return hosts, machines
+        wanted = list(names)
+        hosts = {host.name: host for host in self._load(HOSTS.read, _HOSTS, wanted)}
+        return hosts, {machine.id: machine for machine in self._load(MACHINES.read, _CARRIED, wanted)}
 
     def _load_machines(
         self, ids: Collection[MachineId | str], hosts: dict[HostName, Host]
@@ -205,7 +193,7 @@ class SliceReads(Reader):
             found.setdefault(row[0], ORDERS.read(row))
         for some in chunks(key for key in keys if key not in known):
             values = {of: [key for name, key in some if name == of] for of in ("hosts", "machines")}
-            for row in self._all(_ORDERS_AROUND, values):
+            for row in self._all(_ORDERS_AROUND, {**values, "known": [order.upper() for order in found]}):
                 if row[0] not in found:
                     order = ORDERS.read(row)
                     found[order.id] = order
@@ -236,9 +224,6 @@ class SliceReads(Reader):
     ) -> dict[ProjectName, Project]:
         names = {group.project for group in groups} | {machine.project for machine in machines}
         return {name: each for name, each in self._settings.projects().items() if name in names}
-
-
-_ID_BESIDE_HOST = len(HOSTS.columns) + [column.name for column in MACHINES.columns].index("id")
 
 
 def _machines_of(orders: Iterable[Order]) -> Iterator[MachineId]:
