@@ -1,6 +1,6 @@
 """Steps that use cases have saved as running, on their way to the drivers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,9 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
 from forewarn.core.orders import host_work
-from forewarn.core.words import HostName, Work
+from forewarn.core.words import HostName, MachineId, Work
+
+Deadlines = Mapping[MachineId, datetime]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +67,9 @@ def changed(draft: Draft) -> tuple[list[StepUnderWay], list[AttemptId]]:
         before = {} if known is None else {_id(known, step): step for step in known.driven}
         now = {_id(order, step): step for step in order.driven}
         given_up = known is not None and order.terms.abandoned_by != known.terms.abandoned_by
-        running += [
-            under_way(draft, order, step) for id_, step in now.items() if given_up or step != before.get(id_)
-        ]
+        running += steps_of(
+            draft, order, [step for id_, step in now.items() if given_up or step != before.get(id_)]
+        )
         ended += before.keys() - now.keys()
     return running, ended
 
@@ -82,9 +84,18 @@ def reached_anew(draft: Draft) -> list[Host]:
     ]
 
 
-def under_way(draft: Draft, order: Order, step: Step | HostStep) -> StepUnderWay:
-    """Return a running step as its driver is given it."""
-    about = _of_host(draft, order, step) if isinstance(step, HostStep) else _of_machine(draft, order, step)
+def steps_of(draft: Draft, order: Order, steps: Iterable[Step | HostStep]) -> list[StepUnderWay]:
+    """Return running steps of an order as their drivers are given them."""
+    deadlines = _deadlines(draft, order)
+    return [_under_way(draft, order, step, deadlines) for step in steps]
+
+
+def _under_way(draft: Draft, order: Order, step: Step | HostStep, deadlines: Deadlines) -> StepUnderWay:
+    about = (
+        _of_host(draft, order, step)
+        if isinstance(step, HostStep)
+        else _of_machine(draft, step, deadlines.get(step.machine))
+    )
     task = DriverTask(
         **about,
         order=order.id,
@@ -101,7 +112,7 @@ def under_way(draft: Draft, order: Order, step: Step | HostStep) -> StepUnderWay
     return StepUnderWay(task=task, look_at=step.look_at, given_up=given_up)
 
 
-def _of_machine(draft: Draft, order: Order, step: Step) -> dict[str, Any]:
+def _of_machine(draft: Draft, step: Step, deadline: datetime | None) -> dict[str, Any]:
     machine = draft.machines[step.machine]
     return {
         "work": step.work,
@@ -109,7 +120,7 @@ def _of_machine(draft: Draft, order: Order, step: Step) -> dict[str, Any]:
         "source": _host(draft, machine.host) or _left_on(draft, step, machine),
         "target": _host(draft, step.target),
         "moves": step.moves,
-        "deadline": _deadline(draft, order, step),
+        "deadline": deadline,
     }
 
 
@@ -132,10 +143,12 @@ def _host(draft: Draft, name: HostName | None) -> Host | None:
     return None if name is None else draft.hosts.get(name, Host(name=name))
 
 
-def _deadline(draft: Draft, order: Order, step: Step) -> datetime | None:
-    """Return when a step should be over, as its guests were told; None if they were not told."""
+def _deadlines(draft: Draft, order: Order) -> Deadlines:
+    """Return when the steps of machines should be over, as their guests were told; none that were not."""
+    deadlines: dict[MachineId, datetime] = {}
     for event in draft.events_of(order.id):
-        named = any(resource.machine == step.machine for resource in event.resources)
-        if named and event.started_at is not None and event.duration_seconds >= 0:
-            return event.started_at + timedelta(seconds=event.duration_seconds)
-    return None
+        if event.started_at is not None and event.duration_seconds >= 0:
+            over = event.started_at + timedelta(seconds=event.duration_seconds)
+            for resource in event.resources:
+                deadlines.setdefault(resource.machine, over)
+    return deadlines

@@ -246,12 +246,12 @@ class Draft:
         """The orders that are about a machine or have, or had, a step of it; oldest first."""
         for id_ in self._unindexed:
             order = self.orders[id_]
-            for named in (order.machine, *(step.machine for step in order.steps)):
+            for named in (order.machine, *[step.machine for step in order.steps]):
                 if named is not None:
                     self._ids_by_machine[named].add(id_)
         self._unindexed.clear()
-        mine = (self.orders[id_] for id_ in self._ids_by_machine.get(machine, ()))
-        return tuple(sorted(mine, key=lambda order: (order.number, order.id)))
+        mine = [self.orders[id_] for id_ in self._ids_by_machine.get(machine, ())]
+        return tuple(sorted(mine, key=lambda order: (order.number, order.id)) if len(mine) > 1 else mine)
 
     def machines_on(self, host: HostName) -> tuple[Machine, ...]:
         """The machines a host carries, by name."""

@@ -48,11 +48,14 @@ class Codec:
         )
         self._converter.register_unstructure_hook_factory(is_dataclass, self._writer)
         self._converter.register_structure_hook_factory(is_dataclass, self._reader)
-        # As cattrs does it, which looks up anew for each value how to read it.
+        # As cattrs does these, which looks up anew for each value, or each part of one, how to read it.
         self._converter.register_structure_hook_factory(_is_optional, self._optional_reader)
+        self._converter.register_structure_hook_factory(_is_tuple, self._tuple_reader)
+        self._converter.register_unstructure_hook_factory(_is_tuple, self._tuple_writer)
+        self._converter.register_structure_hook_func(_is_text, _text)
         # Named, because to cattrs they are strings before they are enums.
         self._converter.register_unstructure_hook(StrEnum, attrgetter("value"))
-        self._converter.register_structure_hook(StrEnum, _known_or_text if keeps_unknown else _known)
+        self._converter.register_structure_hook_factory(_is_enum, _known_or_text if keeps_unknown else _known)
         for kind, (write, read) in forms.items():
             self._converter.register_unstructure_hook(kind, write)
             self._converter.register_structure_hook(kind, _reading(read))
@@ -106,6 +109,15 @@ class Codec:
         read = self._converter.get_structure_hook(within)
         return lambda written, _kind: None if written is None else read(written, within)
 
+    def _tuple_reader(self, kind: Any) -> Callable[[Any, Any], Any]:
+        within = _within(kind)
+        read = self._converter.get_structure_hook(within)
+        return lambda written, _kind: tuple([read(each, within) for each in written])
+
+    def _tuple_writer(self, kind: Any) -> Write:
+        write = self._converter.get_unstructure_hook(_within(kind), cache_result=False)
+        return lambda values: [write(each) for each in values]
+
 
 _AS_IT_IS = Shape()
 
@@ -117,8 +129,22 @@ def _is_optional(kind: Any) -> bool:
     return last is NoneType and choices == (choices[0], last)
 
 
+def _is_tuple(kind: Any) -> bool:
+    """Return whether a type is that of tuples of any length."""
+    return get_origin(kind) is tuple and get_args(kind)[1:] == (Ellipsis,)
+
+
+def _is_text(kind: Any) -> bool:
+    """Return whether a type is another name of text."""
+    return getattr(kind, "__supertype__", None) is str
+
+
+def _text(written: Any, _kind: Any) -> str:
+    return str(written)
+
+
 def _within(kind: Any) -> Any:
-    """Return the type of what there may be."""
+    """Return the type of what there may be, once or more often."""
     return get_args(kind)[0]
 
 
@@ -133,12 +159,20 @@ def _reading(read: Read) -> Callable[[Any, Any], Any]:
     return lambda written, _kind: read(written)
 
 
-def _known(value: str, kind: type[StrEnum]) -> StrEnum:
-    return kind(value)
+def _is_enum(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, StrEnum)
 
 
-def _known_or_text(value: str, kind: type[StrEnum]) -> str:
-    try:
-        return kind(value)
-    except ValueError:
-        return value
+def _known(kind: type[StrEnum]) -> Callable[[Any, Any], StrEnum]:
+    members = _members(kind)
+    return lambda value, _kind: members.get(value) or kind(value)
+
+
+def _known_or_text(kind: type[StrEnum]) -> Callable[[Any, Any], str]:
+    members = _members(kind)
+    return lambda value, _kind: members.get(value, value)
+
+
+def _members(kind: type[StrEnum]) -> Mapping[str, StrEnum]:
+    """Return a class's values by their texts: to ask the class takes five times as long."""
+    return {member.value: member for member in kind}

@@ -8,7 +8,7 @@ from itertools import islice
 from forewarn.control.driver import Cancelled, Done, Driver, Failed, NotBegun, Running, TooLate, Unknown
 from forewarn.control.engine.driver_calls import DriverAnswer, DriverCalls, Reached, Refused
 from forewarn.control.engine.hands import Hands
-from forewarn.control.steps_under_way import StepUnderWay, under_way
+from forewarn.control.steps_under_way import StepUnderWay, steps_of
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.draft import Draft, RoomNotLoaded
 from forewarn.core.errors import Unavailable
@@ -188,7 +188,7 @@ class OrderWork(FleetUseCase):
         with self._store.read() as snapshot:
             draft = self._draft(snapshot.rules.around(orders=orders, room=False), now=now)
         loaded = (draft.orders[order] for order in orders if order in draft.orders)
-        steps = (under_way(draft, order, step) for order in loaded for step in order.driven)
+        steps = (step for order in loaded for step in steps_of(draft, order, order.driven))
         return {step.task.id: step for step in steps}
 
     def _find_host(self, name: HostName) -> Host | None:

@@ -222,7 +222,9 @@ class Order:
     @property
     def steps(self) -> tuple[Step, ...]:
         """All steps of all stages."""
-        return tuple(step for stage in self.stages for step in stage.steps)
+        if len(self.stages) == 1:  # as most orders have
+            return self.stages[0].steps
+        return tuple([step for stage in self.stages for step in stage.steps])
 
     @property
     def running(self) -> tuple[Step, ...]:
@@ -242,8 +244,13 @@ class Order:
     @property
     def driven(self) -> tuple[Step | HostStep, ...]:
         """All that drivers are at; what restarts with its host is done by whoever works on that."""
-        machines = (step for stage in self.stages if stage.kind is not StageKind.HOST for step in stage.steps)
-        mine = (step for step in machines if step.state is StepState.RUNNING)
+        mine = [
+            step
+            for stage in self.stages
+            if stage.kind is not StageKind.HOST
+            for step in stage.steps
+            if step.state is StepState.RUNNING
+        ]
         return (*mine, *self.running_host_steps)
 
     def driver_of(self, step: Step | HostStep) -> str:

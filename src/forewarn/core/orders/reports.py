@@ -248,8 +248,9 @@ def _has_failed(draft: Draft, host: HostName) -> bool:
 
 def _running_step(draft: Draft, attempt: AttemptId) -> Step | HostStep | None:
     """Find the step; None if this attempt does not run any more: the machine left, or it is tried anew."""
-    mine = (step for step in draft.orders[attempt.order].driven if step.subject == attempt.subject)
-    return next((step for step in mine if step.attempt == attempt.number), None)
+    wanted = attempt.subject, attempt.number
+    mine = (step for step in draft.orders[attempt.order].driven if (step.subject, step.attempt) == wanted)
+    return next(mine, None)
 
 
 def _put(draft: Draft, order: OrderId, reported: Step | HostStep) -> None:
