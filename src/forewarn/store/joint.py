@@ -260,8 +260,9 @@ def watch_writes(engine: Engine) -> None:
     """Have joint transactions know when the database is asked something in them, or written to."""
 
     @event.listens_for(engine, "before_cursor_execute")
-    def note(connection: Connection, *about: Any) -> None:
+    def note(
+        connection: Connection, _cursor: Any, _statement: str, _rows: Any, context: Any, many: Any
+    ) -> None:
         if (joint := connection.info.get(OPEN)) is not None:
-            context = about[3]
-            changing = context is not None and (context.isinsert or context.isupdate or context.isdelete)
-            joint.reach(writing=changing)
+            # Nothing but writing is done many times at once.
+            joint.reach(writing=many or context.isinsert or context.isupdate or context.isdelete)

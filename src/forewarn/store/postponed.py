@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection
 
 from forewarn.core.errors import Conflict
+from forewarn.store.rows.many_rows import execute_many
 from forewarn.store.rows.mapping import Columns
 
 OPEN = "forewarn.joint"  # in the `info` of a connection: what it is used for
@@ -74,6 +75,6 @@ class Postponed:
         """Write all of it, which is then not postponed any more."""
         postponed, self._all = self._all, []
         for each in postponed:
-            changed = connection.execute(each.statement, each.rows).rowcount
+            changed = execute_many(connection, each.statement, each.rows).rowcount
             if each.changing and changed != len(each.rows):
                 raise Conflict("a group was changed by somebody else: try again")

@@ -15,6 +15,7 @@ from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.postponed import postponed
 from forewarn.store.reads.reader import Reader, among, chunks
+from forewarn.store.rows.many_rows import execute_many
 from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS, name_key
 from forewarn.store.rows.times import micros_or_none
@@ -25,6 +26,7 @@ _AS_LOADED = (_G.name == bindparam("loaded_name"), _G.version == bindparam("load
 # All that stays as it is when guests are told something.
 _UNTOLD = attrgetter(*(each.name for each in fields(Group) if each.name != "incarnation"))
 _UPDATE_GROUP = update(tables.groups).where(*_AS_LOADED)
+_INSERT_GROUP = insert(tables.groups)
 _DELETE_GROUP = delete(tables.groups).where(*_AS_LOADED)
 _VERSIONS = among(select(_G.name, _G.version), _G.name)
 
@@ -71,7 +73,7 @@ class FleetWrites(Reader):
     def _count_carried(self, counts: Mapping[HostName, int]) -> None:
         rows = [{"host_name": host, "more": more} for host, more in counts.items()]
         if rows:
-            self._connection.execute(_COUNT_CARRIED, rows)
+            execute_many(self._connection, _COUNT_CARRIED, rows)
 
     def _save_groups(self, groups: Sequence[Group], *, number: int) -> None:
         new: list[Columns] = []
@@ -91,7 +93,7 @@ class FleetWrites(Reader):
             else:
                 others.append(GROUPS.write(group) | numbers | as_loaded)
         if new:
-            self._connection.execute(insert(tables.groups), new)
+            execute_many(self._connection, _INSERT_GROUP, new)
         for known in (told, others):
             self._update_groups(known)
         self._transaction.versions.update(
@@ -103,7 +105,7 @@ class FleetWrites(Reader):
     def _update_groups(self, rows: Sequence[Columns]) -> None:
         if not rows or postponed(self._connection, _UPDATE_GROUP, rows, changing=True):
             return
-        if self._connection.execute(_UPDATE_GROUP, rows).rowcount != len(rows):
+        if execute_many(self._connection, _UPDATE_GROUP, rows).rowcount != len(rows):
             raise self._overtaken([row["loaded_name"] for row in rows])
 
     def _follow_enabled(self, groups: Sequence[Group]) -> None:
@@ -164,7 +166,7 @@ class FleetWrites(Reader):
             [MACHINES.write(machine) | {"changed": number} for machine in others],
         )
         if moved:
-            self._connection.execute(_MOVE_MACHINE, [_moved(machine, number) for machine in moved])
+            execute_many(self._connection, _MOVE_MACHINE, [_moved(machine, number) for machine in moved])
 
 
 def _moved(machine: Machine, number: int) -> Columns:

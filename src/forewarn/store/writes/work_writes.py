@@ -12,6 +12,7 @@ from forewarn.core.wakes import ROOM
 from forewarn.core.words import StageKind, StageState, StepState
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader
+from forewarn.store.rows.many_rows import execute_many
 from forewarn.store.rows.stored import EVENTS, ORDERS, RECORDS, name_key
 from forewarn.store.writes.writer import put, put_rows, write_rows
 
@@ -49,7 +50,7 @@ class WorkWrites(Reader):
         key, order = table.columns
         if gone := before - after:
             rows = [{"this_key": key_, "this_order": order_} for key_, order_ in sorted(gone)]
-            self._connection.execute(_DELETE_PAIRS[table], rows)
+            execute_many(self._connection, _DELETE_PAIRS[table], rows)
         if new := after - before:
             rows = [{key.name: key_, order.name: order_} for key_, order_ in sorted(new)]
             write_rows(self._connection, _INSERT_PAIRS[table], rows)

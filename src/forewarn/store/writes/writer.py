@@ -10,6 +10,7 @@ from sqlalchemy import Column, Connection, Table, delete
 from forewarn.store.key_lists import one_of
 from forewarn.store.postponed import postponed
 from forewarn.store.reads.reader import chunks
+from forewarn.store.rows.many_rows import execute_many
 from forewarn.store.rows.mapping import Columns, Mapped
 
 Value = TypeVar("Value")
@@ -39,7 +40,7 @@ def add_rows(connection: Connection, table: Table, rows: Sequence[Columns]) -> N
 def write_rows(connection: Connection, statement: Any, rows: Sequence[Columns]) -> None:
     """Write rows, perhaps later: before the database is asked anything else."""
     if not postponed(connection, statement, rows):
-        connection.execute(statement, rows)
+        execute_many(connection, statement, rows)
 
 
 def delete_rows(connection: Connection, column: Column[Any], keys: Iterable[str | int]) -> None:
