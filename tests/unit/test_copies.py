@@ -1,10 +1,10 @@
-"""Changed copies of frozen values."""
+"""Frozen values, made and copied without their `__init__`."""
 
 from dataclasses import FrozenInstanceError, dataclass
 
 import pytest
 
-from forewarn.core.copies import replace
+from forewarn.core.copies import maker, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +41,17 @@ def test_what_is_inherited_is_copied() -> None:
 def test_a_copy_is_checked_as_the_value_was() -> None:
     with pytest.raises(ValueError, match="no such unit"):
         replace(HighPlace(rack=1, unit=3), unit=0)
+
+
+def test_a_value_is_made_of_its_fields_in_their_order() -> None:
+    assert maker(HighPlace)(1, "a", 3) == HighPlace(rack=1, name="a", unit=3)
+
+
+def test_what_is_made_is_checked_as_any_value() -> None:
+    with pytest.raises(ValueError, match="no such unit"):
+        maker(HighPlace)(1, "a", 0)
+
+
+def test_a_value_is_made_of_all_its_fields() -> None:
+    with pytest.raises(TypeError, match="unit"):
+        maker(HighPlace)(1, "a")

@@ -1,6 +1,7 @@
 """Lines of a log, for people or for programs: a message, and names as fields."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -10,6 +11,9 @@ from forewarn.wire.text import on_one_line
 
 # Below these, people need not be told how grave it is.
 _PLAIN = frozenset({"debug", "info"})
+
+# Where a field that is not quoted would seem to end, or another to begin.
+_UNCLEAR = re.compile(r'[ "=\n]')
 
 
 class LogForm(StrEnum):
@@ -43,4 +47,4 @@ def named(message: str, fields: Mapping[str, Any]) -> str:
 
 def _quoted(value: Any) -> str:
     text = str(value)
-    return json.dumps(text, ensure_ascii=False) if not text or any(each in text for each in ' "=\n') else text
+    return json.dumps(text, ensure_ascii=False) if not text or _UNCLEAR.search(text) else text

@@ -19,8 +19,8 @@ from forewarn.core.words import EXTERNAL, HostName, OrderId
 
 log = logging.getLogger(__name__)
 
-# Loaded, decided and saved together; the cost of a draft grows faster than what is in it.
-TOGETHER = 10
+# Loaded, decided and saved together: as many as a wave of the usual size has.
+TOGETHER = 20
 # The same while callers are about, who get their turn between two of these: a choice between their waiting
 # and the transactions that it takes.
 FEW = 3
