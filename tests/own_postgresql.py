@@ -54,6 +54,16 @@ class OwnPostgres:
         finally:
             self._signal(signal.SIGCONT)
 
+    @contextmanager
+    def hung(self, *, whose: str) -> Iterator[None]:
+        """Let no connection of a role be answered, though the server lives: as where a disk hangs."""
+        listed = self.run("SELECT pid FROM pg_stat_activity WHERE usename = %s", whose)
+        self._signal(signal.SIGSTOP, *(process for (process,) in listed))
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
     @property
     def runs(self) -> bool:
         """Whether there is a server."""
@@ -117,14 +127,18 @@ class OwnPostgres:
             return False
         return True
 
-    def _signal(self, number: int) -> None:
+    def _signal(self, number: int, *some: int) -> None:
+        """Send a signal to some of its processes, or to all."""
+        for process in some or self._processes():
+            with suppress(ProcessLookupError, TypeError):
+                os.kill(process, number)
+
+    def _processes(self) -> list[int]:
         leader = self._server.get_pid()
         listed = subprocess.run(
             ["ps", "-o", "pid=", "--ppid", str(leader)], capture_output=True, text=True, check=False
         )
-        for process in (leader, *map(int, listed.stdout.split())):
-            with suppress(ProcessLookupError, TypeError):
-                os.kill(process, number)
+        return [leader, *map(int, listed.stdout.split())]
 
 
 @contextmanager

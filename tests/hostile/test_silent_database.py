@@ -80,6 +80,23 @@ def test_a_stopped_database_keeps_nobody_waiting(program: Program, postgres: Own
     check_recovered(program, load)
 
 
+def test_a_database_of_which_only_the_connections_hang_keeps_nobody_waiting(
+    program: Program, postgres: OwnPostgres
+) -> None:
+    guest = program.guest(address_of(QUIET))
+    before, load = guest.document() and guest.poll().content, Load(program)
+    with load.going_on():
+        begin(load)
+        with postgres.hung(whose="forewarn"):
+            # The first ones wait for the database, the others for nobody.
+            until(lambda: len([each for each in load.answered(503) if each.took < 1]) >= 8, what="refusals")
+            assert program.post("/v1/holds", json={"reason": "it burns"})["hold"]["saved"] is False
+            check_polls(guest, before)
+    check_in_time(load)
+    until(lambda: program.get("/v1/holds")["holds"][0]["saved"], what="the hold to be saved")
+    check_recovered(program, load)
+
+
 def test_a_hold_is_set_while_the_database_is_stopped(program: Program, postgres: OwnPostgres) -> None:
     program.operator(program.post("/v1/tokens", json={"name": "olga", "role": "operator"})["secret"])
     assert program.get("/v1/caller")["caller"]["name"] == "olga"

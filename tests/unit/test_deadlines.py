@@ -143,6 +143,8 @@ def test_only_what_takes_long_counts_as_waiting(deadlines: Deadlines, clock: Clo
         clock.now += lasted
         deadlines.end(began)
     assert deadlines.waited(thread) == pytest.approx(2.0)
+    assert deadlines.waiting(thread) == 0
     deadlines.begin()
     clock.now += 1.0
     assert deadlines.waited(thread) == pytest.approx(3.0)
+    assert deadlines.waiting(thread) == pytest.approx(1.0)

@@ -125,6 +125,14 @@ def test_a_job_that_has_waited_too_long_for_the_database_is_taken_back_and_never
         jobs.take(1, timeout=0)
 
 
+def test_while_the_worker_is_stuck_for_so_long_nobody_else_begins_to_wait() -> None:
+    jobs, slow = Jobs(), SlowDatabase()
+    jobs.stuck, slow.waited = slow, LONGEST_WAIT + 0.1
+    with pytest.raises(Unavailable, match="nothing was done"):
+        asyncio.run(jobs.run_for("a")(lambda: "done"))
+    assert not jobs.waiting
+
+
 def test_what_is_under_way_for_too_long_may_still_happen_and_its_caller_is_told_so() -> None:
     jobs, slow = Jobs(), SlowDatabase()
     jobs.waited = slow

@@ -61,6 +61,7 @@ from forewarn.server.threads.time_watch import TimeWatch
 from forewarn.server.threads.worker import Worker
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.read_only import ReadOnlyStore
 from forewarn.store.sql import SqlStore, open_store
 from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
@@ -260,7 +261,7 @@ def wire(opened: OpenedService) -> Parts:
         engine.note,
         lambda saved: holds.heard(None if saved is None else records_of(saved)),
     )
-    jobs.waited = lambda: opened.store.deadlines.waited(worker.thread)
+    _watch_waits(jobs, opened.store.deadlines, worker)
     operator_refusals = Refusals("operator")
     api = api_settings(settings.operator)
     fleet = FleetUseCases.made(shared, new_secret=new_secret)
@@ -317,6 +318,11 @@ def _telling(*listeners: Listener) -> Listener:
             listener(saved)
 
     return tell
+
+
+def _watch_waits(jobs: Jobs, deadlines: Deadlines, worker: Worker) -> None:
+    jobs.waited = lambda: deadlines.waited(worker.thread)
+    jobs.stuck = lambda: deadlines.waiting(worker.thread)
 
 
 def _reaching(opened: OpenedService, context: Context, lanes: Lanes) -> HostReaching:

@@ -646,6 +646,30 @@ def test_a_worker_that_hangs_holds_no_caller(service: Service, monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("tokens")
+def test_who_comes_while_a_worker_hangs_does_not_wait_as_long_again(service: Service) -> None:
+    seconds = 0.0
+
+    async def hang(_: Any, /) -> Any:
+        await asyncio.Event().wait()
+
+    async def one_after_another() -> None:
+        nonlocal seconds
+        first = asyncio.create_task(who(authenticator, A_USER))
+        await asyncio.sleep(0)
+        seconds += authentication.LONGEST_WAIT
+        # It would be held for a second, in which nothing else comes.
+        assert await asyncio.wait_for(who(authenticator, A_USER), authentication.LONGEST_WAIT / 2) == "anna"
+        assert not first.done()
+        first.cancel()
+
+    authenticator = Authenticator(
+        service.sessions, run=hang, now=service.clock.now, monotonic=lambda: seconds
+    )
+    seconds = 5.0
+    asyncio.run(one_after_another())
+
+
+@pytest.mark.usefixtures("tokens")
 def test_an_unknown_token_makes_no_work_for_the_worker(service: Service) -> None:
     seconds, store = 0.0, Store()
     authenticator = Authenticator(

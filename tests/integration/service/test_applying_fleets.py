@@ -13,7 +13,7 @@ from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.project import Project
 from forewarn.core.words import Action, Kind, ProjectName, Work
 from forewarn.server.fleet_file import apply_file
-from forewarn.wire.fleet import write_fleet
+from forewarn.wire.fleet import parse_fleet_file, read_fleet, write_fleet
 from tests.harness import Service, fleet, group, machine
 from tests.served import Api, app_of
 from tests.stores import sqlite_url
@@ -107,6 +107,20 @@ def test_what_a_crash_has_left_out_is_done_when_the_fleet_is_applied_again(
     said.clear()
     apply_file(commands, str(path), say=said.append)
     assert said == []
+
+
+def test_after_a_crash_the_fleet_file_of_before_can_be_applied_again(
+    service: Service, tmp_path: Path
+) -> None:
+    before = tmp_path / "before.toml"
+    before.write_text(FILE)
+    apply_file(service.fleet.declarations, str(before), say=print)
+    application = begin(service, declared(shift=1), digest="the next one")
+    application.apply_next()
+    service.restart()
+    apply_file(service.fleet.declarations, str(before), say=print)
+    begun = begin(service, read_fleet(parse_fleet_file(FILE, name="before")))
+    assert begun.changes == ()
 
 
 FILE = "[hosts.host-1]\n" + "".join(

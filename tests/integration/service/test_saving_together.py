@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from forewarn.control.engine import order_work
+from forewarn.control.engine import engine, order_work
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.words import Action
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import EXTERNAL, Action, OrderState
 from tests.boards import read_whole, sent_by
 from tests.harness import TEST, Service
 from tests.served import sample
@@ -111,6 +112,33 @@ def test_a_tick_gives_way_after_a_piece_and_leaves_the_rest(
         started = len([each for each in events if each.started_at is not None])
         pieces.append((started, len(service.driver.begun)))
     assert pieces == [(1, 0), (1, 1), (2, 1), (2, 2)]
+
+
+def test_groups_that_have_fallen_silent_are_disabled_a_batch_at_a_time(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "BATCH", 1)
+    service.clock.set(service.clock.now() + timedelta(days=2))
+    enabled = []
+    while service.engine.tick(service.clock.now()):
+        enabled.append(len([group for group in service.everything().groups.values() if group.enabled]))
+    assert enabled[:2] == [1, 0]
+
+
+def test_work_outside_that_nobody_reports_of_fails_an_order_at_a_time_where_others_wait(
+    service: Service,
+) -> None:
+    request = OrderRequest(by="ops", driver=EXTERNAL)
+    for name in ("web-0", "web-1", "web-2"):
+        placed = service.orders.order_machine(name, Action.FREEZE, request)
+        service.approve(name, *placed.events)
+        service.orders.heartbeat(placed.order.id)
+    service.real += 86_400
+    failed = []
+    while service.engine.tick(service.clock.now(), give_way=lambda: True):
+        orders = service.everything().orders.values()
+        failed.append(len([order for order in orders if order.state is OrderState.FAILED]))
+    assert failed[:3] == [1, 2, 3]
 
 
 def test_what_is_due_does_not_wait_for_ever_behind_what_is_started(service: Service) -> None:

@@ -89,7 +89,7 @@ class Engine(FleetUseCase):
         """
         self._rehearsals.review()
         more_polls = self._guests.save_due(now)
-        faults = self._fail_overdue(now)
+        faults, more_overdue = self._fail_overdue(now, give_way=give_way)
         # What was just started comes first, and is not due any more then.
         told = self._orders.has_news
         faults += _named(self._orders.tell_drivers(now))
@@ -103,7 +103,7 @@ class Engine(FleetUseCase):
         # If more polls are left, the newest of a group may be one of those.
         silent = not more_polls and _is_past(found.silent, now)
         if silent:
-            self._disable_silent(now)
+            self._disable_some(now)
         due = self._due_orders(now) if _is_past(found.order, now) else ()
         faults += _named(self._orders.work_on(due, now, give_way=give_way, few=few))
         # All orders of a wave that fall due together are seen to before its rollout is looked at.
@@ -111,7 +111,7 @@ class Engine(FleetUseCase):
         rollouts = self._due_rollouts(now) if not left and (due or _is_past(found.rollout, now)) else ()
         faults += self._look_at(rollouts, now, give_way=give_way, few=few)
         _report(faults)
-        if due or rollouts or more_polls or silent:
+        if due or rollouts or more_polls or silent or more_overdue:
             return True  # what was done may have made something else due
         return self._prune(now)  # it can wait until there is nothing better to do
 
@@ -227,9 +227,18 @@ class Engine(FleetUseCase):
         with self._store.read() as snapshot:
             return snapshot.rollouts.due(now, limit=BATCH)
 
-    def _fail_overdue(self, now: datetime) -> list[str]:
-        fail, late = self._external.fail, self._external.overdue()
-        return [f"order {order}" for order in late if not self._try("order", fail, order, now)]
+    def _fail_overdue(self, now: datetime, *, give_way: Callable[[], bool]) -> tuple[list[str], bool]:
+        """Fail orders of which nothing is heard, at least one; return those that cannot be, and if more are.
+
+        What cannot be failed is tried each time, and keeps none of the others from its turn.
+        """
+        faults, late = list[str](), self._external.overdue()
+        for number, (order, why) in enumerate(late.items(), start=1):
+            if not self._try("order", partial(self._external.fail, why=why), order, now):
+                faults.append(f"order {order}")
+            elif give_way():
+                return faults, number < len(late)
+        return faults, False
 
     def _prune(self, now: datetime) -> bool:
         try:
@@ -252,12 +261,14 @@ class Engine(FleetUseCase):
         self._guests.save_polls(now)
         self.prove_present(now)
 
-    def _disable_silent(self, now: datetime) -> None:
-        while silent := self._silent(now):
-            names = [group.name for group in silent]
-            with self._store.write() as tx, self._saving(tx, tx.rules.around(groups=names), now=now) as draft:
-                for name in names:
-                    listening.disable(draft, draft.groups[name], policy=self._policy)
+    def _disable_some(self, now: datetime) -> None:
+        """Disable groups that have fallen silent, but no more than a batch of them."""
+        names = [group.name for group in self._silent(now)]
+        if not names:
+            return
+        with self._store.write() as tx, self._saving(tx, tx.rules.around(groups=names), now=now) as draft:
+            for name in names:
+                listening.disable(draft, draft.groups[name], policy=self._policy)
 
     def _silent(self, now: datetime) -> Sequence[Group]:
         with self._store.read() as snapshot:

@@ -1,6 +1,6 @@
 """External work without a report: after a while its order has failed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import datetime
 
 from forewarn.control.parts.service_time import TimeQueries
@@ -28,15 +28,12 @@ class ExternalTimeout(FleetUseCase):
                 silent_for = silence.before_start(limit, order.heard_at, presence, now=now)
                 external.heard(order.id, limit, silent_for=silent_for)
 
-    def overdue(self) -> Sequence[OrderId]:
-        """List the orders without a report in time."""
-        return list(self._external.overdue())
+    def overdue(self) -> Mapping[OrderId, str]:
+        """Return the orders without a report in time, and why that is a failure."""
+        return self._external.overdue()
 
-    def fail(self, order: OrderId, now: datetime) -> None:
+    def fail(self, order: OrderId, now: datetime, *, why: str) -> None:
         """Fail an order; one whose work is over, or was never taken up, is only forgotten."""
-        why = self._external.overdue().get(order)
-        if why is None:
-            return
         with self._store.write() as tx, self._saving(tx, tx.rules.around(orders=[order]), now=now) as draft:
             known = draft.orders.get(order)
             if known is not None and _is_awaited(known):

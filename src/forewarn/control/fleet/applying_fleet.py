@@ -136,8 +136,10 @@ class FleetApplication(FleetUseCase):
                 if last and self.changes:
                     said = f"{counted(len(self.changes), 'change')} {self._origin}".strip()
                     draft.record(Kind.FLEET_APPLIED, None, by=self._by, reason=said)
-            if last and self._digest is not None:
-                tx.fleet_file.set_applied(self._digest)
+            # Between the first part and the last no file is the one that is applied: also who goes back to
+            # that of before has it applied.
+            if self._digest is not None:
+                tx.fleet_file.set_applied(self._digest if last else None)
         if leaving.webhooks:
             self._store.after_saving(self._webhooks_changed.send)
 

@@ -14,6 +14,6 @@ class FleetFileQueries(Protocol):
 class FleetFileChanges(FleetFileQueries, Protocol):
     """Reads and saves which fleet file was applied."""
 
-    def set_applied(self, digest: str) -> None:
-        """Keep the digest of the fleet file that is being applied."""
+    def set_applied(self, digest: str | None) -> None:
+        """Keep the digest of the fleet file that is applied whole; None: one was begun."""
         ...

@@ -17,9 +17,10 @@ from forewarn.server.threads.follow_up import FollowUp
 
 T = TypeVar("T")
 
-# How long the database may keep a caller waiting, who is to be answered within six seconds. Usually the store
-# gives up before; this is for one that answers now and then, or hangs where it cannot be interrupted.
-LONGEST_WAIT = 5.2
+# How long the database may keep a caller waiting, who is to be answered within six seconds, one of which may
+# have gone by until it was known who calls. Usually the store gives up before; this is for a database that
+# answers now and then, or of which only the connections hang.
+LONGEST_WAIT = 4.5
 LOOK_EVERY = 0.25
 
 
@@ -65,6 +66,8 @@ class Jobs:
         self._ended = False
         # Tells how many seconds the worker has waited for a database that is slow to answer.
         self.waited: Callable[[], float] = lambda: 0.0
+        # The same, in what it is at now.
+        self.stuck: Callable[[], float] = lambda: 0.0
         self.follow_up = FollowUp()
 
     async def run(self, work: Callable[[], T], /) -> T:
@@ -118,6 +121,8 @@ class Jobs:
         return self._guests.popleft() if self._guests else None
 
     async def _run(self, caller: str | None, work: Callable[[], T], /) -> T:
+        if self.stuck() > LONGEST_WAIT:
+            raise _too_slow()  # like all who have waited, but at once
         before, answer = self.waited(), self._put(caller, work)
         answered = asyncio.wrap_future(answer)
         while not (await asyncio.wait([answered], timeout=LOOK_EVERY))[0]:
@@ -131,7 +136,7 @@ class Jobs:
         with self._news:
             taken_back = self._take_back(answer)
         if taken_back:
-            return Unavailable("the database is too slow to answer; nothing was done")
+            return _too_slow()
         return Uncertain(f"the database is too slow to answer; {MAY_STILL_HAPPEN}")
 
     def _take_back(self, answer: "Future[Any]") -> bool:
@@ -165,6 +170,10 @@ class Jobs:
         if waiting:
             self._callers[caller] = waiting
         return job
+
+
+def _too_slow() -> Unavailable:
+    return Unavailable("the database is too slow to answer; nothing was done")
 
 
 def _ignore(answered: "asyncio.Future[Any]") -> None:

@@ -89,9 +89,13 @@ class Deadlines:
 
     def waited(self, thread: int) -> float:
         """Return how long a thread has waited in all, for what took longer than it should."""
-        since = self._since.get(thread)
-        lasting = 0.0 if since is None else monotonic() - since
+        lasting = self.waiting(thread)
         return self._waited.get(thread, 0.0) + (lasting if lasting > SLOW_AFTER else 0.0)
+
+    def waiting(self, thread: int) -> float:
+        """Return how long a thread has waited for what it asked last."""
+        since = self._since.get(thread)
+        return 0.0 if since is None else monotonic() - since
 
     def begin(self) -> float:
         """Note that this thread waits from now on."""

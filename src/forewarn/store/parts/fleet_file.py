@@ -15,6 +15,6 @@ class FleetFileReads(Reader):
 class FleetFileWrites(FleetFileReads):
     """The same, and what can be changed."""
 
-    def set_applied(self, digest: str) -> None:
-        """Save the digest of the one that is being applied."""
+    def set_applied(self, digest: str | None) -> None:
+        """Save the digest of the one that is applied whole; None: one was begun."""
         self._transaction.keep(replace(self._meta, applied_fleet=digest))
