@@ -35,6 +35,12 @@ CALLS = [Foreseen(machine=name, answer=("alice", f"key-{name}")) for name in NAM
 
 @pytest.fixture
 def fleet(store: SqlStore) -> SqlStore:
+    save_three(store)
+    return store
+
+
+def save_three(store: SqlStore) -> None:
+    """Save three machines, one of which has an order."""
     machines = [
         machine("web-0", host="r1"),
         machine("web-1", host="r2"),
@@ -42,7 +48,6 @@ def fleet(store: SqlStore) -> SqlStore:
     ]
     save(store, hosts=[host("r1"), host("r2")], groups=[group("web"), group("db")], machines=machines)
     announce(store, "web-1", 7)
-    return store
 
 
 def announce(store: SqlStore, name: str, number: int) -> Slice:

@@ -97,7 +97,7 @@ class Joint:
             self._levels[0].transaction = self._alone(self.connection.begin)
         return self.connection
 
-    def postpone(self, statement: Any, rows: Sequence[Columns], *, changing: bool) -> None:
+    def postpone(self, statement: Any, rows: Sequence[Columns], *, changing: bool = False) -> None:
         """Have rows written before the database is asked anything else, or when all is saved."""
         self._levels[-1].postponed.add(statement, rows, changing=changing)
 
@@ -167,8 +167,8 @@ class Joint:
         whole, connection = self._levels[0].transaction, self.connection
         if whole is None or connection is None:
             return
+        self.known.write(self.postpone)
         self.reach()
-        self.known.write(connection)
         try:
             whole.commit()
         except ForewarnError as error:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection
 
 from forewarn.core.errors import Conflict
-from forewarn.store.rows.many_rows import execute_many
+from forewarn.store.round_trips import write_at_once
 from forewarn.store.rows.mapping import Columns
 
 OPEN = "forewarn.joint"  # in the `info` of a connection: what it is used for
@@ -74,7 +74,8 @@ class Postponed:
     def write(self, connection: Connection) -> None:
         """Write all of it, which is then not postponed any more."""
         postponed, self._all = self._all, []
-        for each in postponed:
-            changed = execute_many(connection, each.statement, each.rows).rowcount
-            if each.changing and changed != len(each.rows):
-                raise Conflict("a group was changed by somebody else: try again")
+        counts = write_at_once(connection, [(each.statement, each.rows) for each in postponed])
+        if any(
+            each.changing and count != len(each.rows) for each, count in zip(postponed, counts, strict=True)
+        ):
+            raise Conflict("a group was changed by somebody else: try again")

@@ -241,7 +241,9 @@ def _sqlite_prober(file: Path) -> Callable[[], None]:
 
 
 def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
-    from forewarn.store.opening import watched_postgresql as watched  # where there is a PostgreSQL
+    # Where there is a PostgreSQL.
+    from forewarn.store.opening import watched_postgresql as watched
+    from forewarn.store.opening.pipelined_postgresql import pipeline
 
     def engine(isolation_level: IsolationLevel, most: int) -> Engine:
         made = create_engine(
@@ -265,11 +267,14 @@ def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
         connect_args=connect_options(database.url, connect=PROBE_SECONDS, lock=PROBE_LOCK_SECONDS),
     )
     watched.watch(probing, Deadlines(name=database.name, limit=PROBE_SECONDS))
+    # Transactions are begun by what is sent first in them.
+    writing = engine("AUTOCOMMIT", WRITING)
+    pipeline(writing, begin="BEGIN ISOLATION LEVEL READ COMMITTED")
     return Engines(
         # Connections of their own: those who read cannot take the worker's, and one that was read-only would
         # say afterwards that it may write, also where the database says that nobody may.
         reading=engine("REPEATABLE READ", READING).execution_options(postgresql_readonly=True),
-        writing=engine("READ COMMITTED", WRITING),
+        writing=writing,
         deadlines=deadlines,
         probe=watched.prober(probing, watched.WRITE_SOMETHING),
         lives=watched.prober(probing, watched.ASK_SOMETHING),

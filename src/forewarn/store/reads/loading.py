@@ -1,8 +1,10 @@
 """Loading what several use cases will ask for, with as many statements as one of them needs."""
 
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Select, func, literal, select, union_all
 
@@ -10,11 +12,12 @@ from forewarn.control.ports.foreseen import Foreseen
 from forewarn.core.words import Source
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
-from forewarn.store.reads.loaded import NOT_STARTED, Loaded
+from forewarn.store.reads.loaded import NOT_STARTED, Loaded, Rows
 from forewarn.store.reads.notice_reads import NOTICES
-from forewarn.store.reads.open_transaction import KnownMeta, OpenTransaction
-from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, Reader, among
+from forewarn.store.reads.open_transaction import LOCK_META, KnownMeta
+from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, among, chunks
 from forewarn.store.reads.slice_reads import EVENTS_OF_ORDERS, GROUPS_WITH_LISTED
+from forewarn.store.round_trips import Statement, read_at_once
 from forewarn.store.rows.mapping import Mapped, Row
 from forewarn.store.rows.stored import EVENTS, MACHINES, ORDERS, name_key
 
@@ -42,53 +45,87 @@ _ORDERS = union_all(
 _SCHEDULED = among(select(_O.project, func.count()), _O.project).where(*IS_SCHEDULED).group_by(_O.project)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted(Generic[Key]):
+    """What is asked for by keys: all rows that there are of each, perhaps none."""
+
+    queries: Sequence[Statement]
+    key: Callable[[Row], Key]
+    found: dict[Key, Rows]
+
+    @property
+    def rows(self) -> list[Row]:
+        """All of them."""
+        return [row for rows in self.found.values() for row in rows]
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Take the rows of a query."""
+        for row in rows:
+            self.found.setdefault(self.key(row), []).append(row)
+
+
 def load(connection: Connection, calls: Sequence[Foreseen], known: KnownMeta) -> Loaded:
-    """Load what calls will ask for, within a transaction that may write."""
-    return _Loading(OpenTransaction(connection, lock=True, known=known)).load(calls)
+    """Load what calls will ask for, within a transaction that may write.
+
+    What can be asked for at the same time goes together. The lock goes before all of it: what is read then
+    nobody else is about to change.
+    """
+    ask = partial(_ask, connection, known)
+    machines = _by({name_key(call.machine) for call in calls}, _BY_NAME, lambda row: row[-1])
+    answers = _answers({call.answer for call in calls if call.answer is not None})
+    ask(machines, answers)
+    of_machines = partial(_values, machines.rows, MACHINES)
+    orders = _orders(of_machines("id"), of_machines("host"))
+    projects, groups = of_machines("project"), of_machines("group_name")
+    scheduled = _by(projects, _SCHEDULED, lambda row: row[0])
+    own_groups = _by(groups, GROUPS_WITH_LISTED, lambda row: row[0])
+    ask(orders, scheduled, own_groups)
+    events = _by(_values(orders.rows, ORDERS, "id"), EVENTS_OF_ORDERS, _reading(EVENTS, "order_id"))
+    ask(events)
+    of_events = partial(_values, events.rows, EVENTS)
+    notices = _by(of_events("id"), NOTICES, lambda row: row[0])
+    other_groups = _by(of_events("group_name") - groups, GROUPS_WITH_LISTED, lambda row: row[0])
+    ask(notices, other_groups)
+    return Loaded(
+        answers=answers.found,
+        machines=machines.found,
+        scheduled={project: sum(row[1] for row in rows) for project, rows in scheduled.found.items()},
+        orders=orders.found,
+        events=events.found,
+        groups=own_groups.found | other_groups.found,
+        notices=notices.found,
+    )
 
 
-class _Loading(Reader):
-    def load(self, calls: Sequence[Foreseen]) -> Loaded:
-        machines = self._by({name_key(call.machine) for call in calls}, _BY_NAME, lambda row: row[-1])
-        found = [row for rows in machines.values() for row in rows]
-        by_key = self._orders(_values(found, MACHINES, "id"), _values(found, MACHINES, "host"))
-        orders = [row for rows in by_key.values() for row in rows]
-        events = self._by(_values(orders, ORDERS, "id"), EVENTS_OF_ORDERS, _reading(EVENTS, "order_id"))
-        announced = [row for rows in events.values() for row in rows]
-        groups = _values(found, MACHINES, "group_name") | _values(announced, EVENTS, "group_name")
-        projects = _values(found, MACHINES, "project")
-        return Loaded(
-            answers=self._answers({call.answer for call in calls if call.answer is not None}),
-            machines=machines,
-            scheduled=dict.fromkeys(projects, 0)
-            | {row[0]: row[1] for row in self._among(_SCHEDULED, projects)},
-            orders=by_key,
-            events=events,
-            groups=self._by(groups, GROUPS_WITH_LISTED, lambda row: row[0]),
-            notices=self._by(_values(announced, EVENTS, "id"), NOTICES, lambda row: row[0]),
-        )
+def _ask(connection: Connection, known: KnownMeta, *wanted: _Wanted[Any]) -> None:
+    """Ask for several things at once, and before all else for the lock on the counter."""
+    locking: list[Statement] = [] if known.meta is not None else [(LOCK_META, None)]
+    answers = iter(
+        read_at_once(connection, [*locking, *(query for each in wanted for query in each.queries)])
+    )
+    if locking:
+        (meta,) = next(answers)
+        known.read(meta)
+    for each in wanted:
+        each.take(chain.from_iterable(islice(answers, len(each.queries))))
 
-    def _by(self, keys: Iterable[str], query: Select[Any], key: Callable[[Row], str]) -> dict[str, list[Row]]:
-        """Return the rows of each key, also of those that have none."""
-        wanted = sorted(keys)
-        found: dict[str, list[Row]] = {each: [] for each in wanted}
-        for row in self._among(query, wanted):
-            found[key(row)].append(row)
-        return found
 
-    def _orders(self, machines: set[str], hosts: set[str]) -> dict[tuple[str, str], list[Row]]:
-        """Return the open orders that concern machines and hosts, by these."""
-        keys = {"machines": sorted(machines), "hosts": sorted(hosts)}
-        found: dict[tuple[str, str], list[Row]] = {(of, key): [] for of, some in keys.items() for key in some}
-        for row in self._all(_ORDERS, keys) if found else ():
-            found[row[-2], row[-1]].append(row)
-        return found
+def _by(keys: Iterable[str], query: Select[Any], key: Callable[[Row], str]) -> _Wanted[str]:
+    """Want the rows of keys by an `among` query; no keys, no query."""
+    wanted = sorted(keys)
+    return _Wanted([(query, {"keys": some}) for some in chunks(wanted)], key, {each: [] for each in wanted})
 
-    def _answers(self, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], list[Row]]:
-        found: dict[tuple[str, str], list[Row]] = defaultdict(list, {each: [] for each in wanted})
-        for row in self._among(_ANSWERS, {key for _, key in wanted}):
-            found[row[_CALLER], row[_KEY]].append(row)
-        return dict(found)
+
+def _orders(machines: set[str], hosts: set[str]) -> _Wanted[tuple[str, str]]:
+    """Want the open orders that concern machines and hosts, by these."""
+    keys = {"machines": sorted(machines), "hosts": sorted(hosts)}
+    found: dict[tuple[str, str], Rows] = {(of, key): [] for of, some in keys.items() for key in some}
+    return _Wanted([(_ORDERS, keys)] if found else [], lambda row: (row[-2], row[-1]), found)
+
+
+def _answers(wanted: set[tuple[str, str]]) -> _Wanted[tuple[str, str]]:
+    queries = _by({key for _, key in wanted}, _ANSWERS, lambda row: row[_KEY]).queries
+    return _Wanted(queries, lambda row: (row[_CALLER], row[_KEY]), {each: [] for each in wanted})
 
 
 _CALLER, _KEY = (list(tables.answers.columns.keys()).index(name) for name in ("caller", "key"))

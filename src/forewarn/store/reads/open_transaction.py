@@ -1,8 +1,9 @@
 """One open transaction, as all parts of a snapshot share it."""
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, Update, update
 
 from forewarn.control.ports.saved import SavedChanges
 from forewarn.core.model.group import Group
@@ -11,10 +12,13 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.loaded import Loaded
-from forewarn.store.rows.mapping import Row
+from forewarn.store.rows.mapping import Columns, Row
 from forewarn.store.rows.meta import META, Meta
 from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES
 
+SELECT_META = META.select()
+# SQLite knows no row locks and needs none: its writers have begun with BEGIN IMMEDIATE.
+LOCK_META = SELECT_META.with_for_update()
 _UPDATE_META = update(tables.meta)
 
 
@@ -33,13 +37,18 @@ class KnownMeta:
         """Whether it has changed, and the database has it not yet."""
         return self.meta is not None and self.meta is not self.stored
 
-    def write(self, connection: Connection) -> None:
-        """Write what has changed: once for a transaction, however much it has saved."""
+    def read(self, row: Row) -> Meta:
+        """Read what the database has of it."""
+        self.meta = self.stored = META.read(row)
+        return self.meta
+
+    def write(self, write: Callable[[Update, Sequence[Columns]], None]) -> None:
+        """Have what has changed written: once for a transaction, however much it has saved."""
         if self.meta is None or self.stored is None or not self.unwritten:
             return
         known, row = META.write(self.stored), META.write(self.meta)
         if changed := {name: value for name, value in row.items() if value != known[name]}:
-            connection.execute(_UPDATE_META, changed)
+            write(_UPDATE_META, [changed])
         self.stored = self.meta
 
 
@@ -72,9 +81,9 @@ class OpenTransaction:
     @property
     def meta(self) -> Meta:
         """What is kept of the store as a whole; read when it is first asked for."""
-        if self._known.meta is None:
-            self._known.meta = self._known.stored = self._load_meta()
-        return self._known.meta
+        if self._known.meta is not None:
+            return self._known.meta
+        return self._known.read(self.connection.execute(LOCK_META if self._lock else SELECT_META).one())
 
     @property
     def loaded(self) -> Loaded:
@@ -88,11 +97,6 @@ class OpenTransaction:
     def reached_by(self, now: datetime) -> datetime:
         """Return the service time reached at a moment: it never goes back."""
         return now if self.meta.reached is None else max(now, self.meta.reached)
-
-    def _load_meta(self) -> Meta:
-        # SQLite knows no row locks and needs none: its writers have begun with BEGIN IMMEDIATE.
-        query = META.select().with_for_update() if self._lock else META.select()
-        return META.read(self.connection.execute(query).one())
 
     def read_machine(self, row: Row) -> Machine:
         """Read a machine, and remember it with its host: what is found by name is often loaded next."""

@@ -4,7 +4,7 @@ SQLAlchemy makes two dictionaries of every row before it binds it, which takes a
 write one to a small table.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,12 +18,19 @@ from forewarn.store.rows.mapping import Columns
 _KEPT = 256
 
 
-def execute_many(connection: Connection, statement: Any, rows: Sequence[Columns]) -> CursorResult[Any]:
+def execute_many(
+    connection: Connection,
+    statement: Any,
+    rows: Sequence[Columns],
+    *,
+    execution_options: Mapping[str, Any] | None = None,
+) -> CursorResult[Any]:
     """Execute a statement that writes for each of some rows, which all have the same columns."""
     if connection.dialect.name != "sqlite" or len(rows) == 1:
-        return connection.execute(statement, rows)
+        return connection.execute(statement, rows, execution_options=execution_options)
     bound = _bound(statement, tuple(rows[0]), connection.dialect)
-    return connection.exec_driver_sql(bound.text, list(map(bound.values, rows)))
+    values = list(map(bound.values, rows))
+    return connection.exec_driver_sql(bound.text, values, execution_options)
 
 
 @dataclass(frozen=True, slots=True)
