@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from forewarn.client.async_calls import AsyncOperatorClient
-from forewarn.client.replies import AnswerNotUnderstood, RequestRefused, ServerUnreachable
+from forewarn.client.replies import AnswerNotUnderstood, OutcomeUnknown, RequestRefused, ServerUnreachable
 from forewarn.core.errors import Conflict
 from forewarn.rehearsal.target import OperatorApi
 from forewarn.wire.answers.fleet_answers import HostAnswer
@@ -137,9 +137,9 @@ class Breaking:
     async def wait(self, seconds: float) -> None:
         self.waits.append(seconds)
 
-    async def call(self, method: str) -> Any:
+    async def call(self, method: str, **more: Any) -> Any:
         http = httpx.AsyncClient(base_url="http://here", transport=httpx.MockTransport(self._answer))
-        reply = await AsyncOperatorClient(http, wait=self.wait).call(method, "/v1/clock", ClockAnswer)
+        reply = await AsyncOperatorClient(http, wait=self.wait).call(method, "/v1/clock", ClockAnswer, **more)
         return reply.json
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
@@ -150,9 +150,9 @@ class Breaking:
         return trouble
 
 
-def full(retry_after: str = "5") -> httpx.Response:
-    said = {"error": {"code": "Unavailable", "message": "the disk is full"}}
-    return httpx.Response(503, json=said, headers={"Retry-After": retry_after})
+def full(retry_after: str = "5", *, code: str = "Unavailable", status: int = 503) -> httpx.Response:
+    said = {"error": {"code": code, "message": "the disk is full"}}
+    return httpx.Response(status, json=said, headers={"Retry-After": retry_after})
 
 
 def test_a_post_whose_connection_breaks_is_sent_again_with_its_key() -> None:
@@ -193,3 +193,51 @@ def test_a_post_is_not_sent_again_for_ever() -> None:
     with pytest.raises(ServerUnreachable, match="No server answers"):
         asyncio.run(server.call("POST"))
     assert len(server.keys) == 5
+
+
+UNCERTAIN = full(code="Uncertain")
+
+
+@pytest.mark.parametrize(
+    "troubles",
+    [
+        [UNCERTAIN, *[full()] * 4],
+        [UNCERTAIN, full("60")],
+        [UNCERTAIN, over_limit("60")],
+        [UNCERTAIN, full(status=500)],
+        [httpx.ReadError("reset"), *[full()] * 4],
+        [httpx.ReadError("reset"), *[httpx.ConnectError("refused")] * 4],
+        [httpx.Response(504, content=b"<html>"), *[full()] * 4],
+        [httpx.ReadTimeout("slow")],
+    ],
+    ids=str,
+)
+def test_a_post_that_may_still_happen_is_told_as_that(troubles: list[Exception | httpx.Response]) -> None:
+    server = Breaking(*troubles)
+    with pytest.raises(OutcomeUnknown, match="it may still happen"):
+        asyncio.run(server.call("POST"))
+    assert len(server.keys) == len(troubles)
+
+
+@pytest.mark.parametrize("trouble", [UNCERTAIN, httpx.ReadError("reset")])
+def test_what_changes_something_and_has_no_key_may_still_happen_too(
+    trouble: Exception | httpx.Response,
+) -> None:
+    server = Breaking(trouble)
+    with pytest.raises(OutcomeUnknown, match="it may still happen"):
+        asyncio.run(server.call("PUT"))
+    assert len(server.keys) == 1
+
+
+def test_a_post_that_is_decided_on_in_the_end_is_told_how() -> None:
+    server = Breaking(UNCERTAIN, full(status=409, code="Conflict"))
+    with pytest.raises(RequestRefused) as refused:
+        asyncio.run(server.call("POST"))
+    assert refused.value.status == 409
+
+
+@pytest.mark.parametrize("more", [{"body": {"dry_run": True}}, {"params": {"dry_run": True}}])
+def test_a_dry_run_leaves_nothing_that_may_still_happen(more: dict[str, Any]) -> None:
+    server = Breaking(*[httpx.ReadError("reset")] * 9)
+    with pytest.raises(ServerUnreachable, match=r"^No server answers"):
+        asyncio.run(server.call("POST", **more))

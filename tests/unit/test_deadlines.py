@@ -118,7 +118,7 @@ def test_once_it_is_known_to_be_silent_nobody_waits_for_it(deadlines: Deadlines,
     deadlines.fell_silent()
     with pytest.raises(Silent):
         hear(steps, 0)
-    with pytest.raises(Unavailable, match="fleet does not answer; nothing was done"):
+    with pytest.raises(Unavailable, match="fleet does not answer; nothing was done by this call"):
         deadlines.check()
     database.lives = True
     until(lambda: deadlines.trouble is None, what="the prober to be answered")

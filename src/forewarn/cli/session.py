@@ -21,7 +21,14 @@ from forewarn.cli import terminal
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.flags import in_flags
 from forewarn.client.calls import OperatorClient
-from forewarn.client.replies import NOT_FOUND, AnswerNotUnderstood, Reply, RequestRefused, ServerUnreachable
+from forewarn.client.replies import (
+    NOT_FOUND,
+    AnswerNotUnderstood,
+    OutcomeUnknown,
+    Reply,
+    RequestRefused,
+    ServerUnreachable,
+)
 from forewarn.core.errors import ForewarnError, Invalid
 
 if TYPE_CHECKING:
@@ -179,7 +186,7 @@ def keep_options(ctx: typer.Context, **given: Any) -> Session:
 
 @contextmanager
 def exit_codes(*, json: bool = False) -> Iterator[None]:
-    """End what fails as a program should: with a message, and 1 refused, 2 wrong usage, 3 no server."""
+    """End what fails as a program should: with a message, and one of the exit codes that the help lists."""
     try:
         yield
     except RequestRefused as refusal:
@@ -187,6 +194,8 @@ def exit_codes(*, json: bool = False) -> Iterator[None]:
         typed = in_flags(message) if refusal.status == BAD_REQUEST else message
         # What names a flag is wrong usage, whether it was found here or by the server.
         _end(typed, exit_code=1 if typed == message else 2, code=refusal.code, json=json)
+    except OutcomeUnknown as error:
+        _end(str(error), exit_code=4, code="Uncertain", json=json)
     except ServerUnreachable as error:
         _end(str(error), exit_code=3, code="Unreachable", json=json)
     except (AnswerNotUnderstood, ForewarnError) as error:

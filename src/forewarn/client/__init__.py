@@ -11,8 +11,9 @@
     reply.value.order.state, reply.json                               # as a value, and as the server sent it
 
 A call names the answer it expects (`forewarn.wire.answers`), so a new endpoint needs nothing here. What the
-server refuses is a `RequestRefused` with its message and status; no server is `ServerUnreachable`. Keys and
-words of a later version are passed over and kept as they are; a key that is missing is `AnswerNotUnderstood`.
+server refuses is a `RequestRefused` with its message and status; no server is `ServerUnreachable`, and
+`OutcomeUnknown` if it was sent something that may still happen. Keys and words of a later version are passed
+over and kept as they are; a key that is missing is `AnswerNotUnderstood`.
 `AsyncOperatorClient` is the same on an event loop.
 
 Every POST has an `Idempotency-Key`, so that the server does it once: it is sent again by itself, a few times,

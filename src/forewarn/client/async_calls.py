@@ -18,7 +18,7 @@ from forewarn.client.replies import (
     reply_of_page,
     unreachable,
 )
-from forewarn.client.retrying import KEY_HEADER, new_key, pause_after
+from forewarn.client.retrying import KEY_HEADER, Tries, changes_something, new_key
 from forewarn.wire.answers.answer import ApiAnswer, Page
 
 A = TypeVar("A", bound=ApiAnswer)
@@ -79,15 +79,14 @@ class AsyncOperatorClient:
         self, method: str, path: str, *, body: object = None, params: Mapping[str, Any]
     ) -> dict[str, Any]:
         headers = {KEY_HEADER: new_key()} if method == "POST" else {}
-        tries = 0
+        tries = Tries(has_key=bool(headers), changes=changes_something(method, body=body, params=params))
         while True:
-            tries += 1
             try:
                 return await self._try(method, path, body=body, params=params, headers=headers)
             except (RequestRefused, ServerUnreachable) as error:
-                seconds = pause_after(error, tries=tries, has_key=bool(headers))
+                seconds = tries.pause_after(error)
                 if seconds is None:
-                    raise
+                    raise tries.outcome(error) from None
             await self._wait(seconds)
 
     async def _try(
@@ -96,5 +95,5 @@ class AsyncOperatorClient:
         try:
             sent = await self._http.request(method, path, params=given(params), json=body, headers=headers)
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise unreachable(self.url, error) from None
+            raise unreachable(self.url, error, method=method) from None
         return read_reply(self.url, sent)

@@ -19,7 +19,7 @@ from forewarn.client.replies import (
     reply_of_page,
     unreachable,
 )
-from forewarn.client.retrying import KEY_HEADER, describe, new_key, pause_after
+from forewarn.client.retrying import KEY_HEADER, Tries, changes_something, describe, new_key
 
 if TYPE_CHECKING:
     import ssl
@@ -92,7 +92,7 @@ class OperatorClient:
         sent = given(body) if body else body
         if key is None:
             return self.call("POST", path, answer, body=sent, params=params)
-        reply = self._patiently(lambda: self._try("POST", path, body=sent, params=params, key=key))
+        reply = self._patiently(lambda: self._try("POST", path, body=sent, params=params, key=key), Tries())
         return reply_of(reply, answer, url=self._url)
 
     def call(
@@ -132,7 +132,7 @@ class OperatorClient:
                 read_reply(self._url, answer)
             return answer.text
 
-        return self._patiently(ask)
+        return self._patiently(ask, Tries())
 
     @contextmanager
     def lines(self, path: str, *, patience: float, **params: Any) -> "Iterator[httpx.Response]":
@@ -160,21 +160,21 @@ class OperatorClient:
 
     def _send(self, method: str, path: str, *, body: object = None, params: Mapping[str, Any]) -> Json:
         key = new_key() if method == "POST" else None
+        changes = changes_something(method, body=body, params=params)
         return self._patiently(
-            lambda: self._try(method, path, body=body, params=params, key=key), has_key=key is not None
+            lambda: self._try(method, path, body=body, params=params, key=key),
+            Tries(has_key=key is not None, changes=changes),
         )
 
-    def _patiently(self, call: Callable[[], T], *, has_key: bool = False) -> T:
+    def _patiently(self, call: Callable[[], T], tries: Tries) -> T:
         """Send a call again as long as that does no harm, and may help."""
-        tries = 0
         while True:
-            tries += 1
             try:
                 return call()
             except (RequestRefused, ServerUnreachable) as error:
-                seconds = pause_after(error, tries=tries, has_key=has_key)
+                seconds = tries.pause_after(error)
                 if seconds is None:
-                    raise
+                    raise tries.outcome(error) from None
                 self._say(describe(error, seconds))
             self._wait(seconds)
 
@@ -182,18 +182,18 @@ class OperatorClient:
         self, method: str, path: str, *, body: object, params: Mapping[str, Any], key: str | None = None
     ) -> Json:
         headers = None if key is None else {KEY_HEADER: key}
-        with self._reaching(), self._open() as client:
+        with self._reaching(method), self._open() as client:
             sent = client.request(method, self._url + path, params=given(params), json=body, headers=headers)
         return read_reply(self._url, sent)
 
     @contextmanager
-    def _reaching(self) -> Iterator[None]:
+    def _reaching(self, method: str = "GET") -> Iterator[None]:
         import httpx
 
         try:
             yield
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise unreachable(self._url, error) from None
+            raise unreachable(self._url, error, method=method) from None
 
     def _open(self) -> "AbstractContextManager[httpx.Client]":
         return self._connection() if self._kept is None else nullcontext(self._kept)

@@ -1,4 +1,4 @@
-"""What a server sends back: an answer, or one of two errors."""
+"""What a server sends back: an answer, or an error."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ Body: TypeAlias = Mapping[str, Any] | None
 
 FIRST_ERROR = 400
 FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, UNAVAILABLE = 403, 404, 409, 429, 503
+# What a proxy says when it has passed a call on, and got no answer that it could use.
+NO_ANSWER_BEHIND = (502, 504)
 # As many as the server gives at once.
 PAGE = 1000
 
@@ -46,9 +48,14 @@ class RequestRefused(Exception):
 class ServerUnreachable(Exception):
     """There is no server, or nothing that talks like one."""
 
-    def __init__(self, message: str, *, broke_off: bool = False) -> None:
+    def __init__(self, message: str, *, broke_off: bool = False, may_have_done: bool = False) -> None:
         super().__init__(message)
-        self.broke_off = broke_off  # whether it was there, and may have done what was asked
+        self.broke_off = broke_off  # whether it was there, and may be back soon
+        self.may_have_done = may_have_done  # what changes something
+
+
+class OutcomeUnknown(ServerUnreachable):
+    """A call that changes something was sent, and nobody said what has become of it: it may still happen."""
 
 
 class AnswerNotUnderstood(Exception):
@@ -104,7 +111,12 @@ def read_reply(url: str, sent: "httpx.Response") -> dict[str, Any]:
         message = said["error"]["message"] if refused else ""
         code = said["error"]["code"] if refused else ""
     except (ValueError, KeyError, TypeError):
-        raise ServerUnreachable(f"What answers at {url} is no forewarn server.\n{ADVICE}") from None
+        broke_off = status in NO_ANSWER_BEHIND
+        raise ServerUnreachable(
+            f"What answers at {url} is no forewarn server.\n{ADVICE}",
+            broke_off=broke_off,
+            may_have_done=broke_off and sent.request.method != "GET",
+        ) from None
     if refused:
         wait = sent.headers.get("Retry-After", "")
         after = float(wait) if wait.isdigit() else None
@@ -112,18 +124,21 @@ def read_reply(url: str, sent: "httpx.Response") -> dict[str, Any]:
     return dict(said)
 
 
-def unreachable(url: str, error: Exception) -> ServerUnreachable:
-    """Return the error for a server that does not answer."""
+def unreachable(url: str, error: Exception, *, method: str = "GET") -> ServerUnreachable:
+    """Return the error for a server that does not answer a call."""
     import httpx
 
     if untrusted := _untrusted(error):
         return ServerUnreachable(
             f"The certificate that {url} shows is not trusted ({untrusted}).\n{ABOUT_CERTIFICATES}"
         )
-    broke_off = isinstance(error, httpx.RemoteProtocolError | httpx.NetworkError)
+    was_there = isinstance(error, httpx.RemoteProtocolError | httpx.NetworkError)
+    broke_off = was_there and not isinstance(error, httpx.ConnectError)
+    is_slow = isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout)
     return ServerUnreachable(
         f"No server answers at {url} ({error}).\n{ADVICE}",
-        broke_off=broke_off and not isinstance(error, httpx.ConnectError),
+        broke_off=broke_off,
+        may_have_done=(broke_off or is_slow) and method != "GET",
     )
 
 

@@ -74,7 +74,7 @@ class Deadlines:
     def check(self, *, reading: bool = True) -> None:
         """Refuse to ask a database that does not answer."""
         if (trouble := self._trouble) is not None and (self._reads_too or not reading):
-            raise Unavailable(f"{trouble}; nothing was done")
+            raise Unavailable(f"{trouble}; nothing was done by this call")
 
     def fell_silent(self, why: str = "does not answer", *, reads_too: bool = True) -> None:
         """Ask no more, until the prober is answered."""

@@ -164,6 +164,8 @@ export class OperatorApi extends EventTarget {
     if (body !== undefined) headers["Content-Type"] = "application/json";
     // A PUT or DELETE that was done may be refused when it comes again.
     const isRepeatable = method === "GET" || method === "POST";
+    /** An earlier try that may still happen, whatever later ones are told. @type {Refusal | null} */
+    let uncertain = null;
     for (let left = isRepeatable ? TRIES : 1; ; left--) {
       try {
         const response = await reached(fetch(address, { method, headers, body, cache: "no-store" }));
@@ -171,7 +173,9 @@ export class OperatorApi extends EventTarget {
         throw await this.#refusal(response);
       } catch (error) {
         const again = error instanceof Unreachable || (error instanceof Refusal && error.isTemporary);
-        if (!again || left === 1) throw error;
+        if (error instanceof Refusal && error.code === "Uncertain") uncertain = error;
+        if (again && left === 1) throw uncertain ?? error;
+        if (!again) throw error;
         await pause(error instanceof Refusal ? Math.max(error.retryAfter * 1000, PAUSE) : PAUSE);
       }
     }
