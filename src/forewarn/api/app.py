@@ -35,6 +35,7 @@ from forewarn.api.endpoints import (
     webhook_endpoints,
 )
 from forewarn.api.limits import Bodies, CallerTable, Refusals
+from forewarn.api.probe_log import ProbeLog
 from forewarn.api.services import ApiSettings, Services
 from forewarn.control.durations import Durations
 
@@ -70,6 +71,7 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> Starl
     app.state.authenticator = authenticator
     app.state.refusals = refusals
     app.state.durations = Durations()
+    app.state.probe_log = ProbeLog()
     return app
 
 

@@ -32,13 +32,21 @@ RETRY_UNAVAILABLE = 5
 RETRY_LIMIT = 60
 
 
+class Unwell(Unavailable):
+    """What a probe was asked for, and says: whoever answers it logs it when it changes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorKind:
-    """How one kind of error is answered."""
+    """How one kind of error is answered, and whether each answer is logged."""
 
     status: int
     code: str
     headers: Mapping[str, str] | None = None
+    is_logged: bool = False
+
+
+_RETRY_SOON = {"Retry-After": str(RETRY_UNAVAILABLE)}
 
 
 KINDS: Mapping[type[ForewarnError], ErrorKind] = {
@@ -48,8 +56,9 @@ KINDS: Mapping[type[ForewarnError], ErrorKind] = {
     NotFound: ErrorKind(status=404, code="NotFound"),
     Conflict: ErrorKind(status=409, code="Conflict"),
     LimitReached: ErrorKind(status=429, code="LimitReached", headers={"Retry-After": str(RETRY_LIMIT)}),
-    Unavailable: ErrorKind(status=503, code="Unavailable", headers={"Retry-After": str(RETRY_UNAVAILABLE)}),
-    Uncertain: ErrorKind(status=503, code="Uncertain", headers={"Retry-After": str(RETRY_UNAVAILABLE)}),
+    Unavailable: ErrorKind(status=503, code="Unavailable", headers=_RETRY_SOON, is_logged=True),
+    Uncertain: ErrorKind(status=503, code="Uncertain", headers=_RETRY_SOON, is_logged=True),
+    Unwell: ErrorKind(status=503, code="Unavailable", headers=_RETRY_SOON),
 }
 
 CODES = {
@@ -118,7 +127,7 @@ def status_of(error: Exception) -> int:
 
 def _refusal(kind: ErrorKind) -> Any:
     async def handler(request: Request, error: ForewarnError) -> JSONResponse:
-        if kind.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        if kind.is_logged:
             log.warning("%s %s could not be answered: %s", request.method, request.url.path, error)
         return answer(kind.status, kind.code, str(error), kind.headers)
 

@@ -222,6 +222,26 @@ def test_probes_say_what_the_server_knows(service: Service) -> None:
         assert error_of(api("GET", path)) == (503, "Unavailable")
 
 
+def test_what_a_probe_says_is_logged_when_it_changes(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "forewarn")
+    health = Health()
+    api = Api(app_of(service, health=health))
+    for unwell in (None, "the disk is full", "stopping", None):
+        health.unwell = unwell
+        for _ in range(3):
+            assert api("GET", "/readyz").status_code == (503 if unwell else 200)
+            api("HEAD", "/readyz")
+    assert [
+        (record.levelname, record.getMessage()) for record in caplog.records if record.name != "httpx"
+    ] == [
+        ("WARNING", "GET /readyz is answered with 503: the disk is full"),
+        ("WARNING", "GET /readyz is answered with 503: stopping"),
+        ("INFO", "GET /readyz is answered with 200 again"),
+    ]
+
+
 def test_a_probe_that_asks_with_head_gets_the_same_without_a_body(service: Service) -> None:
     health = Health()
     with (

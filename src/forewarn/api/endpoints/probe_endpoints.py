@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from forewarn.api.errors import Unwell
 from forewarn.api.limits import Refusals
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import OpenService, Service
@@ -13,21 +14,22 @@ router = ApiRouter("probes")
 
 
 @router.call("GET /healthz", "Report whether the service works")
-async def check_health(service: OpenService) -> StatusAnswer:
+async def check_health(request: Request, service: OpenService) -> StatusAnswer:
     """Answer 200 while the service works: its guests are answered too."""
-    reason = service.probes.unhealthy()
-    if reason is not None:
-        raise Unavailable(reason)
-    return StatusAnswer(status="ok")
+    return _answer(request, "ok", trouble=service.probes.unhealthy())
 
 
 @router.call("GET /readyz", "Report whether requests can be served")
-async def check_readiness(service: OpenService) -> StatusAnswer:
+async def check_readiness(request: Request, service: OpenService) -> StatusAnswer:
     """Answer 200 while requests can be served: what is asked for can be saved."""
-    reason = service.probes.unready()
-    if reason is not None:
-        raise Unavailable(reason)
-    return StatusAnswer(status="ready")
+    return _answer(request, "ready", trouble=service.probes.unready())
+
+
+def _answer(request: Request, well: str, *, trouble: str | None) -> StatusAnswer:
+    request.app.state.probe_log.note(request.url.path, trouble)
+    if trouble is not None:
+        raise Unwell(trouble)
+    return StatusAnswer(status=well)
 
 
 # A balancer that asks with HEAD is answered alike; the server leaves the body out.
