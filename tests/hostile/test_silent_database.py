@@ -6,9 +6,12 @@ Afterwards all that was answered is there, once, and nothing else.
 import sqlite3
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import httpx
+import psycopg
 import pytest
 
 from tests.counts import LONG
@@ -28,10 +31,15 @@ def postgres() -> Iterator[OwnPostgres]:
 
 
 @pytest.fixture
-def program(tmp_path: Path, postgres: OwnPostgres) -> Iterator[Program]:
+def database(postgres: OwnPostgres) -> str:
     name = f"fleet_{len(postgres.run('SELECT datname FROM pg_database'))}"
     postgres.run(f"CREATE DATABASE {name} OWNER forewarn")
-    url = postgres.url.replace("postgres:@/postgres?", f"forewarn@/{name}?")
+    return name
+
+
+@pytest.fixture
+def program(tmp_path: Path, postgres: OwnPostgres, database: str) -> Iterator[Program]:
+    url = postgres.url.replace("postgres:@/postgres?", f"forewarn@/{database}?")
     flags = ("--database", url, "--fleet", write_fleet(tmp_path))
     environment = {"FOREWARN_GUEST_RATE": "0", "FOREWARN_OPERATOR_RATE": "0"}
     with Program(tmp_path, *flags, clock="system", environment=environment) as program:
@@ -80,6 +88,7 @@ def test_a_stopped_database_keeps_nobody_waiting(program: Program, postgres: Own
     check_recovered(program, load)
 
 
+<<<<<<< HEAD
 def test_a_database_of_which_only_the_connections_hang_keeps_nobody_waiting(
     program: Program, postgres: OwnPostgres
 ) -> None:
@@ -95,6 +104,51 @@ def test_a_database_of_which_only_the_connections_hang_keeps_nobody_waiting(
     check_in_time(load)
     until(lambda: program.get("/v1/holds")["holds"][0]["saved"], what="the hold to be saved")
     check_recovered(program, load)
+=======
+# Commits that have placed an order wait for a lock of the test's, however long forewarn would wait for one.
+COMMITS_WAIT = """
+    CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS
+        $$ BEGIN PERFORM pg_advisory_xact_lock_shared(7, 7); RETURN NULL; END $$;
+    CREATE CONSTRAINT TRIGGER wait_for_test AFTER INSERT ON orders
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_for_test()
+"""
+WAITING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid) = (7, 7) AND NOT granted"
+
+
+def test_the_same_key_finds_an_order_whose_commit_had_no_answer(
+    program: Program, postgres: OwnPostgres, database: str
+) -> None:
+    def order() -> httpx.Response:
+        key = {"Idempotency-Key": "once"}
+        return program.call("POST", f"/v1/machines/{name_of(QUIET)}/restart", headers=key)
+
+    with psycopg.connect(postgres.url.replace("/postgres?", f"/{database}?"), autocommit=True) as holder:
+        holder.execute(COMMITS_WAIT)
+        holder.execute("SELECT pg_advisory_lock(7, 7)")
+        with ThreadPoolExecutor(1) as caller:
+            asked = caller.submit(order)
+            until(lambda: postgres.run(WAITING), what="the commit to be under way")
+            with postgres.stopped():
+                first = asked.result()
+                until(lambda: not is_ready(program), what="the silence to be noticed")
+                second = order()
+    assert error_of(first)[:2] == (503, "Uncertain")
+    assert error_of(second)[:2] == (503, "Unavailable")
+    assert error_of(second)[2].endswith("does not answer; nothing was done by this call")
+    until(lambda: is_ready(program), what="it to be ready again")
+    found = until(lambda: unless_away(order()), what="orders to be taken again")
+    assert (found.status_code, found.headers.get("Idempotency-Replayed")) == (202, "true")
+    assert [order["id"] for order in program.all("orders")] == [found.json()["order"]["id"]]
+
+
+def error_of(answer: httpx.Response) -> tuple[int, str, str]:
+    error = answer.json()["error"]
+    return answer.status_code, error["code"], error["message"]
+
+
+def unless_away(answer: httpx.Response) -> httpx.Response | None:
+    return None if answer.status_code == 503 else answer
+>>>>>>> 1c0ad16d (A test holds that the same key finds an order whose commit had no answer)
 
 
 def test_a_hold_is_set_while_the_database_is_stopped(program: Program, postgres: OwnPostgres) -> None:
