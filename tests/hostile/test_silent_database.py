@@ -88,7 +88,6 @@ def test_a_stopped_database_keeps_nobody_waiting(program: Program, postgres: Own
     check_recovered(program, load)
 
 
-<<<<<<< HEAD
 def test_a_database_of_which_only_the_connections_hang_keeps_nobody_waiting(
     program: Program, postgres: OwnPostgres
 ) -> None:
@@ -104,7 +103,8 @@ def test_a_database_of_which_only_the_connections_hang_keeps_nobody_waiting(
     check_in_time(load)
     until(lambda: program.get("/v1/holds")["holds"][0]["saved"], what="the hold to be saved")
     check_recovered(program, load)
-=======
+
+
 # Commits that have placed an order wait for a lock of the test's, however long forewarn would wait for one.
 COMMITS_WAIT = """
     CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS
@@ -148,7 +148,6 @@ def error_of(answer: httpx.Response) -> tuple[int, str, str]:
 
 def unless_away(answer: httpx.Response) -> httpx.Response | None:
     return None if answer.status_code == 503 else answer
->>>>>>> 1c0ad16d (A test holds that the same key finds an order whose commit had no answer)
 
 
 def test_a_hold_is_set_while_the_database_is_stopped(program: Program, postgres: OwnPostgres) -> None:

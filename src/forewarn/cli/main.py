@@ -16,9 +16,7 @@ from forewarn.cli.lazy_group import LazyCommand, lazy_group
 from forewarn.cli.session import Session, with_session
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
-EXIT_CODES = (
-    "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached, 4 not known whether it was done."
-)
+EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached, or no answer from it."
 
 SERVER_PANEL = "The server itself"
 

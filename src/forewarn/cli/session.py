@@ -195,7 +195,7 @@ def exit_codes(*, json: bool = False) -> Iterator[None]:
         # What names a flag is wrong usage, whether it was found here or by the server.
         _end(typed, exit_code=1 if typed == message else 2, code=refusal.code, json=json)
     except OutcomeUnknown as error:
-        _end(str(error), exit_code=4, code="Uncertain", json=json)
+        _end(str(error), exit_code=3, code="Uncertain", json=json)
     except ServerUnreachable as error:
         _end(str(error), exit_code=3, code="Unreachable", json=json)
     except (AnswerNotUnderstood, ForewarnError) as error:

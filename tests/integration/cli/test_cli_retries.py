@@ -110,7 +110,7 @@ def test_a_command_whose_answer_is_lost_is_sent_again_and_done_once(service: Ser
 def test_a_server_that_breaks_off_again_and_again_leaves_it_open_what_was_done(service: Service) -> None:
     troubled = Troubled(app_of(service), *[lose_answer] * 9)
     with serving(troubled) as url:
-        result = run(url, "machine", "restart", "web-0", code=4)
+        result = run(url, "machine", "restart", "web-0", code=3)
     assert len(troubled.keys) == retrying.TRIES
     assert "it may still happen; the last try ended with: No server answers" in last_word(result)
 
@@ -121,7 +121,7 @@ def test_what_may_still_happen_is_the_last_word_whatever_later_tries_are_told(
 ) -> None:
     troubled = Troubled(app_of(service), first, *[be_silent] * 9)
     with serving(troubled) as url:
-        result = run(url, "machine", "restart", "web-0", code=4)
+        result = run(url, "machine", "restart", "web-0", code=3)
     assert len(troubled.keys) == retrying.TRIES
     assert "it may still happen; the last try ended with: fleet does not answer" in last_word(result)
     assert "`forewarn history`, `forewarn order list`" in last_word(result)
@@ -129,7 +129,7 @@ def test_what_may_still_happen_is_the_last_word_whatever_later_tries_are_told(
 
 def test_what_may_still_happen_is_uncertain_to_a_program(service: Service) -> None:
     with serving(Troubled(app_of(service), be_uncertain, *[be_silent] * 9)) as url:
-        result = run(url, "machine", "restart", "web-0", "--json", code=4)
+        result = run(url, "machine", "restart", "web-0", "--json", code=3)
     said = json.loads(result.stderr.splitlines()[-1])["error"]
     assert said["code"] == "Uncertain"
     assert "it may still happen" in said["message"]

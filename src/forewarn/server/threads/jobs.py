@@ -173,7 +173,7 @@ class Jobs:
 
 
 def _too_slow() -> Unavailable:
-    return Unavailable("the database is too slow to answer; nothing was done")
+    return Unavailable("the database is too slow to answer; nothing was done by this call")
 
 
 def _ignore(answered: "asyncio.Future[Any]") -> None:
