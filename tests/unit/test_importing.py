@@ -175,9 +175,29 @@ def test_an_address_that_another_has_is_taken_in_a_network_of_its_own_if_it_has_
     overlapping = vm("2", addresses=("10.0.0.4",), own_network="rival.blue")
     first = vm("1", addresses=("10.0.0.4",), own_network="shop.blue")
     taken(fleet, found(first, overlapping))
-    where = {each.id: (each.network, each.address) for each in fleet.draft.machines.values()}
-    assert where == {"1": ("", "10.0.0.4"), "2": ("rival.blue", "10.0.0.4")}
+    assert where(fleet) == {"1": ("", "10.0.0.4"), "2": ("rival.blue", "10.0.0.4")}
     assert taken(fleet, found(first, overlapping)) == ()
+
+
+def where(fleet: Fleet) -> dict[str, tuple[str, str | None]]:
+    return {each.id: (each.network, each.address) for each in fleet.draft.machines.values()}
+
+
+def test_a_machine_takes_no_address_from_another_by_leaving_its_own_network() -> None:
+    fleet = imported(vm("2", addresses=("10.0.0.4",)))
+    first = vm("1", addresses=("10.0.0.4",), own_network="shop.blue")
+    silent = vm("2")  # its addresses are not known just now
+    for _ in range(2):
+        taken(fleet, found(first, silent))
+        assert where(fleet) == {"1": ("shop.blue", "10.0.0.4"), "2": ("", "10.0.0.4")}
+
+
+def test_a_machine_whose_address_is_anothers_in_its_new_network_takes_its_next_one() -> None:
+    fleet = imported(vm("1", addresses=("10.0.0.4",)))
+    first, second = vm("1"), vm("2", addresses=("10.0.0.4",), own_network="shop.blue")
+    taken(fleet, found(first, second))
+    taken(fleet, found(first, vm("2", addresses=("10.0.0.4", "10.0.0.5"), network="")))
+    assert where(fleet) == {"1": ("", "10.0.0.4"), "2": ("", "10.0.0.5")}
 
 
 def test_the_network_that_a_person_declares_stays_and_then_an_address_may_be_taken() -> None:
@@ -590,6 +610,19 @@ def test_importing_twice_changes_nothing_the_second_time(
         own = fleet.draft.groups[each.group]
         assert each.project == own.project
         assert own.kind is GroupKind.STANDALONE or each.update_domain < own.update_domains
+
+
+def test_two_hosts_that_disagree_about_the_group_of_a_machine_rename_none() -> None:
+    off = FoundMachine(vm_id=MachineId("2"), name="a", host=A, running=False, group=WEB)
+    found = Found(
+        machines=(off, replace(off, host=B, group=_CALLED_WEB[1].name)),
+        hosts=(host(A), host(B)),
+        groups=(*_CALLED_WEB, FoundGroup(name=WEB)),
+    )
+    fleet = declared("1")
+    taken(fleet, found)
+    assert fleet.machine("2").group == WEB
+    assert planned(fleet, found).part == FleetPart()
 
 
 @settings(max_examples=40)

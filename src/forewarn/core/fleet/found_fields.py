@@ -120,9 +120,15 @@ class FoundFields:
         return replace(spec, name=name)
 
     def _address(self, spec: MachineSpec, each: Candidate) -> MachineSpec:
-        options = [spec.address] if _keeps(each, naming=False) else list(each.found.addresses)
-        own = each.found.own_network
+        own, present = each.found.own_network, each.present
+        options: list[str | None] = [*each.found.addresses]
+        if not options or "address" in each.keeps:
+            options = [spec.address]
         networks = [spec.network] if own is None or "network" in each.keeps else [spec.network, own]
+        if present is not None and _keeps(each, naming=False):
+            # What it has comes first: elsewhere it may be somebody else's.
+            options.sort(key=lambda address: address != present.address)
+            networks.sort(key=lambda network: network != present.network)
         for network, address in product(networks, options):
             claim = ("address", (network, address))
             if address is None or claim not in self._owners:

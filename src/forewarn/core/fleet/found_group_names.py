@@ -5,13 +5,14 @@ one of the same name, or by removing it, a group keeps the name that it has. One
 source calls it, unless there is another of that name; then it is told apart by its id.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.fleet.found_places import places
 from forewarn.core.model.inventory import Found, FoundGroup
-from forewarn.core.words import GroupName
+from forewarn.core.words import GroupName, MachineId
 
 
 def with_group_names(found: Found, draft: Draft) -> Found:
@@ -34,10 +35,9 @@ class _Names:
     def __init__(self, found: Found, draft: Draft) -> None:
         self._draft = draft
         self._members: dict[GroupName, Counter[GroupName]] = {}  # how many are now in which group
-        for each in found.machines:
-            known = draft.machines.get(each.vm_id)
-            if each.group is not None and known is not None:
-                self._members.setdefault(each.group, Counter())[known.group] += 1
+        for id_, named in _groups_of(found, draft).items():
+            if id_ in draft.machines:
+                self._members.setdefault(named, Counter())[draft.machines[id_].group] += 1
         self._rivals: dict[GroupName, list[FoundGroup]] = {}
         for group in sorted(found.groups, key=lambda each: each.name):
             if group.called is not None:
@@ -65,3 +65,13 @@ class _Names:
 
     def _now_in(self, group: FoundGroup, name: GroupName) -> int:
         return self._members.get(group.name, Counter())[name]
+
+
+def _groups_of(found: Found, draft: Draft) -> Mapping[MachineId, GroupName]:
+    """Return the group of each machine, unless hosts that know it disagree and none of them speaks for it."""
+    said: dict[MachineId, set[GroupName | None]] = defaultdict(set)
+    for each in found.machines:
+        said[each.vm_id].add(each.group)
+    said.update((each.vm_id, {each.group}) for each in places(found.machines, draft.machines).present)
+    agreed = ((id_, next(iter(groups))) for id_, groups in said.items() if len(groups) == 1)
+    return {id_: group for id_, group in agreed if group is not None}
