@@ -127,7 +127,7 @@ def test_a_job_that_has_waited_too_long_for_the_database_is_taken_back_and_never
 
 def test_while_the_worker_is_stuck_for_so_long_nobody_else_begins_to_wait() -> None:
     jobs, slow = Jobs(), SlowDatabase()
-    jobs.stuck, slow.waited = slow, LONGEST_WAIT + 0.1
+    jobs.waited_now, slow.waited = slow, LONGEST_WAIT + 0.1
     with pytest.raises(Unavailable, match="nothing was done"):
         asyncio.run(jobs.run_for("a")(lambda: "done"))
     assert not jobs.waiting

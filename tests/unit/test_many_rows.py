@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from forewarn.store.rows.many_rows import execute_many
+from forewarn.store.many_rows import execute_many
 
 PLACES = Table(
     "places",
@@ -67,6 +67,20 @@ def test_what_a_statement_says_itself_is_written_with_every_row(connection: Conn
     assert changed.rowcount == 2
     assert [row["name"] for row in written(connection)] == ["rack 0", "new", "new", "rack 3"]
     assert written(connection)[1]["labels"] == {"renamed": True}
+
+
+def test_a_variable_that_no_row_has_is_refused(connection: Connection) -> None:
+    with pytest.raises(KeyError, match="this_rack"):
+        execute_many(connection, RENAMED, [{"name": "a"}, {"name": "b"}])
+
+
+def test_columns_whose_values_are_made_here_are_refused(connection: Connection) -> None:
+    made = Table(
+        "made", MetaData(), Column("id", Integer, primary_key=True), Column("at", Text, default="now")
+    )
+    made.create(connection)
+    with pytest.raises(TypeError, match="made"):
+        execute_many(connection, insert(made), [{"id": 1}, {"id": 2}])
 
 
 def test_a_row_that_lacks_a_column_is_refused(connection: Connection) -> None:

@@ -44,7 +44,8 @@ class Authenticator:
         self.cut_off = Signal()  # somebody who was known may be no more
         self._looked_at = monotonic()
         self._looking: asyncio.Task[None] | None = None
-        self._awaited_until = 0.0  # by all callers: who comes later does not wait anew
+        # By all callers, from when the first of them waits: who comes later does not wait anew.
+        self._awaited_until: float | None = None
         # How often tokens have changed: by now, when the store was last looked at, and is being looked at.
         self._changes = self._changes_seen = self._changes_awaited = 0
 
@@ -53,9 +54,11 @@ class Authenticator:
         # While there are no tokens all callers are operators; one with a secret knows of the first.
         if self._must_look() or (self._known.keyring.unused and shown != Credentials()):
             # What hangs must not hold strangers' connections: then what is known must do.
-            looking = self._look()
+            looking, now = self._look(), self._monotonic()
+            if self._awaited_until is None:
+                self._awaited_until = now + LONGEST_WAIT
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(looking), self._awaited_until - self._monotonic())
+                await asyncio.wait_for(asyncio.shield(looking), self._awaited_until - now)
             if self._is_behind():
                 # What was ended must not do, nor that there were no tokens.
                 raise Unavailable("tokens or sessions were changed, and cannot be read now: try again")
@@ -90,7 +93,7 @@ class Authenticator:
         is_behind = self._changes_awaited != self._changes
         if self._looking is None or self._looking.done() or is_behind:
             self._changes_awaited = self._changes
-            self._awaited_until = self._monotonic() + LONGEST_WAIT
+            self._awaited_until = None
             self._looking = asyncio.create_task(self._refresh(self._changes))
         return self._looking
 

@@ -13,8 +13,6 @@ from forewarn.core.model.order import AttemptId, HostStep, Order, Step
 from forewarn.core.orders import host_work
 from forewarn.core.words import HostName, MachineId, Work
 
-Deadlines = Mapping[MachineId, datetime]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepUnderWay:
@@ -90,7 +88,9 @@ def steps_of(draft: Draft, order: Order, steps: Iterable[Step | HostStep]) -> li
     return [_under_way(draft, order, step, deadlines) for step in steps]
 
 
-def _under_way(draft: Draft, order: Order, step: Step | HostStep, deadlines: Deadlines) -> StepUnderWay:
+def _under_way(
+    draft: Draft, order: Order, step: Step | HostStep, deadlines: Mapping[MachineId, datetime]
+) -> StepUnderWay:
     about = (
         _of_host(draft, order, step)
         if isinstance(step, HostStep)
@@ -143,7 +143,7 @@ def _host(draft: Draft, name: HostName | None) -> Host | None:
     return None if name is None else draft.hosts.get(name, Host(name=name))
 
 
-def _deadlines(draft: Draft, order: Order) -> Deadlines:
+def _deadlines(draft: Draft, order: Order) -> Mapping[MachineId, datetime]:
     """Return when the steps of machines should be over, as their guests were told; none that were not."""
     deadlines: dict[MachineId, datetime] = {}
     for event in draft.events_of(order.id):

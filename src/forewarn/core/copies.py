@@ -28,8 +28,9 @@ else:
 
 def maker(kind: type[Value]) -> Callable[..., Value]:
     """Return what makes values of a class with slots: it takes all fields, in their order."""
-    known: Any = kind  # which `cache` takes for hashable
-    make, check = _slots(known).make, _slots(known).check
+    hashable: Any = kind
+    slots = _slots(hashable)
+    make, check = slots.make, slots.check
     if check is None:
         return make
 
@@ -56,19 +57,19 @@ def _slots(kind: Any) -> _Slots:
     names = [field.name for field in fields(kind)]
     write = {name: getattr(kind, name).__set__ for name in names}
     # Written out, as dataclasses write `__init__`: a loop over the slots takes twice as long.
-    known = {"new": object.__new__, "kind": kind} | {f"write_{name}": write[name] for name in names}
+    scope = {"new": object.__new__, "kind": kind} | {f"write_{name}": write[name] for name in names}
     return _Slots(
-        make=_function(f"made({', '.join(f'value_{name}' for name in names)})", names, "value_{}", known),
-        copy=_function("made(value)", names, "value.{}", known),
+        make=_function(f"made({', '.join(f'value_{name}' for name in names)})", names, "value_{}", scope),
+        copy=_function("made(value)", names, "value.{}", scope),
         write=write,
         check=getattr(kind, "__post_init__", None),
     )
 
 
-def _function(signature: str, names: list[str], value: str, known: dict[str, Any]) -> Callable[..., Any]:
+def _function(signature: str, names: list[str], value: str, scope: dict[str, Any]) -> Callable[..., Any]:
     lines = [f"    write_{name}(new_one, {value.format(name)})" for name in names]
     source = "\n".join([f"def {signature}:", "    new_one = new(kind)", *lines, "    return new_one"])
-    scope = dict(known)
-    exec(source, scope)  # noqa: S102 - made of the names of fields alone
-    made: Callable[..., Any] = scope["made"]
+    defined = dict(scope)
+    exec(source, defined)  # noqa: S102 - made of the names of fields alone
+    made: Callable[..., Any] = defined["made"]
     return made

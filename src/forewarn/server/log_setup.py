@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 def set_up_log(settings: Settings) -> None:
     """Log as is set, instead of as before; can be called at any time. Invalid leaves all as it was."""
-    # No line names them, and to ask for them takes a quarter of the time of a line.
+    # No line names threads or processes, and to ask for them takes a quarter of the time of a line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     to_stderr = logging.StreamHandler(sys.stderr)
     to_stderr.setFormatter(LogFormatter(LogForm(settings.log.format)))
@@ -35,6 +35,8 @@ def set_up_log(settings: Settings) -> None:
         logging.getLogger(chatty).setLevel(logging.WARNING)
     # It warns of each request that cannot be read, and strangers could fill the log with them.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    # It warns of each pipeline that ends with an error, which is told as that of any statement.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 def set_up_audit(settings: Settings) -> None:

@@ -322,7 +322,7 @@ def _telling(*listeners: Listener) -> Listener:
 
 def _watch_waits(jobs: Jobs, deadlines: Deadlines, worker: Worker) -> None:
     jobs.waited = lambda: deadlines.waited(worker.thread)
-    jobs.stuck = lambda: deadlines.waiting(worker.thread)
+    jobs.waited_now = lambda: deadlines.waiting(worker.thread)
 
 
 def _reaching(opened: OpenedService, context: Context, lanes: Lanes) -> HostReaching:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection, CursorResult, Executable, Row
 
-from forewarn.store.rows.many_rows import execute_many
+from forewarn.store.many_rows import execute_many
 
 # An execution option: the trip that a statement is part of.
 TRIP = "forewarn.trip"
@@ -27,10 +27,10 @@ class _Counted(Protocol):
 
 @dataclass(slots=True)
 class Trip:
-    """Statements on their way: what is left open is closed with the last of them, or when one fails."""
+    """Statements on their way, and what is to be closed once they are answered, or when one fails."""
 
     left: int  # statements that come after the one that is executed
-    open: ExitStack
+    until_answered: ExitStack
     written: list[_Counted] = field(default_factory=list)  # those whose answers came with the last one's
 
 
@@ -41,7 +41,7 @@ def read_at_once(connection: Connection, queries: Sequence[Statement]) -> list[S
 
 
 def write_at_once(connection: Connection, writes: Sequence[Statement]) -> list[int]:
-    """Execute several statements that write rows; return how many each of them changed."""
+    """Execute several statements that write rows and return none; return how many each of them changed."""
     results, trip = _at_once(
         [partial(execute_many, connection, statement, rows) for statement, rows in writes]
     )

@@ -116,7 +116,7 @@ class Codec:
         return lambda written, _kind: tuple([read(each, within) for each in written])
 
     def _tuple_writer(self, kind: Any) -> Write:
-        write = self._converter.get_unstructure_hook(_within(kind), cache_result=False)
+        write = self._converter.get_unstructure_hook(_within(kind))
         return lambda values: [write(each) for each in values]
 
 
@@ -145,7 +145,7 @@ def _text(written: Any, _kind: Any) -> str:
 
 
 def _within(kind: Any) -> Any:
-    """Return the type of what there may be, once or more often."""
+    """Return the type that an optional type, or one of tuples, is made of."""
     return get_args(kind)[0]
 
 
@@ -161,11 +161,12 @@ def _reading(read: Read) -> Callable[[Any, Any], Any]:
 
 
 def _known(value: str, kind: type[StrEnum]) -> StrEnum:
-    return _members(kind).get(value) or kind(value)
+    known = _members(kind).get(value) if isinstance(value, str) else None
+    return known or kind(value)
 
 
 def _known_or_text(value: str, kind: type[StrEnum]) -> str:
-    return _members(kind).get(value, value)
+    return _members(kind).get(value, value) if isinstance(value, str) else value
 
 
 @cache

@@ -123,3 +123,18 @@ def test_what_a_transaction_itself_has_saved_is_read(service: Service, cache: Ro
         survey = cache.survey(tx, HOSTS)
         assert survey == tx.rollouts.survey(HOSTS)
         assert survey.footprint(EMPTY).counts
+
+
+def test_orders_are_read_again_when_nobody_knows_what_was_saved(
+    service: Service, cache: RolloutCache
+) -> None:
+    rollout = service.roll("host-1")
+    (order,) = rollout.begun[-1].orders
+    with service.store.write() as tx:
+        known = cache.of_last_wave(tx, rollout)[order]
+    following, service.store.saved = service.store.saved, lambda _: None
+    service.orders.cancel_order(order, by="test")
+    service.store.saved = following
+    following(None)
+    with service.store.write() as tx:
+        assert cache.of_last_wave(tx, rollout)[order] != known

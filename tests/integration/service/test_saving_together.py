@@ -1,7 +1,8 @@
 """Jobs that wait together are saved together: all that was answered is saved, and shown."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from contextlib import suppress
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 from sqlalchemy import event
 
 from forewarn.control.engine import engine, order_work
+from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import EXTERNAL, Action, OrderState
+from forewarn.core.words import EXTERNAL, Action, OrderId, OrderState
 from tests.boards import read_whole, sent_by
 from tests.harness import TEST, Service
 from tests.served import sample
@@ -120,25 +122,51 @@ def test_groups_that_have_fallen_silent_are_disabled_a_batch_at_a_time(
     monkeypatch.setattr(engine, "BATCH", 1)
     service.clock.set(service.clock.now() + timedelta(days=2))
     enabled = []
-    while service.engine.tick(service.clock.now()):
+    for _ in range(2):
+        assert service.engine.tick(service.clock.now())
         enabled.append(len([group for group in service.everything().groups.values() if group.enabled]))
-    assert enabled[:2] == [1, 0]
+    assert enabled == [1, 0]
+
+
+def outside(service: Service, name: str) -> OrderId:
+    """Have somebody else work on a machine, who says so once."""
+    placed = service.orders.order_machine(name, Action.FREEZE, OrderRequest(by="ops", driver=EXTERNAL))
+    service.approve(name, *placed.events)
+    service.orders.heartbeat(placed.order.id)
+    return placed.order.id
 
 
 def test_work_outside_that_nobody_reports_of_fails_an_order_at_a_time_where_others_wait(
     service: Service,
 ) -> None:
-    request = OrderRequest(by="ops", driver=EXTERNAL)
     for name in ("web-0", "web-1", "web-2"):
-        placed = service.orders.order_machine(name, Action.FREEZE, request)
-        service.approve(name, *placed.events)
-        service.orders.heartbeat(placed.order.id)
+        outside(service, name)
     service.real += 86_400
     failed = []
-    while service.engine.tick(service.clock.now(), give_way=lambda: True):
+    for _ in range(3):
+        service.engine.tick(service.clock.now(), give_way=lambda: True)
         orders = service.everything().orders.values()
         failed.append(len([order for order in orders if order.state is OrderState.FAILED]))
-    assert failed[:3] == [1, 2, 3]
+    assert failed == [1, 2, 3]
+
+
+def test_an_overdue_order_that_cannot_be_failed_keeps_none_of_the_others_waiting(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order, *others = [outside(service, name) for name in ("web-0", "web-1", "web-2")]
+    service.real += 86_400
+    fail = ExternalTimeout.fail
+
+    def fail_some(self: ExternalTimeout, late: OrderId, now: datetime, *, why: str) -> None:
+        if late == order:
+            raise RuntimeError("a fault of forewarn's own")
+        fail(self, late, now, why=why)
+
+    monkeypatch.setattr(ExternalTimeout, "fail", fail_some)
+    for _ in range(4):
+        with suppress(engine.Stuck):
+            service.engine.tick(service.clock.now(), give_way=lambda: True)
+    assert [service.views.order(each).order.state for each in others] == [OrderState.FAILED] * 2
 
 
 def test_what_is_due_does_not_wait_for_ever_behind_what_is_started(service: Service) -> None:

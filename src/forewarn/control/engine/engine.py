@@ -29,7 +29,7 @@ from forewarn.core.words import Kind, OrderId
 
 log = logging.getLogger(__name__)
 
-# How many orders are fetched at a time; a tick goes on until none is due.
+# How many orders, rollouts or groups a tick fetches at most; the next one goes on.
 BATCH = 100
 
 
@@ -72,6 +72,7 @@ class Engine(FleetUseCase):
         self._rehearsals = rehearsals
         self._pruning = RecordPruning(context, keep=keep_history)
         self.due = NextDue(context.policy)
+        self._failed_last = OrderId("")  # of the external orders that are overdue
         self._only_told = False  # whether the last tick has only told drivers what was started
         self._rollouts = RolloutEngine(context, polls=guests.polls)
 
@@ -110,7 +111,8 @@ class Engine(FleetUseCase):
         left = len(due) == BATCH or (due and give_way())
         rollouts = self._due_rollouts(now) if not left and (due or _is_past(found.rollout, now)) else ()
         faults += self._look_at(rollouts, now, give_way=give_way, few=few)
-        _report(faults)
+        if not more_overdue:  # else the others come first
+            _report(faults)
         if due or rollouts or more_polls or silent or more_overdue:
             return True  # what was done may have made something else due
         return self._prune(now)  # it can wait until there is nothing better to do
@@ -228,15 +230,20 @@ class Engine(FleetUseCase):
             return snapshot.rollouts.due(now, limit=BATCH)
 
     def _fail_overdue(self, now: datetime, *, give_way: Callable[[], bool]) -> tuple[list[str], bool]:
-        """Fail orders of which nothing is heard, at least one; return those that cannot be, and if more are.
+        """Fail orders of which nothing is heard, at least one; return which cannot be, and whether more wait.
 
-        What cannot be failed is tried each time, and keeps none of the others from its turn.
+        The next time begins behind the last one tried, so that none keeps the others from their turn.
         """
         faults, late = list[str](), self._external.overdue()
-        for number, (order, why) in enumerate(late.items(), start=1):
-            if not self._try("order", partial(self._external.fail, why=why), order, now):
+        orders = [*late]
+        if self._failed_last in late:
+            turn = orders.index(self._failed_last) + 1
+            orders = orders[turn:] + orders[:turn]
+        for number, order in enumerate(orders, start=1):
+            self._failed_last = order
+            if not self._try("order", partial(self._external.fail, why=late[order]), order, now):
                 faults.append(f"order {order}")
-            elif give_way():
+            if give_way():
                 return faults, number < len(late)
         return faults, False
 

@@ -13,7 +13,7 @@ from forewarn.core.words import HostName, OrderId
 
 
 class RolloutCache:
-    """Knows things of open rollouts for as long as it is told of everything that is saved."""
+    """Knows things of open rollouts for as long as it is told of everything that is saved: by the worker."""
 
     def __init__(self) -> None:
         self._number: int | None = None  # of the newest change that it knows; None: nobody has told of any
@@ -42,7 +42,7 @@ class RolloutCache:
         return dict(orders)
 
     def survey(self, tx: Transaction, hosts: Sequence[HostName]) -> HostSurvey:
-        """Load what a decision about work on hosts needs, but for whom it disturbs where that is known."""
+        """Load what a decision about work on hosts needs; known footprints are not counted again."""
         if not self._is_current(tx):
             return tx.rollouts.survey(hosts)
         survey = tx.rollouts.survey(hosts, known=self._footprints)
@@ -54,7 +54,7 @@ class RolloutCache:
         return self._number == tx.records.newest()
 
     def _follow(self, saved: SavedChanges) -> None:
-        self._number, changes = saved.number, saved.changes
+        changes = saved.changes
         for order in changes.orders:
             if order.terms.rollout is not None:
                 self._orders.setdefault(order.terms.rollout, {})[order.id] = order
@@ -64,7 +64,8 @@ class RolloutCache:
         for rollout in changes.rollouts:
             if not rollout.open:
                 self._orders.pop(rollout.id, None)
-                self._footprints.clear()  # another one reads what it needs once more
+                self._footprints.clear()  # not kept for good: another rollout counts those of its hosts anew
+        self._number = saved.number
 
     def _forget(self) -> None:
         self._number = None

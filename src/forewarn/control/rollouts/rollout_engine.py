@@ -100,7 +100,7 @@ class RolloutEngine(FleetUseCase):
         if not planning.is_ready(mine, now=now):
             return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
         if survey is None:
-            survey = disturbed(self.cache.survey(tx, mine.left), mine)
+            survey = self._survey(tx, mine, mine.left)
         mine, chosen = planning.next_wave(mine, survey, now=now, policy=self._policy)
         if not chosen and mine.blocked:
             no_way = planning.dead_end(mine, survey, now=now, policy=self._policy)
@@ -133,11 +133,14 @@ class RolloutEngine(FleetUseCase):
             return self.pause(tx, mine, by="", why=f"{wrong[0]}", now=now)
         # No machine may move onto a host of its own wave: then all have their orders before any starts.
         some = mine.coming if halves.moves_machines(mine) else mine.coming[:most]
-        survey = disturbed(self.cache.survey(tx, some), mine)
+        survey = self._survey(tx, mine, some)
         free = planning.still_free(mine, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, mine, free, now)
         mine = _with_drivers(planning.go_on(mine, some, _ids(placed), now=now), placed)
         return self.save(tx, replace(mine, due_at=now), now)
+
+    def _survey(self, tx: Transaction, mine: Rollout, hosts: Sequence[HostName]) -> HostSurvey:
+        return disturbed(self.cache.survey(tx, hosts), mine)
 
     def orders_of(self, tx: Transaction, mine: Rollout) -> Orders:
         """Return the orders of the wave that began last; those of earlier ones are settled."""

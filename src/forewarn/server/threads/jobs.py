@@ -66,8 +66,8 @@ class Jobs:
         self._ended = False
         # Tells how many seconds the worker has waited for a database that is slow to answer.
         self.waited: Callable[[], float] = lambda: 0.0
-        # The same, in what it is at now.
-        self.stuck: Callable[[], float] = lambda: 0.0
+        # Tells how many seconds it has waited for what it asked last.
+        self.waited_now: Callable[[], float] = lambda: 0.0
         self.follow_up = FollowUp()
 
     async def run(self, work: Callable[[], T], /) -> T:
@@ -121,7 +121,7 @@ class Jobs:
         return self._guests.popleft() if self._guests else None
 
     async def _run(self, caller: str | None, work: Callable[[], T], /) -> T:
-        if self.stuck() > LONGEST_WAIT:
+        if self.waited_now() > LONGEST_WAIT:
             raise _too_slow()  # like all who have waited, but at once
         before, answer = self.waited(), self._put(caller, work)
         answered = asyncio.wrap_future(answer)

@@ -32,7 +32,7 @@ class ForetoldCursor(Cursor):
 
 
 def pipeline(engine: Engine, *, begin: str) -> None:
-    """Have an engine, whose connections begin no transaction by themselves, send together what can be."""
+    """Have an engine pipeline its statements; its connections must begin no transaction by themselves."""
     sending = _Sending(begin)
 
     @event.listens_for(engine, "connect")
@@ -71,7 +71,7 @@ class _Sending:
             return False
         trip = _trip(context)
         if trip is not None and (trip.left or _in_pipeline(connection)):
-            self._send_along(trip, cursor, statement, context, send)
+            self._send_in_trip(trip, cursor, statement, context, send)
             return True
         if begun:
             return False
@@ -80,10 +80,10 @@ class _Sending:
             send(cursor)
         return True
 
-    def _send_along(
+    def _send_in_trip(
         self, trip: Trip, cursor: ForetoldCursor, statement: str, context: DefaultExecutionContext, send: Send
     ) -> None:
-        self._set_out(trip, cursor.connection)
+        self._enter_pipeline(trip, cursor.connection)
         if context.is_crud:
             # SQLAlchemy closes its own cursor before the answer is there, which counts the rows.
             own = cursor.connection.cursor()
@@ -95,15 +95,15 @@ class _Sending:
             send(cursor)
             waits = not trip.left or cursor.foretold is None
         if waits:
-            trip.open.close()
+            trip.until_answered.close()
         if not context.is_crud and cursor.foretold is None:
             self._columns[statement] = cursor.description
 
-    def _set_out(self, trip: Trip, connection: psycopg.Connection[Any]) -> None:
+    def _enter_pipeline(self, trip: Trip, connection: psycopg.Connection[Any]) -> None:
         if _in_pipeline(connection):
             return
         begun = _in_transaction(connection)
-        trip.open.enter_context(pipelined(connection))
+        trip.until_answered.enter_context(pipelined(connection))
         if not begun:
             connection.execute(self._begin)
 
@@ -133,7 +133,8 @@ def pipelined(connection: psycopg.Connection[Any]) -> Iterator[None]:
         with connection.pipeline():
             yield
     except PipelineAborted as error:
-        # What follows a statement that fails is told so. psycopg raises the last that it was told.
+        # What follows a statement that fails is told so. psycopg raises the last that it was told, which is
+        # another than the first if more than one answer has come by then.
         first: BaseException = error
         while isinstance(first, PipelineAborted) and first.__context__ is not None:
             first = first.__context__

@@ -37,11 +37,11 @@ _COMING = among(
 _ORDERS = among(ORDERS.select(), _O.id)
 # Both ways to be concerned run along an index of their own; open orders alone have machines. Were the ids of
 # both found by one condition, PostgreSQL might look for all of them anew for each open order.
-_UNKNOWN = (tables.OPEN_ORDER, not_(one_of(_O.id, key_list("known"))))
+_NOT_FOUND = (tables.OPEN_ORDER, not_(one_of(_O.id, key_list("found"))))
 _ORDERS_AROUND = union_all(
-    ORDERS.select().where(*_UNKNOWN, one_of(_O.host, key_list("hosts"))),
+    ORDERS.select().where(*_NOT_FOUND, one_of(_O.host, key_list("hosts"))),
     ORDERS.select().where(
-        *_UNKNOWN,
+        *_NOT_FOUND,
         _O.id.in_(
             select(tables.order_machines.c.order_id).where(
                 one_of(tables.order_machines.c.machine_id, key_list("machines"))
@@ -193,7 +193,7 @@ class SliceReads(Reader):
             found.setdefault(row[0], ORDERS.read(row))
         for some in chunks(key for key in keys if key not in known):
             values = {of: [key for name, key in some if name == of] for of in ("hosts", "machines")}
-            for row in self._all(_ORDERS_AROUND, {**values, "known": [order.upper() for order in found]}):
+            for row in self._all(_ORDERS_AROUND, {**values, "found": [order.upper() for order in found]}):
                 if row[0] not in found:
                     order = ORDERS.read(row)
                     found[order.id] = order

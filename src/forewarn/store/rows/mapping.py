@@ -87,12 +87,21 @@ def _reader(field: Field[Any], codec: Codec, *, intern: bool) -> Callable[[Any],
         return _interned
     if kinds <= _AS_THEY_ARE:
         return None
+    if kinds <= _MAPPINGS:
+        return _sharing_empty
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return cache(hint)
     return codec.reader(hint)
 
 
-_AS_THEY_ARE = {str, int, bool, NoneType, Mapping[str, str], Mapping[str, float]}
+_AS_THEY_ARE = {str, int, bool, NoneType}
+# Most are empty, and a whole fleet has many: those are one and the same.
+_MAPPINGS = {Mapping[str, str], Mapping[str, float]}
+_EMPTY: Mapping[str, Any] = {}
+
+
+def _sharing_empty(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping or _EMPTY
 
 
 def _interned(text: str | None) -> str | None:

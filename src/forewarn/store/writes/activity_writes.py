@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from forewarn.core.words import GroupName, MachineId
 from forewarn.store import tables
+from forewarn.store.many_rows import execute_many
 from forewarn.store.rows.times import micros
 from forewarn.store.writes.writer import insertion
 
@@ -29,11 +30,11 @@ def save_activity(
     # In their order, so that two that save the same ones wait for each other, and not both for ever.
     if groups:
         group_rows = [{"group": group, "seen": micros(groups[group])} for group in sorted(groups)]
-        connection.execute(_SAVE_GROUP, group_rows)
+        execute_many(connection, _SAVE_GROUP, group_rows)
     if machines:
         seen = {machine.lower(): micros(at) for machine, at in machines.items()}
         machine_rows = [{"machine": machine, "seen": seen[machine]} for machine in sorted(seen)]
-        connection.execute(_save_machine(connection.dialect.name), machine_rows)
+        execute_many(connection, _save_machine(connection.dialect.name), machine_rows)
 
 
 @cache

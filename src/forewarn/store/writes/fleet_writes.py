@@ -13,9 +13,9 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName, HostName
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
+from forewarn.store.many_rows import execute_many
 from forewarn.store.postponed import postponed
 from forewarn.store.reads.reader import Reader, among, chunks
-from forewarn.store.rows.many_rows import execute_many
 from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS, name_key
 from forewarn.store.rows.times import micros_or_none

@@ -6,6 +6,7 @@ from sqlalchemy import bindparam, delete, select
 
 from forewarn.core.model.changes import Changes
 from forewarn.store import tables
+from forewarn.store.many_rows import execute_many
 from forewarn.store.reads.name_reads import REMOVED_HOSTS
 from forewarn.store.reads.reader import Reader
 from forewarn.store.writes.writer import put_rows
@@ -49,5 +50,5 @@ class Tombstones(Reader):
         """Forget the oldest removals of a kind; return the number of the newest of them."""
         rows = self._all(_OLDEST, {"of": kind, "up_to": up_to})
         if rows:
-            self._connection.execute(_FORGET, [{"of": kind, "gone": key} for key, _ in rows])
+            execute_many(self._connection, _FORGET, [{"of": kind, "gone": key} for key, _ in rows])
         return max((number for _, number in rows), default=0)

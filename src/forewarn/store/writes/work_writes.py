@@ -11,8 +11,8 @@ from forewarn.core.model.record import Record
 from forewarn.core.wakes import ROOM
 from forewarn.core.words import StageKind, StageState, StepState
 from forewarn.store import tables
+from forewarn.store.many_rows import execute_many
 from forewarn.store.reads.reader import Reader
-from forewarn.store.rows.many_rows import execute_many
 from forewarn.store.rows.stored import EVENTS, ORDERS, RECORDS, name_key
 from forewarn.store.writes.writer import put, put_rows, write_rows
 

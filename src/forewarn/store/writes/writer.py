@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Column, Connection, Table, delete
 
 from forewarn.store.key_lists import one_of
+from forewarn.store.many_rows import execute_many
 from forewarn.store.postponed import postponed
 from forewarn.store.reads.reader import chunks
-from forewarn.store.rows.many_rows import execute_many
 from forewarn.store.rows.mapping import Columns, Mapped
 
 Value = TypeVar("Value")

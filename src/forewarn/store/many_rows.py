@@ -43,9 +43,13 @@ class _Bound:
 
 @lru_cache(_KEPT)
 def _bound(statement: Any, columns: tuple[str, ...], dialect: Dialect) -> _Bound:
-    compiled: SQLCompiler = statement.compile(dialect=dialect, column_keys=columns)
+    compiled: SQLCompiler = statement.compile(dialect=dialect, column_keys=columns, for_executemany=True)
+    if compiled.insert_prefetch or compiled.update_prefetch:
+        raise TypeError(
+            f"{statement.table} has columns whose values SQLAlchemy makes: they are not bound here"
+        )
     named = [compiled.binds[name] for name in compiled.positiontup or ()]
-    fixed = {bind.key: bind.value for bind in named if bind.key not in columns}
+    fixed = {bind.key: bind.value for bind in named if bind.key not in columns and not bind.required}
     processors = [
         (place, processor)
         for place, bind in enumerate(named)
