@@ -165,7 +165,9 @@ def _is_recovered_outside(draft: Draft, machine: Machine) -> bool:
 
 
 def _check_bare_metal(draft: Draft, spec: MachineSpec) -> None:
-    bare_metal = {name for name, host in draft.hosts.items() if host.bare_metal}
+    # Of its own host and of the one that it is named after: there may be thousands of others.
+    concerned = {spec.host, HostName(spec.name)}
+    bare_metal = {name for name in concerned if name in draft.hosts and draft.hosts[name].bare_metal}
     check_bare_metal(spec, bare_metal, f'machine "{spec.name}"')
 
 
