@@ -113,12 +113,15 @@ def test_the_search_for_a_host_reads_no_whole_table_and_sorts_none() -> None:
     save_fleet(store, [machine(name, host=host(name).name) for name in hosts], hosts=hosts)
     in_rack = host("host-0", labels={"rack": "a"})
     save(store, groups=(group(policy=GroupPolicy(budget=len(hosts) - 1)),), hosts=(in_rack,))
-    asked = plans_of(
-        store, lambda snapshot: snapshot.rules.around(machines=[machine_id("host-0")], room=True)
-    )
+    moved, homes = [machine_id(name) for name in hosts[:3]], [host(hosts[-1]).name]
+    asked = plans_of(store, lambda snapshot: snapshot.rules.around(machines=moved, room=True, homes=homes))
     searches = [plan for statement, plan in asked.items() if "ORDER BY hosts.carried" in statement]
     assert len(searches) == 3
     assert [detail for plan in searches for detail in plan if "TEMP B-TREE" in detail] == []
+    (named,) = (plan for statement, plan in asked.items() if "coalesce(hosts.state" in statement)
+    assert "(name=?)" in next(detail for detail in named if "hosts" in detail)
+    (places,) = (plan for statement, plan in asked.items() if "coalesce(machines.place" in statement)
+    assert "(group_name=?)" in next(detail for detail in places if "machines" in detail)
     store.close()
 
 

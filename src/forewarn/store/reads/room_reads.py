@@ -23,15 +23,19 @@ from forewarn.store.rows.stored import STORED
 TO_CHOOSE_FROM = 32
 
 _H, _M, _O = tables.hosts.c, tables.machines.c, tables.orders.c
-_SOUND = select(
+_ROOMS = select(
     _H.name,
     _H.carried,
     exists().where(_O.host == _H.name, tables.OPEN_ORDER),
     _H.driver,
     _H.labels,
     _H.resources,
-).where(_H.state == HostState.OK.value, _H.bare_metal.is_(False))
-_EMPTIEST = _SOUND.order_by(_H.carried, _H.name).limit(bindparam("most", type_=Integer))
+).where(_H.bare_metal.is_(False))
+_EMPTIEST = (
+    _ROOMS.where(_H.state == HostState.OK.value)
+    .order_by(_H.carried, _H.name)
+    .limit(bindparam("most", type_=Integer))
+)
 _OF_DOMAIN = (
     select(func.count())
     .where(
@@ -45,16 +49,18 @@ _OF_DOMAIN = (
 # it has machines: in a larger fleet it takes no longer.
 _UNCROWDED = _EMPTIEST.where(bindparam("spare", type_=Integer) > _OF_DOMAIN)
 _IN_RACK = _EMPTIEST.where(_H.rack == bindparam("rack"))
-_NAMED = among(_SOUND, _H.name)
-# A group has no more of these than it has machines; of very many not all are looked at.
+# By their names: along the index of states, which an unchanged column would tempt SQLite to, it would look at
+# all sound hosts.
+_NAMED = among(_ROOMS, _H.name).where(func.coalesce(_H.state, "") == HostState.OK.value)
+# A group has no more of these than it has machines; of very many not all are looked at. SQLite looks up no
+# pairs in an index, so it is given the groups too. Along the index of places, which the column alone would
+# tempt it to, it would look at all machines.
+_PLACE = func.coalesce(_M.place, "")
 _PLACES = (
-    select(_M.place)
-    .where(
-        tuple_(_M.group_name, _M.update_domain).in_(bindparam("domains", expanding=True)),
-        _M.place.is_not(None),
-    )
-    .group_by(_M.place)
-    .order_by(_M.place)
+    among(select(_PLACE), _M.group_name)
+    .where(tuple_(_M.group_name, _M.update_domain).in_(bindparam("domains", expanding=True)), _PLACE != "")
+    .group_by(_PLACE)
+    .order_by(_PLACE)
     .limit(bindparam("most", type_=Integer))
 )
 # What takes something of a host: all that is there, and all that is on its way.
@@ -105,7 +111,8 @@ class RoomReads(Reader):
         several = {group.name for group in groups if group.update_domains > 1}
         domains = {(each.group, each.update_domain) for each in machines if each.group in several}
         for some in chunks(sorted(domains)):
-            places = [row[0] for row in self._all(_PLACES, {"most": most, "domains": some})]
+            keys = sorted({group for group, _ in some})
+            places = [row[0] for row in self._all(_PLACES, {"most": most, "domains": some, "keys": keys})]
             found |= self._named((name for name in places if name not in found), listed)
         limited = {group: budget.at_best for group, budget in budgets.items() if budget.at_best > 0}
         together = Counter((each.group, each.update_domain) for each in machines if each.group in limited)
