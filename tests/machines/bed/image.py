@@ -14,21 +14,9 @@ from tests.machines.bed import keepers
 # Where `make` unpacks the packages of unpacked.txt, and where the image is kept.
 _VENV = Path(sys.executable).parents[1]
 _SCRIPTS = Path(__file__).parent / "guest"
-# In the order in which they need each other.
-_MODULES = (
-    "drivers/virtio/virtio",
-    "drivers/virtio/virtio_ring",
-    "drivers/virtio/virtio_pci_legacy_dev",
-    "drivers/virtio/virtio_pci_modern_dev",
-    "drivers/virtio/virtio_pci",
-    "net/core/failover",
-    "drivers/net/net_failover",
-    "drivers/net/virtio_net",
-    "drivers/block/virtio_blk",
-    "drivers/char/virtio_console",
-    "drivers/input/evdev",
-    "drivers/acpi/button",
-)
+# With these a guest has its devices; what they need is found in them, for that differs between kernels.
+_MODULES = ("virtio_pci", "virtio_net", "virtio_blk", "virtio_console", "evdev", "button")
+_NEEDS = re.compile(rb"depends=([\w,-]*)\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +75,33 @@ def _write(initramfs: Path, packages: dict[str, Path]) -> None:
     for library in re.findall(r"(/\S+) \(0x", needed):
         folder = "lib64" if library.startswith("/lib64/") else "lib"
         archive.file(f"{folder}/{Path(library).name}", Path(library).read_bytes(), run=True)
-    kernel_modules = next((packages["linux"] / "lib/modules").iterdir()) / "kernel"
-    for module in _MODULES:
-        archive.file(f"modules/{Path(module).name}.ko", (kernel_modules / f"{module}.ko").read_bytes())
-    archive.file("modules/order", "\n".join(Path(module).name for module in _MODULES).encode())
+    modules = _modules(packages["linux"] / "lib/modules")
+    for name, content in modules.items():
+        archive.file(f"modules/{name}.ko", content)
+    archive.file("modules/order", "\n".join(modules).encode())
     # Renamed into place: another test run may be making the same.
     fresh = initramfs.with_name(f"initramfs-{keepers.this_process().number}")
     fresh.write_bytes(archive.bytes())
     fresh.rename(initramfs)
+
+
+def _modules(folder: Path) -> dict[str, bytes]:
+    """Return the modules of a kernel that guests load, each behind those that it needs."""
+    files = {path.stem.replace("-", "_"): path for path in folder.rglob("*.ko")}
+    ordered: dict[str, bytes] = {}
+
+    def add(name: str) -> None:
+        content = files[name].read_bytes()
+        found = _NEEDS.search(content)
+        for needed in (found[1].decode() if found else "").replace("-", "_").split(","):
+            if needed in files and needed not in ordered:
+                add(needed)
+        ordered[name] = content
+
+    for name in _MODULES:
+        if name in files:  # else it is part of the kernel itself
+            add(name)
+    return ordered
 
 
 class Archive:
