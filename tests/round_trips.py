@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from sqlalchemy import event
 
 from forewarn.store.sql import SqlStore
+from tests.statements import listening
 
 # The server says so once all that it was sent so far is answered.
 _ANSWERED = "\tReadyForQuery\t"
@@ -33,13 +33,7 @@ def counted_trips(store: SqlStore) -> Iterator[RoundTrips]:
             if connection is not None:
                 connection.pgconn.untrace()
 
-        hooks = [(writing, "checkout", trace), (writing, "checkin", untrace)]
-        for hook in hooks:
-            event.listen(*hook)
-        try:
+        with listening([(writing, "checkout", trace), (writing, "checkin", untrace)]):
             yield trips
-        finally:
-            for hook in hooks:
-                event.remove(*hook)
         file.seek(0)
         trips.count = file.read().count(_ANSWERED)

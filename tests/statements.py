@@ -4,11 +4,11 @@ Counts are exact and the same on every computer, so that a test may hold them ag
 `COMMIT` are counted as transactions, `SAVEPOINT` and `RELEASE` as statements.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Engine, event
 
 from forewarn.store.opening.database import Engines
 from forewarn.store.sql import SqlStore
@@ -66,10 +66,17 @@ def counted(store: SqlStore) -> Iterator[Statements]:
         listened = {engines.writing.pool: engines.writing}
     heard = {"before_cursor_execute": seen.executed, "begin": seen.begun, "rollback": seen.rolled_back}
     hooks = [(engine, name, hook) for engine in listened.values() for name, hook in heard.items()]
+    with listening(hooks):
+        yield seen
+
+
+@contextmanager
+def listening(hooks: Sequence[tuple[Engine, str, Callable[..., None]]]) -> Iterator[None]:
+    """Have functions told of what engines do, as long as the block lasts."""
     for hook in hooks:
         event.listen(*hook)
     try:
-        yield seen
+        yield
     finally:
         for hook in hooks:
             event.remove(*hook)
