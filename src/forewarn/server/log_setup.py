@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 def set_up_log(settings: Settings) -> None:
     """Log as is set, instead of as before; can be called at any time. Invalid leaves all as it was."""
-    # No line names threads or processes, and to ask for them takes a quarter of the time of a line.
+    # No line names threads or processes, and to ask for them takes time for each.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     to_stderr = logging.StreamHandler(sys.stderr)
     to_stderr.setFormatter(LogFormatter(LogForm(settings.log.format)))

@@ -171,5 +171,5 @@ def _known_or_text(value: str, kind: type[StrEnum]) -> str:
 
 @cache
 def _members(kind: Any) -> Mapping[str, StrEnum]:
-    """Return a class's values by their texts: to ask the class takes thrice as long."""
+    """Return a class's values by their texts: to ask the class takes longer."""
     return {member.value: member for member in kind}
