@@ -3,9 +3,20 @@
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Column, Connection, Integer, MetaData, Table, Text, event, insert, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    bindparam,
+    event,
+    insert,
+    select,
+)
 
-from forewarn.store.key_lists import key_list, one_of
+from forewarn.store.key_lists import key_list, one_found, one_of
 from forewarn.store.opening.database import create_engines, parse_database
 
 THINGS = Table("things", MetaData(), Column("name", Text), Column("number", Integer))
@@ -38,6 +49,14 @@ def test_no_keys_find_nothing(connection: Connection) -> None:
 def test_numbers_are_keys_too(connection: Connection) -> None:
     wanted = select(THINGS.c.number).where(one_of(THINGS.c.number, [1, 3, 70_000, 1 << 40]))
     assert sorted(connection.scalars(wanted)) == [1, 3]
+
+
+def test_keys_that_a_query_finds_are_found(connection: Connection) -> None:
+    numbers = THINGS.alias().c
+    first = select(numbers.number).where(numbers.number < bindparam("below"))
+    wanted = select(THINGS.c.name).where(one_found(THINGS.c.number, first))
+    assert connection.scalars(wanted, {"below": 2}).all() == NAMES[:2]
+    assert connection.scalars(wanted, {"below": 0}).all() == []
 
 
 def test_however_many_keys_there_are_the_statement_is_the_same(connection: Connection) -> None:

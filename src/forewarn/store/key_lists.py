@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Dialect, Text, bindparam
+from sqlalchemy import BindParameter, ColumnElement, Dialect, Select, Text, bindparam
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -54,6 +54,25 @@ def _in_json(element: _OneOf, compiler: SQLCompiler, **options: Any) -> str:
     return f"{column} IN (SELECT value FROM json_each({keys}))"  # noqa: S608 - both are compiled
 
 
+class _OneFound(FunctionElement[Any]):
+    """Whether a column is one of the keys that a query finds."""
+
+    type = NullType()
+    inherit_cache = True
+
+
+@compiles(_OneFound, "postgresql")
+def _any_of_found(element: _OneFound, compiler: SQLCompiler, **options: Any) -> str:
+    column, keys = (compiler.process(each, **options) for each in element.clauses)
+    return f"{column} = ANY (ARRAY{keys})"
+
+
+@compiles(_OneFound, "sqlite")
+def _in_found(element: _OneFound, compiler: SQLCompiler, **options: Any) -> str:
+    column, keys = (compiler.process(each, **options) for each in element.clauses)
+    return f"{column} IN {keys}"
+
+
 def key_list(name: str) -> BindParameter[Any]:
     """Return a variable whose value is a list of keys."""
     return bindparam(name, type_=_KeyList())
@@ -64,3 +83,11 @@ def one_of(column: ColumnElement[Any], keys: BindParameter[Any] | Iterable[str |
     if not isinstance(keys, BindParameter):
         keys = bindparam(None, list(keys), type_=_KeyList(), unique=True)
     return _OneOf(column, keys)
+
+
+def one_found(column: ColumnElement[Any], keys: Select[Any]) -> ColumnElement[bool]:
+    """Return the condition that a column is one of the keys that a query finds.
+
+    They are found first. Of a mere IN, PostgreSQL may make a join that begins with all that has the column.
+    """
+    return _OneFound(column, keys.scalar_subquery())

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,16 @@ UNACKNOWLEDGED_SECONDS = 4
 # The prober asks again in a moment.
 PROBE_LOCK_SECONDS = 1
 PROBE_SECONDS = 2
+# What is written, and what that is decided on, is found by keys. A plan is made once, perhaps when hardly
+# anything was there or open, and used when there is much: so PostgreSQL is to go from key to key, and to read
+# no table whole where it can. To plan each time anew takes it longer than most answers.
+BY_KEYS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+_NONE: Mapping[str, str] = {}
 
 _EXPECTED = "expected sqlite:///FILE or postgresql://USER@HOST/NAME"
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
@@ -245,14 +255,14 @@ def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
     from forewarn.store.opening import watched_postgresql as watched
     from forewarn.store.opening.pipelined_postgresql import pipeline
 
-    def engine(isolation_level: IsolationLevel, most: int) -> Engine:
+    def engine(isolation_level: IsolationLevel, most: int, settings: Mapping[str, str] = _NONE) -> Engine:
         made = create_engine(
             database.url,
             pool_timeout=LOCK_SECONDS,
             pool_size=KEPT_OPEN,
             max_overflow=most - KEPT_OPEN,
             isolation_level=isolation_level,
-            connect_args=connect_options(database.url),
+            connect_args=connect_options(database.url, settings=settings),
             json_deserializer=_read_json,
         )
         translate_failures(made, database.name)
@@ -268,7 +278,7 @@ def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
     )
     watched.watch(probing, Deadlines(name=database.name, limit=PROBE_SECONDS))
     # Transactions are begun by what is sent first in them.
-    writing = engine("AUTOCOMMIT", WRITING)
+    writing = engine("AUTOCOMMIT", WRITING, BY_KEYS)
     pipeline(writing, begin="BEGIN ISOLATION LEVEL READ COMMITTED")
     return Engines(
         # Connections of their own: those who read cannot take the worker's, and one that was read-only would
@@ -281,13 +291,20 @@ def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
     )
 
 
-def connect_options(url: URL, *, connect: int | None = None, lock: int | None = None) -> dict[str, Any]:
-    """Return the settings of a PostgreSQL connection that the URL leaves open."""
+def connect_options(
+    url: URL,
+    *,
+    connect: int | None = None,
+    lock: int | None = None,
+    settings: Mapping[str, str] = _NONE,
+) -> dict[str, Any]:
+    """Return the options of a PostgreSQL connection that the URL leaves open; `settings` are the server's."""
+    settings = {"lock_timeout": f"{lock or LOCK_SECONDS}s", **settings}
     wanted = {
         "connect_timeout": connect or CONNECT_SECONDS,
         # A network that loses everything is noticed by the kernel, which then has no acknowledgement.
         "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
-        "options": f"-c lock_timeout={lock or LOCK_SECONDS}s",
+        "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
     }
     return {name: value for name, value in wanted.items() if name not in url.query}
 

@@ -17,7 +17,7 @@ from forewarn.store.rows.times import micros, moment_or_none
 
 _O, _G, _A = tables.orders.c, tables.groups.c, tables.group_activity.c
 _BY_ACTIVITY = SELECT_GROUPS.join(tables.group_activity, _A.group_name == _G.name)
-_OPEN_ORDERS = among(select(_O.id), _O.id).where(tables.OPEN_ORDER)
+_OPEN_ORDERS = among(select(_O.id), _O.id).where(tables.IS_OPEN_ORDER)
 # A host may be cordoned before anything is started.
 _HAS_HOST_STEPS = cast(_O.host_steps, Text) != "[]"
 _R = tables.rollouts.c

@@ -40,7 +40,7 @@ _NOT_STOPPED = _M.state != MachineState.STOPPED.value
 _ROLLOUTS = ROLLOUTS.select()
 _OPEN = _ROLLOUTS.where(tables.OPEN_ROLLOUT)
 _BY_CREATION = (_R.number, _R.id)
-_ORDERS_ON = among(ORDERS.select(), _O.host).where(tables.OPEN_ORDER, _O.work.is_not(None))
+_ORDERS_ON = among(ORDERS.select(), tables.HOST_OF_OPEN_ORDER).where(_O.work.is_not(None))
 _ORDERS = among(ORDERS.select(), _O.id)
 _EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id)
 _HOSTS = among(HOSTS.select(), tables.hosts.c.name)
@@ -54,7 +54,6 @@ _SHARES = (
 _LISTED_GROUPS = select(tables.groups.c.name).where(tables.LISTED_GROUP)
 _SIZES = select(_M.group_name, func.count()).where(_M.group_name.in_(_LISTED_GROUPS)).group_by(_M.group_name)
 _HEARD = among(select(tables.groups.c.name), tables.groups.c.name).where(tables.groups.c.heard)
-_ARMED = among(DOMAIN_COUNTS, _E.group_name)
 _H = tables.hosts.c
 # Those that an order has closed are open again when it is done with them.
 _TAKING = and_(or_(_H.state == HostState.OK.value, _H.cordoned_for.is_not(None)), _H.bare_metal.is_(False))
@@ -129,7 +128,7 @@ class RolloutReads(Reader):
             hosts={host.name: host for host in self._load(HOSTS.read, _HOSTS, hosts)},
             footprints=footprints,
             orders={order.host: order for order in orders if order.host},
-            armed=DomainCounts(self._among(_ARMED, disturbed)).armed,
+            armed=DomainCounts(self._among(DOMAIN_COUNTS, disturbed)).armed,
             budgets=self._budgets.load(groups),
             notices={group.name: group.policy.notice for group in groups if group.policy.notice is not None},
             heard=frozenset(row[0] for row in self._among(_HEARD, disturbed)),

@@ -16,7 +16,7 @@ from forewarn.core.words import (
 )
 from forewarn.store import tables
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, among
-from forewarn.store.reads.slice_reads import DOMAIN_COUNTS, DomainCounts, SliceReads
+from forewarn.store.reads.slice_reads import ALL_DOMAIN_COUNTS, DomainCounts, SliceReads
 from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
 
 _M, _O, _E, _H = tables.machines.c, tables.orders.c, tables.events.c, tables.hosts.c
@@ -36,7 +36,7 @@ class RuleReads(SliceReads):
         projects = self._list(PROJECTS.read, PROJECTS.select().order_by(tables.projects.c.name))
         machines = self._list(MACHINES.read, by_name)
         events = self._list(EVENTS.read, listed)
-        budgets, counts = self._budgets.load(groups), DomainCounts(self._all(DOMAIN_COUNTS))
+        budgets, counts = self._budgets.load(groups), DomainCounts(self._all(ALL_DOMAIN_COUNTS))
         return Slice(
             number=self._meta.number,
             defaults=self._meta.defaults,

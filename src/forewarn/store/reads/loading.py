@@ -32,15 +32,15 @@ IS_SCHEDULED = (
 )
 _ANSWERS = among(SELECT_ANSWERS, tables.answers.c.key)
 _BY_NAME = among(MACHINES_WITH_HOSTS.add_columns(_M.key), _M.key).order_by(_M.project)
-# Each with what it was found by.
+# Each with what it was found by. Open orders alone have machines.
 _ORDERS = union_all(
     ORDERS.select()
     .add_columns(literal("machines"), _OM.machine_id)
     .join(tables.order_machines, _OM.order_id == _O.id)
-    .where(tables.OPEN_ORDER, one_of(_OM.machine_id, key_list("machines"))),
+    .where(one_of(_OM.machine_id, key_list("machines"))),
     ORDERS.select()
     .add_columns(literal("hosts"), _O.host)
-    .where(tables.OPEN_ORDER, one_of(_O.host, key_list("hosts"))),
+    .where(one_of(tables.HOST_OF_OPEN_ORDER, key_list("hosts"))),
 )
 _SCHEDULED = among(select(_O.project, func.count()), _O.project).where(*IS_SCHEDULED).group_by(_O.project)
 

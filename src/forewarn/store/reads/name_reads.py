@@ -53,7 +53,7 @@ _NAMES = union_all(
     _of(
         "events",
         _E.id,
-        tables.LISTED_EVENT,
+        tables.IS_LISTED_EVENT,
         one_of(_E.id, _WORDS),
         select(_G.project).where(_G.name == _E.group_name).scalar_subquery() == _PROJECT,
     ),

@@ -47,7 +47,7 @@ EVENT_PROJECT = case(
 )
 
 
-def among(query: Select[Any], column: Column[Any]) -> Select[Any]:
+def among(query: Select[Any], column: ColumnElement[Any]) -> Select[Any]:
     """Narrow a query to the rows whose column is one of the keys that are given when it is run."""
     return query.where(one_of(column, key_list("keys")))
 

@@ -17,7 +17,7 @@ from forewarn.core.model.slice import Slice
 from forewarn.core.orders.placement import placed_together, to_be_placed
 from forewarn.core.words import Action, EventType, GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.store import tables
-from forewarn.store.key_lists import key_list, one_of
+from forewarn.store.key_lists import key_list, one_found, one_of
 from forewarn.store.reads.budget_reads import BudgetReads
 from forewarn.store.reads.notice_reads import NoticeReads
 from forewarn.store.reads.open_transaction import OpenTransaction
@@ -37,19 +37,20 @@ _COMING = among(
 _ORDERS = among(ORDERS.select(), _O.id)
 # Both ways to be concerned run along an index of their own; open orders alone have machines. Were the ids of
 # both found by one condition, PostgreSQL might look for all of them anew for each open order.
-_NOT_FOUND = (tables.OPEN_ORDER, not_(one_of(_O.id, key_list("found"))))
+_NOT_FOUND = not_(one_of(_O.id, key_list("found")))
 _ORDERS_AROUND = union_all(
-    ORDERS.select().where(*_NOT_FOUND, one_of(_O.host, key_list("hosts"))),
+    ORDERS.select().where(_NOT_FOUND, one_of(tables.HOST_OF_OPEN_ORDER, key_list("hosts"))),
     ORDERS.select().where(
-        *_NOT_FOUND,
-        _O.id.in_(
+        _NOT_FOUND,
+        one_found(
+            _O.id,
             select(tables.order_machines.c.order_id).where(
                 one_of(tables.order_machines.c.machine_id, key_list("machines"))
-            )
+            ),
         ),
     ),
 )
-EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id).where(tables.LISTED_EVENT)
+EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id).where(tables.IS_LISTED_EVENT)
 # Of an update domain of a group: how many events are listed, and what is armed of them (`DomainCounts`).
 _IS_ARMED = _E.armed_at.is_not(None)
 _IS_FREEZE = and_(_IS_ARMED, _E.type == EventType.FREEZE.value)
@@ -61,11 +62,15 @@ _COUNTS = (
     func.sum(case((_IS_FREEZE, func.json_array_length(_E.resources)), else_=0)),
     func.min(case((_IS_ARMED, _E.order_id))),
 )
-DOMAIN_COUNTS = select(_E.group_name, *_COUNTS).where(tables.COUNTED_EVENT).group_by(_E.group_name, _E.domain)
+_BY_DOMAIN = select(_E.group_name, *_COUNTS).group_by(_E.group_name, _E.domain)
+ALL_DOMAIN_COUNTS = _BY_DOMAIN.where(tables.COUNTED_EVENT)
+DOMAIN_COUNTS = among(_BY_DOMAIN, tables.GROUP_OF_LISTED_EVENT).where(tables.IS_COUNTED_EVENT)
 # Groups with what is listed and armed of each of their update domains: a row for each of these.
 GROUPS_WITH_LISTED = (
     among(SELECT_GROUPS.add_columns(*_COUNTS), _G.name)
-    .outerjoin_from(tables.groups, tables.events, and_(_E.group_name == _G.name, tables.COUNTED_EVENT))
+    .outerjoin_from(
+        tables.groups, tables.events, and_(_G.name == tables.GROUP_OF_LISTED_EVENT, tables.IS_COUNTED_EVENT)
+    )
     .group_by(_G.name, _E.domain)
 )
 

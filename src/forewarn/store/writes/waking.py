@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Table, Update, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Table, Update, bindparam, or_, select, update
 
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.waiting import Waiting
 from forewarn.store import tables
-from forewarn.store.key_lists import key_list, one_of
+from forewarn.store.key_lists import key_list, one_found, one_of
 from forewarn.store.reads.reader import Reader, chunks
 from forewarn.store.rows.stored import STORED
 from forewarn.store.rows.times import micros
@@ -17,18 +17,22 @@ _NOW = bindparam("now", type_=tables.TIME)
 _KEYS = key_list("keys")
 
 
-def _make_due(table: Table) -> Update:
-    """Make open ones due; those that are due already stay where they are in the queue."""
+def _make_due(table: Table, *those: ColumnElement[bool]) -> Update:
+    """Make some due; those that are due already stay where they are in the queue."""
     due_at = table.c.due_at
     not_yet = or_(due_at.is_(None), due_at > _NOW)
-    return update(table).where(table.c.ended_at.is_(None), not_yet).values(due_at=_NOW)
+    return update(table).where(*those, not_yet).values(due_at=_NOW)
 
 
 _O, _R, _WAITS = tables.orders.c, tables.rollouts.c, tables.order_waits.c
-_ORDERS, _ROLLOUTS = _make_due(tables.orders), _make_due(tables.rollouts)
-_ORDERS_WAITING = _ORDERS.where(_O.id.in_(select(_WAITS.order_id).where(one_of(_WAITS.group_name, _KEYS))))
-_ORDERS_ON = _ORDERS.where(one_of(_O.host, _KEYS))
-_ROLLOUTS_BY_ID = _ROLLOUTS.where(one_of(_R.id, _KEYS))
+_ORDERS = _make_due(tables.orders, tables.OPEN_ORDER)
+_ORDERS_WAITING = _make_due(
+    tables.orders,
+    tables.IS_OPEN_ORDER,
+    one_found(_O.id, select(_WAITS.order_id).where(one_of(_WAITS.group_name, _KEYS))),
+)
+_ORDERS_ON = _make_due(tables.orders, one_of(tables.HOST_OF_OPEN_ORDER, _KEYS))
+_ROLLOUTS_BY_ID = _make_due(tables.rollouts, tables.OPEN_ROLLOUT, one_of(_R.id, _KEYS))
 _REASONS = select(_R.id, _R.waiting).where(tables.OPEN_ROLLOUT, _R.blocked)
 
 

@@ -1,0 +1,128 @@
+"""What is found by keys costs PostgreSQL the same however much is open elsewhere, and whatever it expects."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+
+import psycopg
+import pytest
+from sqlalchemy import Update, text
+
+from forewarn.control.ports.foreseen import Foreseen
+from forewarn.core.words import GroupName, HostName, Source
+from forewarn.store.reads.loading import load
+from forewarn.store.reads.open_transaction import KnownMeta
+from forewarn.store.snapshots import SqlSnapshot
+from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.writes import waking
+from tests.contract.samples import (
+    NOW,
+    event,
+    event_id,
+    group,
+    host,
+    machine,
+    machine_id,
+    order,
+    order_id,
+    save,
+    stage,
+    step,
+)
+
+ELSEWHERE = 300  # machines, each alone in its group and on its host
+HERE, FAR = 0, 200  # whoever moves looks at the first hosts, by their names, and at what is to be done there
+HOST, GROUP, MACHINE = HostName("host-0"), GroupName("group-0"), machine_id("vm-0")
+# Of the rows that a transaction has read so far, those of tables in which something is open; from the heap,
+# whether by an index or not.
+ROWS_READ = text(
+    "SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables "
+    "WHERE relname IN ('orders', 'events', 'order_machines', 'order_waits')"
+)
+
+QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
+    "what calls will ask for": lambda tx: load(
+        tx._transaction.connection, [Foreseen(machine="vm-0", answer=("alice", "key"))], KnownMeta()
+    ),
+    "around an order": lambda tx: tx.rules.around(orders=[order_id(HERE)]),
+    "around a machine that moves": lambda tx: tx.rules.around(machines=[MACHINE], room=True),
+    "around a host": lambda tx: tx.rules.around(hosts=[HOST]),
+    "around a group": lambda tx: tx.rules.around(groups=[GROUP]),
+    "open_orders": lambda tx: tx.due.open_orders([order_id(HERE)]),
+    "events_of_orders": lambda tx: tx.rollouts.events_of_orders([order_id(HERE)]),
+    "events_of_group": lambda tx: tx.rules.events_of_group(GROUP, [event_id(HERE)]),
+    "survey": lambda tx: tx.rollouts.survey([HOST]),
+    "waking those who wait for a group": lambda tx: wake(tx, waking._ORDERS_WAITING, GROUP),
+    "waking those on a host": lambda tx: wake(tx, waking._ORDERS_ON, HOST),
+}
+
+
+def wake(tx: SqlSnapshot, statement: Update, key: str) -> None:
+    tx._transaction.connection.execute(statement, {"keys": [key], "now": 0})
+
+
+@pytest.fixture(params=["of a quiet hour", "none"])
+def store(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[SqlStore]:
+    """Give a store in which one order is open, with statistics that say so, or without any."""
+    with closing(open_store(postgres_url, new_id=lambda: "LINEAGE")) as opened:
+        numbers = range(ELSEWHERE)
+        save(
+            opened,
+            hosts=[host(f"host-{number}") for number in numbers],
+            groups=[group(f"group-{number}") for number in numbers],
+            machines=[machine(f"vm-{number}", **place(number)) for number in numbers],
+        )
+        if request.param == "of a quiet hour":
+            announce(opened, range(ELSEWHERE, 2 * ELSEWHERE), ended_at=NOW)
+        announce(opened, [HERE])
+        if request.param == "of a quiet hour":
+            with psycopg.connect(postgres_url, autocommit=True) as connection:
+                connection.execute("ANALYZE")
+        yield opened
+
+
+def test_what_is_open_elsewhere_is_not_read(store: SqlStore) -> None:
+    alone = rows_read(store)
+    announce(store, range(HERE + 1, ELSEWHERE))
+    assert rows_read(store) == alone, "by the plans that were made before"
+    store._engines.writing.dispose()
+    assert rows_read(store) == alone, "by the plans that are made now"
+
+
+def place(number: int) -> dict[str, object]:
+    return {"host": HostName(f"host-{number}"), "group": GroupName(f"group-{number}")}
+
+
+def announce(store: SqlStore, numbers: Sequence[int], **more: object) -> None:
+    """Have a machine wait for an order, for each number; or what was so, if it has ended."""
+    steps = {
+        number: step(f"vm-{number % ELSEWHERE}", group=place(number % ELSEWHERE)["group"])
+        for number in numbers
+    }
+    orders = [
+        order(
+            number,
+            machine=each.machine,
+            # Those of users are counted, which is limited.
+            source=Source.PLATFORM,
+            host=HostName(f"host-{number % ELSEWHERE}") if number == HERE or number > FAR else None,
+            stages=(stage(each),),
+            **more,
+        )
+        for number, each in steps.items()
+    ]
+    events = [
+        event(number, order=order_id(number), group=each.group, **more) for number, each in steps.items()
+    ]
+    save(store, orders=orders, events=events)
+
+
+def rows_read(store: SqlStore) -> dict[str, int]:
+    """Ask every question, and count the rows that PostgreSQL has read for it."""
+    found = {}
+    with store.write() as tx:
+        connection = tx._transaction.connection
+        for name, question in QUESTIONS.items():
+            before = connection.execute(ROWS_READ).scalar_one()
+            question(tx)
+            found[name] = int(connection.execute(ROWS_READ).scalar_one() - before)
+    return found
