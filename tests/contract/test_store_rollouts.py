@@ -124,8 +124,12 @@ def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
     put(
         store,
         hosts=(host("host-1"), host("host-2")),
-        groups=(group(policy=GroupPolicy(budget=2, notice=timedelta(hours=1))),),
+        groups=(
+            group(policy=GroupPolicy(budget=2, notice=timedelta(hours=1))),
+            group("elsewhere", policy=GroupPolicy(budget=1, notice=timedelta(hours=2))),
+        ),
         machines=(
+            machine("elsewhere-0", host=TWO, group=GroupName("elsewhere")),
             machine("a", host=ONE, update_domain=0),
             machine("b", host=ONE, update_domain=0),
             machine("c", host=ONE, update_domain=1, state=MachineState.FROZEN),
@@ -146,6 +150,7 @@ def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
     assert list(survey.armed[web]) == [1]
     assert survey.notices == {web: timedelta(hours=1)}
     assert survey.sizes == {web: 5}
+    assert set(survey.budgets) == set(survey.policies) == {web}
     assert [hold.id for hold in survey.holds] == ["H"]
     named = {resource.name for resource in event(1).resources}
     budget = survey.budgets[web]

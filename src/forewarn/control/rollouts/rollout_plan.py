@@ -1,17 +1,13 @@
 """A rollout that is planned before its turn: others should not wait while many hosts are cut into waves."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from forewarn.core.copies import replace
-from forewarn.core.model.pace import NO_MOVES
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
-from forewarn.core.words import GroupName, HostName
-
-Value = TypeVar("Value")
+from forewarn.core.words import HostName
 
 # A rollout over more hosts has its orders placed by the engine's next look, some at a time.
 MOST_HOSTS_AT_ONCE = 20
@@ -45,15 +41,8 @@ def is_large(hosts: Collection[HostName]) -> bool:
 
 
 def are_alike(one: HostSurvey, other: HostSurvey) -> bool:
-    """Return whether a plan that was made of one survey may be carried out by another."""
-    return _deciding(one) == _deciding(other)
+    """Return whether a plan that was made of one survey may be carried out by another.
 
-
-def _deciding(survey: HostSurvey) -> HostSurvey:
-    """Leave out of a survey what decides nothing: groups elsewhere, and how long moves have taken."""
-    disturbed = {group for footprint in survey.footprints.values() for group in footprint.counts}
-
-    def near(values: Mapping[GroupName, Value]) -> dict[GroupName, Value]:
-        return {group: value for group, value in values.items() if group in disturbed}
-
-    return replace(survey, budgets=near(survey.budgets), sizes=near(survey.sizes), pace=NO_MOVES)
+    How long moves have taken decides nothing.
+    """
+    return replace(one, pace=other.pace) == other

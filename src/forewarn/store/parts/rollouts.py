@@ -25,7 +25,7 @@ from forewarn.core.words import (
     OrderId,
 )
 from forewarn.store import tables
-from forewarn.store.reads.budget_reads import BudgetReads
+from forewarn.store.reads.budget_reads import GROUP_SIZES, BudgetReads
 from forewarn.store.reads.emptying_reads import EmptyingReads
 from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.reads.reader import SELECT_GROUPS, Reader, among
@@ -51,8 +51,7 @@ _SHARES = (
     .where(_NOT_STOPPED)
     .group_by(*_SHARE)
 )
-_LISTED_GROUPS = select(tables.groups.c.name).where(tables.LISTED_GROUP)
-_SIZES = select(_M.group_name, func.count()).where(_M.group_name.in_(_LISTED_GROUPS)).group_by(_M.group_name)
+_GROUPS = among(SELECT_GROUPS, tables.groups.c.name).where(tables.LISTED_GROUP)
 _HEARD = among(select(tables.groups.c.name), tables.groups.c.name).where(tables.groups.c.heard)
 _H = tables.hosts.c
 # Those that an order has closed are open again when it is done with them.
@@ -117,12 +116,12 @@ class RolloutReads(Reader):
         self, hosts: Sequence[HostName], *, known: Mapping[HostName, Footprint] | None = None
     ) -> HostSurvey:
         """Load what a decision about work on these hosts needs, counted by the database where not known."""
-        groups = self._list(self._transaction.read_group, SELECT_GROUPS.where(tables.LISTED_GROUP))
         known = known or {}
         footprints = self._footprints([host for host in hosts if host not in known])
         footprints |= {host: known[host] for host in hosts if host in known and known[host].counts}
         disturbed = dict.fromkeys(group for footprint in footprints.values() for group in footprint.counts)
-        sizes = {row[0]: row[1] for row in self._all(_SIZES)}
+        groups = self._load(self._transaction.read_group, _GROUPS, disturbed)
+        sizes = {row[0]: row[1] for row in self._among(GROUP_SIZES, [group.name for group in groups])}
         orders = self._load(ORDERS.read, _ORDERS_ON, hosts)
         return HostSurvey(
             hosts={host.name: host for host in self._load(HOSTS.read, _HOSTS, hosts)},

@@ -14,7 +14,7 @@ from forewarn.store.reads.reader import Reader, among
 from forewarn.store.rows.stored import STORED
 
 _M, _E = tables.machines.c, tables.events.c
-_SIZES = among(select(_M.group_name, func.count()), _M.group_name).group_by(_M.group_name)
+GROUP_SIZES = among(select(_M.group_name, func.count()), _M.group_name).group_by(_M.group_name)
 _NAMED = among(select(_E.group_name, _E.resources), tables.GROUP_OF_LISTED_EVENT).where(
     tables.IS_COUNTED_EVENT, _E.armed_at.is_not(None)
 )
@@ -31,7 +31,7 @@ class BudgetReads(Reader):
         needs = {group.name: group.policy.budget for group in groups if group.policy.budget > 0}
         if not needs:
             return {}
-        sizes = {row[0]: row[1] for row in self._among(_SIZES, needs)}
+        sizes = {row[0]: row[1] for row in self._among(GROUP_SIZES, needs)}
         down: dict[GroupName, dict[MachineId, MachineName]] = defaultdict(dict)
         for group, id_, name in self._among(_DOWN, needs):
             down[group][id_] = name
