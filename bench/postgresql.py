@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from bench.processes import Failed
+from bench.processes import Failed, family
 
 START_ATTEMPTS = 6
 
@@ -36,6 +36,12 @@ def postgresql(folder: Path) -> Iterator[str]:
         yield server.get_uri()
     finally:
         server.cleanup()
+
+
+def server_processes(folder: Path) -> list[int]:
+    """Name the processes of the server that runs in a folder."""
+    first, *_ = (folder / "postgresql" / "postmaster.pid").read_text(encoding="utf-8").split()
+    return family(int(first))
 
 
 @cache

@@ -1,12 +1,14 @@
 """How start, memory, an order, a tick and a poll grow with the fleet: from a thousand machines to a million.
 
-Takes some minutes and a few gigabytes; run it alone. It draws docs/explanation/scale.svg and writes the table
-of docs/explanation/scale.md: `make bench-scale`.
+Orders and what becomes of them are measured on both databases. It takes some minutes and a few gigabytes; run
+it alone. It draws docs/explanation/scale.svg and writes the table of docs/explanation/scale.md:
+`make bench-scale`.
 """
 
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,9 +20,10 @@ from bench import fleets, guests, load
 from bench.computer import this_computer
 from bench.filled_store import fill
 from bench.plot import Curve, draw
+from bench.postgresql import new_database, postgresql, server_processes
 from bench.processes import cpu_seconds, resident
 from bench.report import fill_in
-from bench.service import Serving, serving
+from bench.service import FOREWARN, Serving, serving
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 ORDERS = 40
@@ -32,9 +35,11 @@ MIB = 1024 * 1024
 CURVES = (
     Curve(key="start_cpu", title="start from the store", unit="s of CPU"),
     Curve(key="memory", title="memory of the server", unit="MiB"),
+    Curve(key="poll", title="a poll", unit="µs of CPU"),
     Curve(key="order", title="an order, median", unit="ms"),
     Curve(key="due_order", title="an order, carried out", unit="ms of CPU"),
-    Curve(key="poll", title="a poll", unit="µs of CPU"),
+    Curve(key="postgresql_order", title="an order on PostgreSQL", unit="ms"),
+    Curve(key="postgresql_due_order", title="carried out on PostgreSQL", unit="ms of CPU"),
 )
 
 Figures = dict[str, float]
@@ -62,12 +67,9 @@ def measure(folder: Path, machines: int) -> Figures:
     with serving(folder, "--clock", "manual", database=database, settings=fleets.NO_LIMITS) as server:
         start = cpu_seconds([server.pid])
         memory = resident(server.pid)
-        order = _order(server)
-        before = cpu_seconds([server.pid])
-        server.operator.post("/v1/clock/advance", {"seconds": HOUR})
-        carried_out = (cpu_seconds([server.pid]) - before) / ORDERS
+        order, carried_out = _order(server), _carry_out(server)
         poll = _poll(server, machines)
-    return {
+    return _on_postgresql(folder, database) | {
         "start": round(server.started_in, 2),
         "start_cpu": round(start, 2),
         "memory": round(memory / MIB, 1),
@@ -85,6 +87,28 @@ def _order(server: Serving) -> float:
         server.operator.order(f"vm-{number % 10}-{number}", "restart")
         took.append(time.perf_counter() - began)
     return median(took)
+
+
+def _carry_out(server: Serving, *database: int) -> float:
+    """Let those orders be carried out; returns the seconds of CPU for one, also of a database's processes."""
+    processes = [server.pid, *database]
+    before = cpu_seconds(processes)
+    server.operator.post("/v1/clock/advance", {"seconds": HOUR})
+    return (cpu_seconds(processes) - before) / ORDERS
+
+
+def _on_postgresql(folder: Path, database: Path) -> Figures:
+    """Measure orders on a copy of the store, made as its users would."""
+    with postgresql(folder) as postgres:
+        url = new_database(postgres, "filled")
+        subprocess.run((*FOREWARN, "copy", str(database), url), check=True, capture_output=True)
+        with serving(folder, "--clock", "manual", database=url, settings=fleets.NO_LIMITS) as server:
+            order = _order(server)
+            carried_out = _carry_out(server, *server_processes(folder))
+    return {
+        "postgresql_order": round(order * 1000, 2),
+        "postgresql_due_order": round(carried_out * 1000, 2),
+    }
 
 
 def _poll(server: Serving, machines: int) -> float:

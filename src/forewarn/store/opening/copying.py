@@ -36,6 +36,8 @@ def copy(source: str, target: str, *, new_lineage: str, progress: Progress = lam
         with _writing(there) as writing:
             rows = copy_rows(reading, writing, schema=schema, progress=progress)
             writing.execute(text("UPDATE meta SET lineage = :lineage"), {"lineage": new_lineage})
+            if not there.embedded:
+                writing.execute(text("ANALYZE"))  # whoever reads next does not wait until that is its turn
     return Copied(source=here.name, target=there.name, rows=rows)
 
 
