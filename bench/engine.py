@@ -11,8 +11,8 @@ from typing import Any
 
 from bench import fleets, guests, sql_counts
 from bench.operators import Operator
-from bench.postgresql import commits_a_second, new_database, postgresql
-from bench.processes import Failed
+from bench.postgresql import commits_a_second, new_database, postgresql, server_processes
+from bench.processes import Failed, cpu_seconds
 from bench.report import Findings, Row
 from bench.service import Serving, serving
 from bench.versions import Version
@@ -102,18 +102,25 @@ def _order_rates(work: Workplace, version: Version, postgres: str, disk: Disk) -
         for callers, orders in ORDERS.items():
             commits = [commits_a_second(database, seconds=COMMITTING)]
             mine, machines = machines[:orders], machines[orders:]
+            before = _cpu(work, server)
             rate = _rate(server, mine, callers=callers)
+            cpu = {who: (now - before[who]) / orders for who, now in _cpu(work, server).items()}
             commits.append(commits_a_second(database, seconds=COMMITTING))
             found[str(callers)] = {
                 "orders": rate,
                 "commits": median(commits),
                 "ratio": rate / median(commits),
+                "cpu": cpu,  # seconds for an order
             }
     shown = ", ".join(
         f"{callers}: {each['orders']:.0f}/s ({each['ratio']:.2f})" for callers, each in found.items()
     )
     work.say(", ".join(filter(None, (f"{version.name}: orders by callers {shown}", disk.name))))
     return found
+
+
+def _cpu(work: Workplace, server: Serving) -> dict[str, float]:
+    return {"server": cpu_seconds([server.pid]), "database": cpu_seconds(server_processes(work.folder))}
 
 
 def _machines_of_listening_sets(server: Serving, wanted: int) -> list[str]:
@@ -154,8 +161,26 @@ def _rate_row(callers: int, rounds: dict[str, list[Found]], disk: Disk) -> Row:
         target=f"≥ {least}",
         met=ratios["now"] >= least,
         note="; ".join(
-            filter(None, (f"{rate:.0f} orders to {commits:.0f} commits of one client", disk.note, *before))
+            filter(
+                None,
+                (
+                    f"{rate:.0f} orders to {commits:.0f} commits of one client",
+                    _where_time_goes(now, callers, target=least * commits),
+                    disk.note,
+                    *before,
+                ),
+            )
         ),
+    )
+
+
+def _where_time_goes(rounds: list[Found], callers: int, *, target: float) -> str:
+    """Say what an order takes of a processor, and how long it may take for the target."""
+    each = [found[str(callers)]["cpu"] for found in rounds]
+    server, database = (1000 * median(cpu[who] for cpu in each) for who in ("server", "database"))
+    return (
+        f"each takes {server:.2f} ms of the server's CPU and {database:.2f} of PostgreSQL's, "
+        f"and the target leaves {1000 / target:.2f}"
     )
 
 
