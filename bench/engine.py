@@ -12,7 +12,7 @@ from typing import Any
 from bench import fleets, guests, sql_counts
 from bench.operators import Operator
 from bench.postgresql import commits_a_second, new_database, postgresql, server_processes
-from bench.processes import Failed, cpu_seconds
+from bench.processes import Failed, ProcessorTime
 from bench.report import Findings, Row
 from bench.service import Serving, serving
 from bench.versions import Version
@@ -102,9 +102,10 @@ def _order_rates(work: Workplace, version: Version, postgres: str, disk: Disk) -
         for callers, orders in ORDERS.items():
             commits = [commits_a_second(database, seconds=COMMITTING)]
             mine, machines = machines[:orders], machines[orders:]
-            before = _cpu(work, server)
+            of_server = ProcessorTime([server.pid])
+            of_database = ProcessorTime(server_processes(work.folder))
             rate = _rate(server, mine, callers=callers)
-            cpu = {who: (now - before[who]) / orders for who, now in _cpu(work, server).items()}
+            cpu = {"server": of_server.since() / orders, "database": of_database.since() / orders}
             commits.append(commits_a_second(database, seconds=COMMITTING))
             found[str(callers)] = {
                 "orders": rate,
@@ -117,10 +118,6 @@ def _order_rates(work: Workplace, version: Version, postgres: str, disk: Disk) -
     )
     work.say(", ".join(filter(None, (f"{version.name}: orders by callers {shown}", disk.name))))
     return found
-
-
-def _cpu(work: Workplace, server: Serving) -> dict[str, float]:
-    return {"server": cpu_seconds([server.pid]), "database": cpu_seconds(server_processes(work.folder))}
 
 
 def _machines_of_listening_sets(server: Serving, wanted: int) -> list[str]:

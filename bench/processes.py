@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # For a program to end after a signal; then it is killed.
@@ -53,6 +53,26 @@ def cpu_seconds(pids: Sequence[int]) -> float:
     /proc/PID/stat has the same in hundredths of a second, which is too coarse for short rounds.
     """
     return sum(time.clock_gettime(_cpu_clock(pid)) for pid in pids)
+
+
+class ProcessorTime:
+    """How much time processes have had since this was made; those that end meanwhile do not count."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._before = _each_alive(pids)
+
+    def since(self) -> float:
+        """Return it, in seconds."""
+        now = _each_alive(list(self._before))
+        return sum(now[pid] - self._before[pid] for pid in now)
+
+
+def _each_alive(pids: Sequence[int]) -> dict[int, float]:
+    found = {}
+    for pid in pids:
+        with suppress(OSError):
+            found[pid] = cpu_seconds([pid])
+    return found
 
 
 def _cpu_clock(pid: int) -> int:

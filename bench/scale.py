@@ -21,7 +21,7 @@ from bench.computer import this_computer
 from bench.filled_store import fill
 from bench.plot import Curve, draw
 from bench.postgresql import new_database, postgresql, server_processes
-from bench.processes import cpu_seconds, resident
+from bench.processes import ProcessorTime, cpu_seconds, resident
 from bench.report import fill_in
 from bench.service import FOREWARN, Serving, serving
 
@@ -91,17 +91,16 @@ def _order(server: Serving) -> float:
 
 def _carry_out(server: Serving, *database: int) -> float:
     """Let those orders be carried out; returns the seconds of CPU for one, also of a database's processes."""
-    processes = [server.pid, *database]
-    before = cpu_seconds(processes)
+    used = ProcessorTime([server.pid, *database])
     server.operator.post("/v1/clock/advance", {"seconds": HOUR})
-    return (cpu_seconds(processes) - before) / ORDERS
+    return used.since() / ORDERS
 
 
 def _on_postgresql(folder: Path, database: Path) -> Figures:
     """Measure orders on a copy of the store, made as its users would."""
     with postgresql(folder) as postgres:
         url = new_database(postgres, "filled")
-        subprocess.run((*FOREWARN, "copy", str(database), url), check=True, capture_output=True)
+        subprocess.run((*FOREWARN, "copy", str(database), url), check=True, stdout=subprocess.DEVNULL)
         with serving(folder, "--clock", "manual", database=url, settings=fleets.NO_LIMITS) as server:
             order = _order(server)
             carried_out = _carry_out(server, *server_processes(folder))

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Update, text
 
 from forewarn.control.ports.foreseen import Foreseen
+from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import GroupName, HostName, Source
 from forewarn.store.reads.loading import load
 from forewarn.store.reads.open_transaction import KnownMeta
@@ -29,6 +30,8 @@ from tests.contract.samples import (
     step,
 )
 
+# psycopg prepares a statement, which then has a plan, when it is executed for the sixth time.
+UNTIL_PREPARED = 6
 ELSEWHERE = 300  # machines, each alone in its group and on its host
 HERE, FAR = 0, 200  # whoever moves looks at the first hosts, by their names, and at what is to be done there
 HOST, GROUP, MACHINE = HostName("host-0"), GroupName("group-0"), machine_id("vm-0")
@@ -38,6 +41,8 @@ ROWS_READ = text(
     "SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables "
     "WHERE relname IN ('orders', 'events', 'order_machines', 'order_waits')"
 )
+SETTINGS = {"work_mem": "1MB", "enable_seqscan": "off", "lock_timeout": "3s", "jit": "on"}
+PLANS = text("SELECT count(*) FROM pg_prepared_statements WHERE generic_plans > 0")
 
 QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
     "what calls will ask for": lambda tx: load(
@@ -81,11 +86,23 @@ def store(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[SqlStor
 
 
 def test_what_is_open_elsewhere_is_not_read(store: SqlStore) -> None:
-    alone = rows_read(store)
+    for _ in range(UNTIL_PREPARED):
+        alone = rows_read(store)
+    with store.write() as tx:
+        assert tx._transaction.connection.execute(PLANS).scalar_one() >= len(QUESTIONS)
     announce(store, range(HERE + 1, ELSEWHERE))
     assert rows_read(store) == alone, "by the plans that were made before"
     store._engines.writing.dispose()
     assert rows_read(store) == alone, "by the plans that are made now"
+
+
+def test_options_of_the_url_are_added_to_those_of_the_store(postgres_url: str) -> None:
+    url = f"{postgres_url}&options=-c%20work_mem%3D1MB%20-c%20jit%3Don"
+    with closing(open_store(url, new_id=lambda: "LINEAGE")) as opened, opened.write() as tx:
+        shown = {
+            name: tx._transaction.connection.exec_driver_sql(f"SHOW {name}").scalar() for name in SETTINGS
+        }
+    assert shown == SETTINGS
 
 
 def place(number: int) -> dict[str, object]:
@@ -93,7 +110,7 @@ def place(number: int) -> dict[str, object]:
 
 
 def announce(store: SqlStore, numbers: Sequence[int], **more: object) -> None:
-    """Have a machine wait for an order, for each number; or what was so, if it has ended."""
+    """Save an order and its event for each number, on the machine of that number; open, or ended."""
     steps = {
         number: step(f"vm-{number % ELSEWHERE}", group=place(number % ELSEWHERE)["group"])
         for number in numbers
@@ -106,6 +123,7 @@ def announce(store: SqlStore, numbers: Sequence[int], **more: object) -> None:
             source=Source.PLATFORM,
             host=HostName(f"host-{number % ELSEWHERE}") if number == HERE or number > FAR else None,
             stages=(stage(each),),
+            waiting=(Waiting(what="it", reason="waits", group=each.group),),
             **more,
         )
         for number, each in steps.items()

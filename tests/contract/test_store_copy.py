@@ -54,6 +54,17 @@ def make(url: str) -> None:
     store.close()
 
 
+def test_postgresql_has_looked_at_a_copy_when_it_is_done(tmp_path: Path, postgres_url: str) -> None:
+    source = f"sqlite:///{tmp_path / 'forewarn.db'}"
+    make(source)
+    copy(source, postgres_url, new_lineage="COPY")
+    with psycopg.connect(postgres_url) as connection:
+        looked_at = connection.execute(
+            "SELECT tablename FROM pg_stats WHERE schemaname = 'public'"
+        ).fetchall()
+    assert ("machines",) in looked_at
+
+
 def test_a_copy_has_all_that_the_store_has_whichever_way_it_goes(
     tmp_path: Path, postgres_url: str, other_postgres_url: str
 ) -> None:

@@ -31,6 +31,8 @@ from tests.contract.samples import (
 )
 
 WEB = GroupName("web")
+# Indexes to look up keys in: to read one from end to end is to read what became of everything.
+OF_ALL_THAT_EVER_WAS = ("orders_host", "events_group")
 PAGE: dict[str, Any] = {"after": None, "limit": 10}
 
 QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
@@ -148,4 +150,5 @@ def plans_of(store: SqlStore, question: Callable[[SqlSnapshot], object]) -> dict
 def reads_a_whole_table(detail: str) -> bool:
     # `meta` has one row, `holds` a few, and records lie in the order in which a page of them is read.
     harmless = ("SCAN meta", "SCAN holds", "SCAN records", "SCAN CONSTANT ROW")
-    return detail.startswith("SCAN") and "INDEX" not in detail and detail not in harmless
+    by_index = "INDEX" in detail and not any(name in detail for name in OF_ALL_THAT_EVER_WAS)
+    return detail.startswith("SCAN") and not by_index and detail not in harmless

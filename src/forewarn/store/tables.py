@@ -41,7 +41,7 @@ TIME = BigInteger()
 NUMBER_KEY = BigInteger().with_variant(Integer(), "sqlite")
 
 
-def _where(index: str, *columns: ColumnElement[Any], only: ColumnElement[bool]) -> Index:
+def _where(index: str, *columns: Column[Any], only: ColumnElement[bool]) -> Index:
     return Index(index, *columns, info={"only": only})
 
 
@@ -52,7 +52,8 @@ def _where(index: str, *columns: ColumnElement[Any], only: ColumnElement[bool]) 
 
 def _while_open(ended_at: Column[int], key: Column[str]) -> ColumnElement[str]:
     """Return a key while something is open, and none afterwards: what an index of its own has."""
-    return cast(case((ended_at.is_(None), key)), Text)  # SQLite joins by an index of texts alone
+    # Of an expression SQLite does not know that it is a text, and would compare it with none by its index.
+    return cast(case((ended_at.is_(None), key)), Text)
 
 
 def _is_open(ended_at: Column[int]) -> ColumnElement[bool]:
@@ -105,6 +106,7 @@ meta = Table(
         "pace", JSON, nullable=False, server_default="{}"
     ),  # how long moves were expected to take, and took
 )
+THE_META_ROW: ColumnElement[bool] = meta.c.id == literal_column("1")
 
 projects = Table(
     "projects",
@@ -315,8 +317,8 @@ events = Table(
 LISTED_EVENT: ColumnElement[bool] = events.c.ended_at.is_(None)
 # What rules count: not what only recommends something. Literal, for SQLite's partial indexes.
 _HINTS = ", ".join(f"'{type_}'" for type_ in sorted(HINTS))
-IS_COUNTED_EVENT: ColumnElement[bool] = literal_column(f"events.type NOT IN ({_HINTS})")
-COUNTED_EVENT = LISTED_EVENT & IS_COUNTED_EVENT
+COUNTED_TYPE: ColumnElement[bool] = literal_column(f"events.type NOT IN ({_HINTS})")
+COUNTED_EVENT = LISTED_EVENT & COUNTED_TYPE
 IS_LISTED_EVENT = _is_open(events.c.ended_at)
 GROUP_OF_LISTED_EVENT = _while_open(events.c.ended_at, events.c.group_name)
 _where("events_ended", events.c.ended_at, only=events.c.ended_at.is_not(None))

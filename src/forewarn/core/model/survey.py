@@ -27,12 +27,12 @@ class HostSurvey:
     footprints: Mapping[HostName, Footprint] = field(default_factory=dict)
     orders: Mapping[HostName, Order] = field(default_factory=dict)  # what each host has open already
     armed: Mapping[GroupName, Mapping[int, ArmedDomain]] = field(default_factory=dict)
-    # Of the groups that are disturbed, and not of single machines.
+    # The next four are of those groups that are disturbed; no machine that stands alone is among them.
     budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
     notices: Mapping[GroupName, timedelta] = field(default_factory=dict)  # what they ask for
     sizes: Mapping[GroupName, int] = field(default_factory=dict)  # how many members they have
-    policies: Mapping[GroupName, GroupPolicy] = field(default_factory=dict)  # if they ask for something
-    heard: frozenset[GroupName] = frozenset()  # who of all that are disturbed has ever listened
+    policies: Mapping[GroupName, GroupPolicy] = field(default_factory=dict)  # of those that ask for something
+    heard: frozenset[GroupName] = frozenset()  # of all that are disturbed, who has ever listened
     # How many of a group may be disturbed together whatever their update domains, where that is limited.
     at_most: Mapping[GroupName, int] = field(default_factory=dict)
     racks: Mapping[str, int] = field(default_factory=dict)  # how many hosts of each take machines

@@ -37,8 +37,14 @@ def copy(source: str, target: str, *, new_lineage: str, progress: Progress = lam
             rows = copy_rows(reading, writing, schema=schema, progress=progress)
             writing.execute(text("UPDATE meta SET lineage = :lineage"), {"lineage": new_lineage})
             if not there.embedded:
-                writing.execute(text("ANALYZE"))  # whoever reads next does not wait until that is its turn
+                _analyze(writing)
     return Copied(source=here.name, target=there.name, rows=rows)
+
+
+def _analyze(connection: Connection) -> None:
+    """Have PostgreSQL look at what it was given: by itself it would plan without that for a while."""
+    quoted = connection.dialect.identifier_preparer.quote
+    connection.execute(text(f"ANALYZE {', '.join(map(quoted, inspect(connection).get_table_names()))}"))
 
 
 def _check(source: Database) -> None:

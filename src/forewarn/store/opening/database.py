@@ -44,8 +44,10 @@ PROBE_LOCK_SECONDS = 1
 PROBE_SECONDS = 2
 # What is written, and what that is decided on, is found by keys. A plan is made once, perhaps when hardly
 # anything was there or open, and used when there is much: so PostgreSQL is to go from key to key, and to read
-# no table whole where it can. To plan each time anew takes it longer than most answers.
+# no table whole where it can. To plan each time anew takes it longer than most answers. Where it must read a
+# small table whole all the same, that would seem costly enough before PostgreSQL 18 to be compiled first.
 BY_KEYS = {
+    "jit": "off",
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
@@ -298,15 +300,19 @@ def connect_options(
     lock: int | None = None,
     settings: Mapping[str, str] = _NONE,
 ) -> dict[str, Any]:
-    """Return the options of a PostgreSQL connection that the URL leaves open; `settings` are the server's."""
+    """Return the options of a PostgreSQL connection that the URL leaves open.
+
+    `settings` are the server's; those that the URL itself has come last, and count.
+    """
     settings = {"lock_timeout": f"{lock or LOCK_SECONDS}s", **settings}
+    ours = " ".join(f"-c {name}={value}" for name, value in settings.items())
     wanted = {
         "connect_timeout": connect or CONNECT_SECONDS,
         # A network that loses everything is noticed by the kernel, which then has no acknowledgement.
         "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
-        "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
     }
-    return {name: value for name, value in wanted.items() if name not in url.query}
+    left_open = {name: value for name, value in wanted.items() if name not in url.query}
+    return {**left_open, "options": " ".join((ours, *url.normalized_query.get("options", ())))}
 
 
 def _note_locked(engine: Engine, deadlines: Deadlines) -> None:

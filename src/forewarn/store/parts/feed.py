@@ -8,11 +8,12 @@ from forewarn.control.parts.feed import Delta
 from forewarn.core.model.event import Event
 from forewarn.core.words import GroupName
 from forewarn.store import tables
+from forewarn.store.key_lists import one_found
 from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.stored import EVENTS, GROUPS, MACHINES
 
 _G, _M, _E, _T = tables.groups.c, tables.machines.c, tables.events.c, tables.tombstones.c
-_LISTED = EVENTS.select().where(tables.LISTED_EVENT).order_by(_E.number, _E.id)
+_EVENTS = EVENTS.select().order_by(_E.number, _E.id)
 
 
 class FeedReads(Reader):
@@ -23,13 +24,14 @@ class FeedReads(Reader):
         whole = number < max(self._meta.forgotten, 1)
         if not whole and number >= self._meta.number:
             return Delta(number=self._meta.number, events={})
-        groups, machines, listed = GROUPS.select(), MACHINES.select(), _LISTED
+        groups, machines, listed = GROUPS.select(), MACHINES.select(), tables.LISTED_EVENT
         if not whole:
             groups, machines = groups.where(_G.changed > number), machines.where(_M.changed > number)
-            listed = listed.where(_E.group_name.in_(select(_G.name).where(_G.changed > number)))
+            changed = select(_G.name).where(_G.changed > number)
+            listed = one_found(tables.GROUP_OF_LISTED_EVENT, changed)
         found = self._list(GROUPS.read, groups)
         events: dict[GroupName, list[Event]] = {group.name: [] for group in found}
-        for event in self._list(EVENTS.read, listed):
+        for event in self._list(EVENTS.read, _EVENTS.where(listed)):
             events.setdefault(event.group, []).append(event)
         return Delta(
             number=self._meta.number,

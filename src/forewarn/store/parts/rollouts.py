@@ -15,6 +15,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import (
+    STANDALONE,
     GroupName,
     HostName,
     HostState,
@@ -51,7 +52,7 @@ _SHARES = (
     .where(_NOT_STOPPED)
     .group_by(*_SHARE)
 )
-_GROUPS = among(SELECT_GROUPS, tables.groups.c.name).where(tables.LISTED_GROUP)
+_GROUPS = among(SELECT_GROUPS, tables.groups.c.name)
 _HEARD = among(select(tables.groups.c.name), tables.groups.c.name).where(tables.groups.c.heard)
 _H = tables.hosts.c
 # Those that an order has closed are open again when it is done with them.
@@ -120,8 +121,9 @@ class RolloutReads(Reader):
         footprints = self._footprints([host for host in hosts if host not in known])
         footprints |= {host: known[host] for host in hosts if host in known and known[host].counts}
         disturbed = dict.fromkeys(group for footprint in footprints.values() for group in footprint.counts)
-        groups = self._load(self._transaction.read_group, _GROUPS, disturbed)
-        sizes = {row[0]: row[1] for row in self._among(GROUP_SIZES, [group.name for group in groups])}
+        listed = [name for name in disturbed if not name.startswith(STANDALONE)]
+        groups = self._load(self._transaction.read_group, _GROUPS, listed)
+        sizes = {row[0]: row[1] for row in self._among(GROUP_SIZES, listed)}
         orders = self._load(ORDERS.read, _ORDERS_ON, hosts)
         return HostSurvey(
             hosts={host.name: host for host in self._load(HOSTS.read, _HOSTS, hosts)},

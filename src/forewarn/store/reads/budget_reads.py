@@ -16,7 +16,7 @@ from forewarn.store.rows.stored import STORED
 _M, _E = tables.machines.c, tables.events.c
 GROUP_SIZES = among(select(_M.group_name, func.count()), _M.group_name).group_by(_M.group_name)
 _NAMED = among(select(_E.group_name, _E.resources), tables.GROUP_OF_LISTED_EVENT).where(
-    tables.IS_COUNTED_EVENT, _E.armed_at.is_not(None)
+    tables.COUNTED_TYPE, _E.armed_at.is_not(None)
 )
 _DOWN = among(select(_M.group_name, _M.id, _M.name), _M.group_name).where(
     _M.state != MachineState.RUNNING.value

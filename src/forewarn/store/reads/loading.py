@@ -32,12 +32,14 @@ IS_SCHEDULED = (
 )
 _ANSWERS = among(SELECT_ANSWERS, tables.answers.c.key)
 _BY_NAME = among(MACHINES_WITH_HOSTS.add_columns(_M.key), _M.key).order_by(_M.project)
-# Each with what it was found by. Open orders alone have machines.
+# Open orders alone have machines. The offset has PostgreSQL find these before it joins them with anything.
+_FOUND = select(_OM.order_id, _OM.machine_id).where(one_of(_OM.machine_id, key_list("machines")))
+_PAIRS = _FOUND.offset(0).subquery()
+# Each with what it was found by.
 _ORDERS = union_all(
     ORDERS.select()
-    .add_columns(literal("machines"), _OM.machine_id)
-    .join(tables.order_machines, _OM.order_id == _O.id)
-    .where(one_of(_OM.machine_id, key_list("machines"))),
+    .add_columns(literal("machines"), _PAIRS.c.machine_id)
+    .join(_PAIRS, _PAIRS.c.order_id == _O.id),
     ORDERS.select()
     .add_columns(literal("hosts"), _O.host)
     .where(one_of(tables.HOST_OF_OPEN_ORDER, key_list("hosts"))),

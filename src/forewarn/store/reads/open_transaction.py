@@ -18,8 +18,8 @@ from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES
 
 SELECT_META = META.select()
 # SQLite knows no row locks and needs none: its writers have begun with BEGIN IMMEDIATE.
-LOCK_META = SELECT_META.with_for_update()
-_UPDATE_META = update(tables.meta)
+LOCK_META = SELECT_META.where(tables.THE_META_ROW).with_for_update()
+_UPDATE_META = update(tables.meta).where(tables.THE_META_ROW)
 
 
 class KnownMeta:

@@ -22,8 +22,8 @@ from forewarn.store.rows.stored import STORED
 # at all hosts would find one without the group more often, and cost more the larger the fleet.
 TO_CHOOSE_FROM = 32
 
-_H, _M, _O = tables.hosts.c, tables.machines.c, tables.orders.c
-# Host by host: what only asks whether there is one PostgreSQL may answer by reading all orders beforehand.
+_H, _M = tables.hosts.c, tables.machines.c
+# One host after the other: to EXISTS, PostgreSQL may answer by reading the hosts of all orders first.
 _ORDERED = select(literal_column("1")).where(_H.name == tables.HOST_OF_OPEN_ORDER).limit(1).scalar_subquery()
 _ROOMS = select(
     _H.name,

@@ -64,12 +64,12 @@ _COUNTS = (
 )
 _BY_DOMAIN = select(_E.group_name, *_COUNTS).group_by(_E.group_name, _E.domain)
 ALL_DOMAIN_COUNTS = _BY_DOMAIN.where(tables.COUNTED_EVENT)
-DOMAIN_COUNTS = among(_BY_DOMAIN, tables.GROUP_OF_LISTED_EVENT).where(tables.IS_COUNTED_EVENT)
+DOMAIN_COUNTS = among(_BY_DOMAIN, tables.GROUP_OF_LISTED_EVENT).where(tables.COUNTED_TYPE)
 # Groups with what is listed and armed of each of their update domains: a row for each of these.
 GROUPS_WITH_LISTED = (
     among(SELECT_GROUPS.add_columns(*_COUNTS), _G.name)
     .outerjoin_from(
-        tables.groups, tables.events, and_(_G.name == tables.GROUP_OF_LISTED_EVENT, tables.IS_COUNTED_EVENT)
+        tables.groups, tables.events, and_(_G.name == tables.GROUP_OF_LISTED_EVENT, tables.COUNTED_TYPE)
     )
     .group_by(_G.name, _E.domain)
 )

@@ -25,7 +25,7 @@ def _make_due(table: Table, *those: ColumnElement[bool]) -> Update:
 
 
 _O, _R, _WAITS = tables.orders.c, tables.rollouts.c, tables.order_waits.c
-_ORDERS = _make_due(tables.orders, tables.OPEN_ORDER)
+_ALL_ORDERS = _make_due(tables.orders, tables.OPEN_ORDER)
 _ORDERS_WAITING = _make_due(
     tables.orders,
     tables.IS_OPEN_ORDER,
@@ -46,7 +46,7 @@ class Waking(Reader):
         """
         now = {"now": micros(changes.now)}
         if changes.wake_all:
-            woken = self._connection.execute(_ORDERS, now).rowcount
+            woken = self._connection.execute(_ALL_ORDERS, now).rowcount
         else:
             woken = self._wake_those(_ORDERS_WAITING, changes.relieved_groups, now)
             woken += self._wake_those(_ORDERS_ON, changes.hosts_gaining_machines, now)
