@@ -29,7 +29,6 @@ class TimeCache:
         "_clock",
         "_common",
         "_second",
-        "is_manual",
         "not_modified",
         "ok",
         "real",
@@ -41,8 +40,6 @@ class TimeCache:
     def __init__(self, loop: AbstractEventLoop, clock: Clock) -> None:
         self.time = loop.time
         self._clock = clock
-        # A manual clock may have been turned since; asking it costs next to nothing.
-        self.is_manual = clock.speed == 0
         self._second = -1
         self.renew(loop.time())
 
@@ -59,13 +56,15 @@ class TimeCache:
 
     def until(self, seconds: float) -> float | None:
         """Return the real seconds until a moment of service time; None: until the clock is turned."""
-        return None if self.is_manual else max(0.0, seconds - self._clock.seconds()) / self._clock.speed
+        speed = self._clock.speed
+        return None if speed == 0 else max(0.0, seconds - self._clock.seconds()) / speed
 
     def renew(self, real: float) -> None:
         """Read the time anew."""
         self.real = real
-        # No moment is the same as this one where a clock may have been turned since.
-        self.valid_at = nan if self.is_manual else real
+        # The loop tells milliseconds apart, in which a clock may have been turned, or have run far: then no
+        # moment is the same as this one.
+        self.valid_at = real if self._clock.speed == 1 else nan
         self.seconds = self._clock.seconds()
         if int(self.seconds) != self._second:
             self._second = int(self.seconds)
