@@ -38,7 +38,7 @@ class WorkerByHand:
             time=TimeWatch(service.clock, service.engine, present_at=None),
         )
         service.store.saved = self._note
-        self._worker._tick()
+        self.tick()
 
     async def __call__(self, job: Callable[[], T], /) -> T:
         (answer,) = self.do(job)
@@ -54,8 +54,12 @@ class WorkerByHand:
         while left:
             left = left[self._worker._do(left) :]
         while self._worker._may_be_due():
-            self._worker._tick()
+            self.tick()
         return [job.answer for job in jobs]
+
+    def tick(self) -> None:
+        """Do what is due."""
+        self._worker._tick()
 
     def _note(self, saved: Saved) -> None:
         self.feed.note(saved)

@@ -178,3 +178,20 @@ def test_what_is_due_does_not_wait_for_ever_behind_what_is_started(service: Serv
         service.engine.tick(service.clock.now(), give_way=lambda: True)
     (event,) = service.events("db")
     assert event.started_at is not None
+
+
+def test_an_outage_is_logged_when_it_begins_and_not_at_every_tick(
+    service: Service,
+    worker: WorkerByHand,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise Unavailable("the database is away")
+
+    monkeypatch.setattr(worker.feed, "catch_up", away)
+    for _ in range(5):
+        worker.tick()
+    assert [line.getMessage() for line in caplog.records] == [
+        "nothing can be saved, polls go on being answered: the database is away"
+    ]

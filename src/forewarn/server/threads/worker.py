@@ -198,7 +198,8 @@ class Worker:
         try:
             self._feed.catch_up()
         except Unavailable as error:
-            log.warning("boards are behind: %s", error)
+            if self._trouble is None:  # else that is logged, and why
+                log.warning("boards are behind: %s", error)
         except Exception:
             # The next tick tries again; a worker that ends would take the whole service with it.
             log.exception("boards are behind")
