@@ -390,3 +390,5 @@ def test_a_plan_names_hosts_on_which_nothing_is_done_as_they_are_written(service
     service.apply(replace(declared, defaults=NO_DEFAULTS, hosts=hosts))
     said = run("plan", "--all").stdout
     assert "On Rack-A nobody (simulated: nothing is really done)" in said
+    service.apply(replace(declared, hosts=hosts[:1], machines=declared.machines[:1]))
+    assert "\nSimulated: nothing is really done.\n" in run("plan", "--all").stdout

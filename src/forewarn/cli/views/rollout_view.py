@@ -188,7 +188,7 @@ def show_plan(rollout: RolloutAnswer) -> None:
         f"\n{count}, {length} if nobody approves early{legend}." if disturbs else f"\n{count}: {IDLE}."
     )
     if rollout.simulated_hosts:
-        said = _driver(rollout)
+        said = formatting.SIMULATED_MARK if rollout.driver == SIMULATED else _driver(rollout)
         terminal.fold(f"{said[0].upper()}{said[1:]}.")
     _show_care(rollout)
     _show_emptying(rollout)
