@@ -20,6 +20,7 @@ from bench import (
     fixture,
     history,
     large_fleet,
+    noisy_tenant,
     polls,
     report,
     rollout,
@@ -47,6 +48,7 @@ PARTS: dict[str, Callable[[Workplace], Findings]] = {
     "engine": engine.measure,
     "silent": silent.measure,
     "lanes": stuck_lanes.measure,
+    "tenants": noisy_tenant.measure,
 }
 
 # A load that does no harm.

@@ -254,7 +254,7 @@ class Service:
             {SIMULATED: self.driver, EXTERNAL: external, **self.more_drivers}
         )
         unsaved, polls = UnsavedNotices(self.polls), UnsavedPolls(self.polls)
-        context = Context(
+        context = self.context = Context(
             store=NoticeSavingStore(store, unsaved),
             clock=self.clock,
             policy=self.policy,

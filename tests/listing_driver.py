@@ -3,7 +3,16 @@
 import threading
 from collections.abc import Sequence
 
-from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Done, DriverLimits, DriverTask
+from forewarn.control.driver import (
+    Begun,
+    CancelAnswer,
+    Cancelled,
+    Checked,
+    Done,
+    DriverLimits,
+    DriverTask,
+    Failed,
+)
 from forewarn.core.model.host import Host
 from forewarn.core.model.inventory import Found, FoundHost, FoundMachine
 from forewarn.core.words import MachineId, MachineName
@@ -22,6 +31,8 @@ class Hypervisor:
         self.silent: dict[str, Exception] = {}
         self.hangs = threading.Event()
         self.asked: list[str | None] = []
+        self.fails = ""  # why steps fail
+        self.begun: list[DriverTask] = []
 
     def inventory(self, hosts: Sequence[Host]) -> Found:
         (host,) = hosts
@@ -39,13 +50,15 @@ class Hypervisor:
                     host=host.name,
                     running=True,
                     macs=("52-54-00-00-00-01",),
+                    addresses=(f"10.9.0.{IDS.index(id_) + 1}",),
                 )
                 for id_, name in self.domains.get(host.name, {}).items()
             ),
         )
 
     def begin(self, task: DriverTask) -> Begun:
-        return Done()
+        self.begun.append(task)
+        return Failed(self.fails) if self.fails else Done()
 
     def check(self, task: DriverTask) -> Checked:
         return Done()

@@ -24,6 +24,7 @@ class Receiver:
         self.released = threading.Event()
         self.released.set()
         self.waiting = 0  # calls that have come and are not answered
+        self.most_waiting = 0
         self.url = ""
         self._lock = threading.Lock()
 
@@ -36,6 +37,7 @@ class Receiver:
     def take(self, headers: dict[str, str], body: bytes) -> int:
         with self._lock:
             self.waiting += 1
+            self.most_waiting = max(self.most_waiting, self.waiting)
         self.released.wait(PATIENCE)
         with self._lock:
             self.waiting -= 1

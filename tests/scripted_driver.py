@@ -13,10 +13,10 @@ from forewarn.control.driver import (
     DriverLimits,
     DriverTask,
     Running,
+    Unknown,
 )
 from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, perform
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
+from forewarn.core.words import Work
 from tests.harness import Service
 
 SCRIPTED = "scripted"
@@ -34,7 +34,9 @@ class ScriptedDriver:
         self.begins: list[Script] = [Running(None)]
         self.checks: list[Script] = [Done()]
         self.cancels: list[Script] = [Cancelled()]
-        self.refusing: dict[str, str] = {}  # hosts that take no machine, and why
+        self.refusing: dict[str, str | Unknown] = {}  # hosts that take no machine, and why
+        self.refusing_live = ""  # why no machine can be moved live
+        self.prechecked: list[tuple[str, Work, str]] = []  # machine, work, target
         self.asked: list[tuple[str, str, int]] = []  # verb, machine, attempt
         self.tasks: list[DriverTask] = []
 
@@ -50,8 +52,12 @@ class ScriptedDriver:
         answer: CancelAnswer = self._answer("cancel", self.cancels, task)
         return answer
 
-    def precheck(self, machine: Machine, target: Host) -> str | None:
-        return self.refusing.get(target.name)
+    def precheck(self, task: DriverTask) -> str | Unknown | None:
+        assert task.target is not None
+        self.prechecked.append((task.name, task.work, task.target.name))
+        if self.refusing_live and task.work is Work.FREEZE:
+            return self.refusing_live
+        return self.refusing.get(task.target.name)
 
     def _answer(self, verb: str, script: list[Script], task: DriverTask) -> Any:
         self.asked.append((verb, task.name, task.attempt))

@@ -23,8 +23,6 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId
 from forewarn.core.words import HostName
 
@@ -117,7 +115,7 @@ class UnrulyDriver:
         known.called_off = True
         return Cancelled()
 
-    def precheck(self, machine: Machine, target: Host) -> str | None:
+    def precheck(self, task: DriverTask) -> str | Unknown | None:
         """Refuse a host now and then."""
         return "it has no room" if self._falls_ill(0.1) else None
 

@@ -4,12 +4,14 @@ Notice, NotBefore, steps and records live in service time, which may run faster 
 turned. It never goes back: every clock starts from the time that the store says was reached.
 """
 
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from forewarn.core.errors import Invalid
+from forewarn.core.model.service_time import pace
 
 # Smaller differences are how time daemons slew a clock; a larger one has taken notice from the guests.
 JUMP = timedelta(seconds=60)
@@ -54,33 +56,46 @@ class Clock(Protocol):
 class SystemClock:
     """The system's time, never going back.
 
-    While the system's clock is behind what was answered before, time goes on by the monotonic clock.
+    If the system's clock is set back, service time goes on at half speed until the two meet.
     """
 
     kind = "system"
-    speed = 1.0
 
     def __init__(self, *, wall: Reader = time.time, monotonic: Reader = time.monotonic) -> None:
         self._wall = wall
         self._monotonic = monotonic
+        self._lock = threading.Lock()  # for the three below: any thread may read the time
         self._last = 0.0
         self._last_monotonic = monotonic()
-        self._mark = (self.seconds(), self._last_monotonic)
+        self._ahead = 0.0  # of the system's time, in seconds
+        self._mark = self._look()  # the worker's
 
     def start_from(self, reached: datetime) -> None:
         """Never answer less than this."""
-        self._last = max(self._last, reached.timestamp())
-        self._mark = (self._last, self._monotonic())
+        with self._lock:
+            self._last = max(self._last, reached.timestamp())
+            self._last_monotonic = self._monotonic()
+        self._mark = self._look()
+
+    @property
+    def speed(self) -> float:
+        """Seconds of service time for each second of the world: less than 1 until the two times meet."""
+        self.seconds()
+        return pace(timedelta(seconds=self._ahead))
 
     def seconds(self) -> float:
         """Return the present moment as seconds since 1970."""
-        monotonic = self._monotonic()
-        wall = self._wall()
-        if wall < self._last:
-            # Not less than nothing: another thread may have asked meanwhile.
-            wall = self._last + max(0.0, monotonic - self._last_monotonic)
-        self._last, self._last_monotonic = wall, monotonic
-        return wall
+        return self._look()[0]
+
+    def _look(self) -> tuple[float, float]:
+        """Return service time and monotonic time of one moment."""
+        with self._lock:
+            monotonic, wall = self._monotonic(), self._wall()
+            passed = monotonic - self._last_monotonic
+            self._last = max(wall, self._last + passed * pace(timedelta(seconds=self._last + passed - wall)))
+            self._last_monotonic = monotonic
+            self._ahead = self._last - wall
+            return self._last, monotonic
 
     def now(self) -> datetime:
         """Return the present moment."""
@@ -89,17 +104,13 @@ class SystemClock:
     @property
     def offset(self) -> timedelta:
         """How far it is ahead of the system's time, which was set back then."""
-        # Not less than nothing: the system's time has gone on between the two looks.
-        return _rounded(max(0.0, self.seconds() - self._wall()))
+        self.seconds()
+        return _rounded(self._ahead)
 
     def jump(self) -> timedelta | None:
-        """Return how far time has jumped forward against the monotonic clock since last asked, if it has.
-
-        A system's clock that is put right after having been behind takes nothing from anybody: time has
-        gone on meanwhile.
-        """
+        """Return how far time has jumped forward against the monotonic clock since last asked, if it has."""
         known, known_monotonic = self._mark
-        self._mark = (self.seconds(), self._monotonic())
+        self._mark = self._look()
         gained = (self._mark[0] - known) - (self._mark[1] - known_monotonic)
         jumped = timedelta(seconds=gained)
         return jumped if jumped > JUMP else None

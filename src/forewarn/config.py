@@ -80,6 +80,7 @@ class SimulatedTimes:
 
     restart: timedelta = timedelta(seconds=90)
     redeploy: timedelta = timedelta(minutes=5)
+    move: timedelta = timedelta(minutes=5)
     freeze: timedelta = timedelta(minutes=5)
     evict: timedelta = timedelta(minutes=2)
     terminate: timedelta = timedelta(minutes=2)

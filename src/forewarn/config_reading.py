@@ -3,7 +3,6 @@
 `[guest] rate` in the file is `FOREWARN_GUEST_RATE` in the environment. Unknown keys in the file are errors.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import timedelta
@@ -14,6 +13,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.moments import parse_span
 from forewarn.core.policy import SET_ELSEWHERE
 from forewarn.core.spelling import closest, hint
+from forewarn.core.toml_text import parse_toml
 
 PREFIX = "FOREWARN_"
 # Of the command and the tests, and what handlers and gated commands are given.
@@ -42,7 +42,8 @@ def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, A
 
     Flags are named like the keys: `database`, `guest.listen`.
     """
-    settings = Settings() if file is None else _from_table(Settings(), _parsed(file), "")
+    table = {} if file is None else parse_toml(file, name="the settings file")
+    settings = _from_table(Settings(), table, "")
     settings = _from_environment(settings, environment, PREFIX)
     for name, value in flags.items():
         if value is not None:
@@ -75,13 +76,6 @@ def _names(settings: Any, prefix: str) -> list[str]:
         name, present = f"{prefix}{each.name.upper()}", getattr(settings, each.name)
         names += _names(present, f"{name}_") if is_dataclass(present) else [name]
     return names
-
-
-def _parsed(text: str) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Invalid(f"the settings file is not TOML: {error}") from None
 
 
 def _from_table(settings: T, table: Mapping[str, Any], where: str) -> T:
@@ -192,6 +186,8 @@ def _tables(value: Any) -> Mapping[str, Mapping[str, Any]]:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("expected a text")  # noqa: TRY004 - all refusals here are of one kind
+    if "\0" in value:
+        raise ValueError("expected a text without NUL")
     return value
 
 

@@ -36,7 +36,6 @@ def test_a_new_store_and_all_beside_it_are_its_owners_alone(tmp_path: Path) -> N
             "forewarn.db": "600",
             "forewarn.db-wal": "600",
             "forewarn.db-shm": "600",
-            "forewarn.db.lock": "600",
         }
         store.close()
 
@@ -48,7 +47,6 @@ def test_what_others_could_read_is_taken_from_them_at_the_next_start(tmp_path: P
     left.mkdir()
     for suffix in ("", "-wal", "-shm"):  # as after a crash
         shutil.copyfile(tmp_path / f"first.db{suffix}", left / f"forewarn.db{suffix}")
-    (left / "forewarn.db.lock").touch()
     first.close()
     assert set(modes(left).values()) == {"644"}
     url = f"sqlite:///{left / 'forewarn.db'}"

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from forewarn.core.model.promise import MonthlyPromises
+from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import Kind, ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, event, event_id, machine_id, order, record, save, save_fleet
@@ -63,6 +64,21 @@ def test_a_slice_has_the_notices_of_its_events(store: SqlStore) -> None:
         tx.changes.save_notices({event_id(2): {ONE: NOW}, event_id(9): {ONE: NOW}})
         around = tx.rules.around(orders=[order(1).id])
         assert dict(around.sent) == {event_id(2): {ONE: NOW}}
+
+
+def test_orders_that_wait_for_a_person_are_counted(store: SqlStore) -> None:
+    said = Waiting(what='"stuck": true', reason='says "stuck": true')
+    stuck = Waiting(what="web", reason="never", stuck=True)
+    save(
+        store,
+        orders=(
+            order(1, waiting=(said,)),
+            order(2, waiting=(said, stuck)),
+            order(3, waiting=(stuck,), ended_at=NOW),
+        ),
+    )
+    with store.read() as snapshot:
+        assert snapshot.metrics.stuck_orders() == 1
 
 
 def month(project: str, month: str, **counts: Any) -> MonthlyPromises:

@@ -21,6 +21,7 @@ from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.words import ProjectName
 from forewarn.store import tables
+from forewarn.store.opening.backup import backup
 from forewarn.store.opening.database import create_engines, parse_database
 from forewarn.store.opening.lock import ConnectionLock, hold
 from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, migrate, revision, revisions
@@ -362,9 +363,62 @@ def take(url: str) -> AbstractContextManager[object]:
     return hold(url)
 
 
-def test_the_lock_file_names_its_holder(tmp_path: Path) -> None:
-    with hold(f"sqlite:///{tmp_path}/forewarn.db"):
-        assert (tmp_path / "forewarn.db.lock").read_text() == f"{os.getpid()}\n"
+def test_a_second_server_is_refused_whatever_was_removed_beside_the_file(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    with hold(sqlite_url):
+        for each in tmp_path.iterdir():
+            if each.name != "forewarn.db":
+                each.unlink()
+        with pytest.raises(Conflict, match=f"process {os.getpid()}"):
+            hold(sqlite_url)
+
+
+def test_a_second_server_is_refused_through_a_hard_link(tmp_path: Path, sqlite_url: str) -> None:
+    with hold(sqlite_url):
+        (tmp_path / "apart").mkdir()
+        (tmp_path / "apart" / "link.db").hardlink_to(tmp_path / "forewarn.db")
+        with pytest.raises(Conflict, match=f"process {os.getpid()}"):
+            hold(f"sqlite:///{tmp_path}/apart/link.db")
+
+
+def test_the_lock_outlives_other_descriptors_of_the_file(tmp_path: Path, sqlite_url: str) -> None:
+    with hold(sqlite_url):
+        open_store(sqlite_url, new_id=lambda: "X").close()
+        (tmp_path / "forewarn.db").read_bytes()
+        with pytest.raises(Conflict, match=f"process {os.getpid()}"):
+            hold(sqlite_url)
+
+
+@pytest.mark.parametrize("through", ["forewarn.db", "link.db"])
+def test_a_server_whose_file_was_replaced_must_not_go_on(tmp_path: Path, through: str) -> None:
+    (tmp_path / "link.db").symlink_to("forewarn.db")
+    url = f"sqlite:///{tmp_path}/{through}"
+    with hold(url) as held:
+        held.keep()
+        (tmp_path / "new.db").touch()
+        (tmp_path / "new.db").rename(tmp_path / "forewarn.db")
+        with pytest.raises(Conflict, match="was replaced while this forewarn served it"):
+            held.keep()
+
+
+def test_a_server_whose_file_was_removed_must_not_go_on(tmp_path: Path) -> None:
+    with hold(f"sqlite:///{tmp_path}/forewarn.db") as held:
+        (tmp_path / "forewarn.db").unlink()
+        with pytest.raises(Conflict, match="was removed while this forewarn served it"):
+            held.keep()
+
+
+def test_a_file_that_takes_the_place_of_an_open_one_is_not_touched(tmp_path: Path, sqlite_url: str) -> None:
+    opened = open_store(sqlite_url, new_id=lambda: "X")
+    save_fleet(opened)
+    backup(sqlite_url, tmp_path / "copy.db", new_lineage="COPY")
+    before = (tmp_path / "copy.db").read_bytes()
+    (tmp_path / "copy.db").rename(tmp_path / "forewarn.db")
+    with pytest.raises(Unavailable, match="was removed or replaced"), opened.read(), opened.read():
+        pass
+    opened.close()
+    assert (tmp_path / "forewarn.db").read_bytes() == before
 
 
 def test_opening_makes_no_other_files(tmp_path: Path, sqlite_url: str) -> None:

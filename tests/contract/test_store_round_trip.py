@@ -15,7 +15,7 @@ from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Approval, Deferral, Event, Postponement, Resource
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import HostStep, Order, OrderTerms, RefusedHost, Stage, Step
+from forewarn.core.model.order import HostStep, Order, OrderTerms, Precheck, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.store.snapshots import SqlTransaction
@@ -71,12 +71,20 @@ orders = build(
     number=large,
     stages=several(
         build(
-            Stage, steps=several(build(Step, refused=several(build(RefusedHost)), failed_on=several(texts)))
+            Stage,
+            steps=several(
+                build(
+                    Step,
+                    refused=several(build(RefusedHost)),
+                    failed_on=several(texts),
+                    precheck=st.none() | build(Precheck),
+                )
+            ),
         )
     ),
     host_steps=several(build(HostStep)),
     waiting=several(build(Waiting)),
-    terms=build(OrderTerms, homes=several(texts)),
+    terms=build(OrderTerms, homes=several(texts), to=st.none() | texts),
     ended_at=st.none(),
 )
 events = build(

@@ -30,6 +30,18 @@ def test_due_orders_come_the_longest_due_first(store: SqlStore) -> None:
     assert due(store, limit=1) == [order_id(2)]
 
 
+def test_of_due_orders_the_first_announced_comes_first(store: SqlStore) -> None:
+    save(
+        store,
+        orders=(
+            order(1, due_at=NOW - SECOND),
+            order(2, due_at=NOW, announced_at=NOW - SECOND),
+            order(3, due_at=NOW, announced_at=NOW - 2 * SECOND),
+        ),
+    )
+    assert due(store) == [order_id(3), order_id(2), order_id(1)]
+
+
 def test_the_next_order_due_is_known(store: SqlStore) -> None:
     with store.read() as snapshot:
         assert snapshot.due.moments(after=NOW).order is None

@@ -359,6 +359,32 @@ def test_room_goes_further_to_homes_of_orders_and_to_homes_that_are_asked_for(st
     assert found_homes(around(store, **named, homes=homes)) == HOMES
 
 
+def test_the_host_that_a_machine_is_to_move_to_comes_with_its_room(store: SqlStore) -> None:
+    empty = [f"empty-{number:02}" for number in range(TO_CHOOSE_FROM + 8)]
+    full = [machine(f"{name}-{number}", host=HostName(name)) for name in HOMES for number in range(2)]
+    away = host("cordoned", state=HostState.CORDONED)
+    to = min(HOMES)
+    mine = machine("own-0", host=HostName("own"), update_domain=1)
+    moving = order(
+        1,
+        machine=mine.id,
+        work=Work.FREEZE,
+        action=Action.MOVE,
+        driver="simulated",
+        stages=(),
+        terms=OrderTerms(to=to),
+    )
+    save_fleet(store, full, hosts=["own", *sorted(HOMES), *empty])
+    save(store, hosts=(away,), orders=(moving,), machines=(mine,))
+    part = around(store, orders=[moving.id])
+    assert (to in part.hosts, found_homes(part)) == (True, {to})
+    asked = around(store, machines=[mine.id], room=True, targets=[away.name, to, HostName("no-host")])
+    assert {away.name, to} <= asked.hosts.keys()
+    assert HostName("no-host") not in asked.hosts
+    assert found_homes(asked) == {to}
+    assert away.name not in (asked.room or {})
+
+
 HOMES = {HostName("home-1"), HostName("home-2")}
 
 

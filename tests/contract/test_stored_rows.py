@@ -111,6 +111,7 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             labels={"rack": "a"},
             bare_metal=True,
             cordoned_for=order_id(1),
+            unreachable_since=NOW,
         ),
     ),
     "a hold": (

@@ -75,6 +75,15 @@ def act(weight: int) -> Callable[[Act], Act]:
     return mark
 
 
+# Of those that can be moved live, this one is never redeployed instead.
+LIVE_ONLY = NAMES[3]
+MOBILITIES = (Mobility.LIVE, Mobility.COLD, Mobility.NONE)
+
+
+def mobility_of(name: str, chosen: Mobility) -> Mobility:
+    return Mobility.LIVE_ONLY if name == LIVE_ONLY and chosen is Mobility.LIVE else chosen
+
+
 class Histories:
     """One history: what is done, and what must hold after each step."""
 
@@ -244,7 +253,7 @@ class Histories:
                 group=owner,
                 domain=domain,
                 priority=Priority.SPOT if name in spot else Priority.REGULAR,
-                mobility=self._mobility.choice(list(Mobility)),
+                mobility=mobility_of(name, self._mobility.choice(MOBILITIES)),
             )
             for name, (host, owner, domain) in zip(NAMES, places, strict=False)
         ]

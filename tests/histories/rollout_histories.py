@@ -60,6 +60,21 @@ class RollingHistories(Histories):
             verb = self.pick(["resume", "resume", "abort"] if paused else ["pause", "abort"])
             self.do(getattr(self.service.rollouts, verb), mine.id, by="test")
 
+    @act(12)
+    def aborts_a_rollout_amid_its_work(self) -> None:
+        """Its machines move, or the next of them are announced, or its hosts are worked on."""
+        self.tidies_up()
+        terms = RolloutTerms(**self.pick([{}, {}, BACK]))
+        self.do(self.service.roll, self.crowded_host(), work=Work.HOST, overlap=True, terms=terms)
+        for _ in range(self.pick([1, 2, 3])):
+            self.approve_all()
+            self.advance(self.pick([0, 1, 29, 30, 90]))
+        for mine in self.rollouts()[:1]:
+            if self.random.random() < 0.3:
+                self.do(self.service.rollouts.pause, mine.id, by="test")
+            self.do(self.service.rollouts.abort, mine.id, by="test")
+        self.advance(self.pick([0, 30, 960]))
+
     @act(8)
     def goes_on(self) -> None:
         self.approve_all()
@@ -85,9 +100,12 @@ class RollingHistories(Histories):
             assert all(len(wave.hosts) <= mine.hosts_at_once for wave in mine.begun)
             assert progress.unfinished(mine) or planning.reasons(mine, now=self.service.clock.now())
         paused = {mine.id for mine in open_ones if mine.state is RolloutState.PAUSED or mine.aborting}
+        aborting = {mine.id for mine in open_ones if mine.aborting}
         for order in whole.orders.values():
             let_go = bool(order.terms.abandoned_by)  # it lasts until its host is uncordoned
             assert order.terms.rollout not in paused or progress.has_begun(order) or let_go
+            # What of its orders begins after that, `core/checks` finds.
+            assert order.terms.rollout not in aborting or order.terms.winding_down or let_go
 
 
 def _recorded(kind: str) -> Situation:
@@ -99,6 +117,9 @@ ROLLOUT_SITUATIONS = {
     "a rollout is paused": _recorded("rollout-paused"),
     "a rollout goes on": _recorded("rollout-resumed"),
     "a rollout is aborted": _recorded("rollout-aborted"),
+    "what has started ends before a rollout is aborted": lambda look: any(
+        order.terms.winding_down for order in look.fleet.orders.values()
+    ),
     "a rollout is done": _recorded("rollout-done"),
     "a rollout works on hosts themselves": lambda look: any(
         record.kind == "rollout-begun" and ": service of" in record.reason for record in look.records

@@ -143,7 +143,6 @@ SITUATIONS: Mapping[str, Situation] = {
     "an approved event waits to be armed": _approved_and_unarmed,
     "a gang is disturbed together": _gang_together,
     "machines of several domains are frozen together": _frozen_together,
-    "a machine was told late": _recorded(Kind.NOTICE_LATE),
     "a machine was never told": _recorded(Kind.NOTICE_NEVER),
     "a whole host carries who was not told": _waits("has not been told"),
     "a machine leaves an event": _recorded(Kind.EVENT_LEFT),

@@ -142,7 +142,13 @@ class UnrulyHistories(RollingHistories):
         self.world = World()
         self.unruly = UnrulyDriver(seed, self.world, hosts=HOSTS)
         able = frozenset({SIMULATED, UNRULY})
-        policy = replace(self.service.policy, fencing=able, working_on_hosts=able)
+        policy = replace(
+            self.service.policy,
+            fencing=able,
+            working_on_hosts=able,
+            verifying_restarts=frozenset({UNRULY}),
+            prechecking=frozenset({UNRULY}),
+        )
         # Nobody leaves before the cordon is there: with a driver that has a say in it, few ever do.
         self.service.policy = replace(policy, cordoning=frozenset({UNRULY}) if seed % 3 == 0 else frozenset())
         self.service.more_drivers[UNRULY] = self.unruly

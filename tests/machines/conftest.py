@@ -28,7 +28,9 @@ def bed(standing_bed: Bed) -> Iterator[Bed]:
 def hosts(bed: Bed) -> Iterator[LibvirtBed]:
     """The bed's hosts, with this thread and all that the driver starts in the server's network."""
     with bed.entered():
-        yield LibvirtBed(bed)
+        made = LibvirtBed(bed)
+        yield made
+        made.stop()
 
 
 @pytest.fixture

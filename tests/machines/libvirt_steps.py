@@ -4,14 +4,17 @@ import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
-from forewarn.clock import SystemClock
+from forewarn.clock import SystemClock, monotonic
+from forewarn.config import Settings
 from forewarn.control.driver import (
     Begun,
     CancelAnswer,
     Checked,
     Done,
+    Driver,
     DriverTask,
     Failed,
     Running,
@@ -19,8 +22,7 @@ from forewarn.control.driver import (
 )
 from forewarn.core.model.host import Host
 from forewarn.core.words import HostName, MachineId, OrderId, Work
-from forewarn.drivers.libvirt.driver import LibvirtDriver
-from forewarn.drivers.libvirt.options import LibvirtOptions
+from forewarn.drivers.registry import Drivers
 from tests.driver_calls import task
 from tests.machines.bed import Bed, Guest
 from tests.process import until
@@ -37,14 +39,24 @@ class LibvirtBed:
     def __init__(self, bed: Bed) -> None:
         self.bed = bed
         self.woken: set[str] = set()
+        self._made: list[Drivers] = []
         self.hosts = {
             name: Host(name=HostName(name), driver="libvirt", uri=host.uri)
             for name, host in bed.hosts.items()
         }
 
-    def driver(self, **options: Any) -> LibvirtDriver:
-        """Make a driver, as each start of a server does."""
-        return LibvirtDriver(LibvirtOptions(**options), wake=self.woken.add)
+    def driver(self, **options: Any) -> Any:
+        """Make a driver, as each start of a server does: with a process of its own."""
+        table = {name.replace("_", "-"): _as_set(value) for name, value in options.items()}
+        made = Drivers(Settings(drivers={"libvirt": table}), monotonic=monotonic)
+        made.wake_by(self.woken.add)
+        self._made.append(made)
+        return made.by_name["libvirt"]
+
+    def stop(self) -> None:
+        """End the processes of all drivers."""
+        for each in self._made:
+            each.stop()
 
     def step(self, guest: Guest, work: Work, *, on: str | None = "kvm01", to: str | None = None) -> "Step":
         """Prepare a step of an order of its own."""
@@ -67,12 +79,12 @@ class Step:
     def attempt(self, number: int) -> "Step":
         return Step(replace(self.task, attempt=number))
 
-    def begin(self, driver: LibvirtDriver) -> Begun:
+    def begin(self, driver: Driver) -> Begun:
         answer = driver.begin(self._now())
         self._heard(answer)
         return answer
 
-    def check(self, driver: LibvirtDriver) -> Checked:
+    def check(self, driver: Driver) -> Checked:
         answer = driver.check(self._now())
         self._heard(answer)
         return answer
@@ -82,17 +94,17 @@ class Step:
             self.saved_mark = answer.mark or self.saved_mark
             self.progress += [] if answer.progress is None else [answer.progress]
 
-    def cancel(self, driver: LibvirtDriver) -> CancelAnswer:
+    def cancel(self, driver: Driver) -> CancelAnswer:
         """Call it off; asked again while that cannot be told."""
         return self._asked_until(driver.cancel, "called off or too late")
 
-    def end(self, driver: LibvirtDriver, *, within: float = PATIENCE) -> Done | Failed:
+    def end(self, driver: Driver, *, within: float = PATIENCE) -> Done | Failed:
         """Ask until it is over."""
         answer = self._asked_until(lambda _: self.check(driver), "the end of a step", within=within)
         assert isinstance(answer, Done | Failed), answer
         return answer
 
-    def done(self, driver: LibvirtDriver) -> Done:
+    def done(self, driver: Driver) -> Done:
         """Begin it, and see it done; asked once more, it is still done."""
         begun = self.begin(driver)
         answer = self.end(driver) if isinstance(begun, Running | Unknown) else begun
@@ -100,7 +112,7 @@ class Step:
         assert self.check(driver) == answer
         return answer
 
-    def failed(self, driver: LibvirtDriver) -> str:
+    def failed(self, driver: Driver) -> str:
         """Begin it, and see it fail; return why."""
         begun = self.begin(driver)
         answer = self.end(driver) if isinstance(begun, Running | Unknown) else begun
@@ -121,6 +133,17 @@ class Step:
 
     def _now(self) -> DriverTask:
         return replace(self.task, now=SystemClock().now(), mark=self.saved_mark)
+
+
+def _as_set(value: Any) -> Any:
+    """Return an option as settings say it."""
+    match value:
+        case timedelta():
+            return f"{value.total_seconds():g}s"
+        case tuple():
+            return list(value)
+        case _:
+            return value
 
 
 def booted(bed: Bed, name: str = "web-0", **more: Any) -> Guest:

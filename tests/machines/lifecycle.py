@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.machines.bed import Bed
+from tests.machines.bed import Bed, keepers
 from tests.process import Output, until
 
 
@@ -28,7 +28,15 @@ def lifecycle(bed: Bed) -> Iterator[Lifecycle]:
     """Follow the events of all hosts; their libvirtd must not be killed meanwhile."""
     programs = {
         name: subprocess.Popen(
-            [*bed.inside, "virsh", "-c", host.uri, "event", "--event", "lifecycle", "--loop"],
+            # On the host itself: its network may be cut.
+            [
+                *keepers.inside(host.keeper, everything=True),
+                "virsh",
+                "event",
+                "--event",
+                "lifecycle",
+                "--loop",
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

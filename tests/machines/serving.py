@@ -107,10 +107,14 @@ def serving(
     spot: bool = False,
     room: Mapping[str, int] | None = None,
     options: Mapping[str, str] | None = None,
+    more: str = "",
 ) -> Iterator[Service]:
-    """Serve a fleet of guests; `options` are those of `[drivers.libvirt]`, as TOML values."""
+    """Serve a fleet of guests; `options` are those of `[drivers.libvirt]`, as TOML values.
+
+    `more` is TOML that the fleet has besides.
+    """
     folder.joinpath("fleet.toml").write_text(
-        fleet(bed, guests, mobility=mobility, spot=spot, room=room or {})
+        fleet(bed, guests, mobility=mobility, spot=spot, room=room or {}) + more
     )
     driver = [f"{name} = {value}" for name, value in {**OPTIONS, **(options or {})}.items()]
     lines = ["[times]", 'linger = "1s"', "[drivers.libvirt]", *driver]

@@ -36,6 +36,7 @@ def test_domains_are_imported_and_followed_whatever_others_do_to_them(bed: Bed, 
         machine = service.get("/v1/machines/web-0")["machine"]
         assert (machine["vm_id"], machine["mac"], machine["source"]) == (web.vm_id, web.mac, "libvirt")
         assert (machine["group"], machine["update_domain"], machine["mobility"]) == ("web", 1, "live")
+        assert (machine["resources"].keys(), machine["resources"]["vcpus"]) == ({"memory", "vcpus"}, 1)
         until(
             lambda: imported(service) and service.get("/v1/machines/web-0")["machine"]["address"],
             what="the agent's word of its address",
@@ -58,3 +59,28 @@ def test_domains_are_imported_and_followed_whatever_others_do_to_them(bed: Bed, 
         )
         assert imported(service, yes=True)["changes"] == ["- machine off: destroyed by other hands"]
         assert service.kinds().count("unannounced-impact") == 3
+
+
+def test_an_order_that_failed_is_retried_where_others_have_brought_its_machine(
+    bed: Bed, tmp_path: Path
+) -> None:
+    web = bed.guest("web-0", number=41, metadata=METADATA)
+    here, there = bed.hosts["kvm01"], bed.hosts["kvm02"]
+    web.console.wait_for_boot()
+    with serving(bed, tmp_path, {}) as service:
+        until(lambda: imported(service)["applied"], what="a machine that is imported")
+        here.virsh("suspend", "web-0")
+        order = service.order("/v1/machines/web-0/freeze", emergency="a test")
+        service.wait_for_order(order, "failed")
+        here.virsh("destroy", "web-0")
+        here.virsh("undefine", "web-0")
+        gone = imported(service)
+        assert (gone["changes"], "web-0 is gone, and order" in " ".join(gone["notes"])) == ([], True)
+        there.virsh("define", str(bed.folder / "domains" / "web-0.xml"))
+        there.virsh("start", "web-0")
+        found = imported(service)
+        assert found["changes"] == ["~ machine web-0: moved from kvm01 to kvm02 by other hands"]
+        assert any("retry it from where the machine is now" in note for note in found["notes"])
+        service.post(f"/v1/orders/{order}/retry")
+        service.wait_for_order(order)
+        assert service.host_of("web-0") == "kvm02"

@@ -101,12 +101,24 @@ def test_an_evicted_machine_is_off_and_starts_again(hosts: LibvirtBed) -> None:
     hosts.step(guest, Work.EVICT).done(driver)
     assert hosts.bed.where("web-0") == {"kvm01": "shut off"}
     start = hosts.step(guest, Work.START, on=None, to="kvm02")
-    assert start.task.machine is not None
-    refused = driver.precheck(start.task.machine, hosts.hosts["kvm02"])
-    assert refused is not None
+    refused = driver.precheck(start.task)
+    assert isinstance(refused, str)
     assert "kvm02 has no domain with the UUID" in refused
     assert hosts.step(guest, Work.START, on=None, to="kvm01").done(driver).host == "kvm01"
     guest.console.wait_for_boot(2)
+
+
+def test_a_machine_that_stayed_is_verified_and_started_if_it_is_off(hosts: LibvirtBed) -> None:
+    guest = booted(hosts.bed)
+    driver = hosts.driver()
+    assert hosts.step(guest, Work.START).done(driver).host is None
+    assert guest.console.boots == 1
+    hosts.bed.hosts["kvm01"].virsh("destroy", "web-0")
+    hosts.step(guest, Work.START).done(driver)
+    guest.console.wait_for_boot(2)
+    hosts.bed.hosts["kvm01"].virsh("destroy", "web-0")
+    hosts.bed.hosts["kvm01"].virsh("undefine", "web-0")
+    assert "kvm01 has no domain with the UUID" in hosts.step(guest, Work.START).failed(driver)
 
 
 @pytest.mark.parametrize(("destroy", "where"), [(False, {"kvm01": "shut off"}), (True, {})])

@@ -56,6 +56,28 @@ def test_a_machine_stays_where_it_was_if_the_targets_disk_is_full(bed: Bed, tmp_
         bed.remove_guests()
 
 
+@pytest.mark.parametrize("mobility", ["live", "live-only"])
+def test_a_guest_whose_disk_no_other_host_sees_is_told_of_nothing(
+    bed: Bed, tmp_path: Path, mobility: str
+) -> None:
+    guest = bed.guest("web-0", number=21, disks=[bed.own_disk("own", on="kvm01")])
+    with serving(bed, tmp_path, {guest: "kvm01"}, mobility=mobility) as service:
+        guest.console.wait_for("guest sees")
+        order = service.order("/v1/hosts/kvm01/service", **EVACUATE)
+        said = until(
+            lambda: next(
+                (why["reason"] for why in service.seen(order)["waiting"] if "disk" in why["reason"]), ""
+            ),
+            what="the disk that stands in the way",
+            within=WORK_PATIENCE,
+        )
+        assert "is not seen by both kvm01 and kvm02" in f"{said}"
+        assert ("it is live-only" in f"{said}") is (mobility == "live-only")
+        assert "event-scheduled" not in service.kinds()
+    assert bed.where("web-0") == {"kvm01": "running"}
+    bed.remove_guests()
+
+
 def test_two_hosts_that_are_evacuated_at_once_wait_for_room_and_none_is_overfilled(
     three: Bed, tmp_path: Path
 ) -> None:

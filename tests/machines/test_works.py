@@ -68,6 +68,37 @@ def test_a_live_guest_leaves_its_host_while_it_runs(bed: Bed, tmp_path: Path, fi
     figure(f"live-migrated: {_told(guest, step)}")
 
 
+def test_a_guest_is_moved_live_to_the_host_that_an_operator_names(
+    bed: Bed, tmp_path: Path, figure: Figure
+) -> None:
+    guest = bed.guest("web-0", number=21, flags=["tick=0.1"], disks=[bed.network_disk("web-0")])
+    with serving(bed, tmp_path, {guest: "kvm01"}) as service:
+        _ready(guest)
+        order = service.order("/v1/machines/web-0/move", to="kvm02", live=True)
+        _approved(guest, "Freeze")
+        service.wait_for_order(order)
+        _ticks_on(guest)
+        step = service.steps(order)["web-0"]
+        assert (service.host_of("web-0"), step["target"]) == ("kvm02", "kvm02")
+    assert (bed.where("web-0"), guest.console.boots) == ({"kvm02": "running"}, 1)
+    figure(f"moved live: {_told(guest, step)}")
+
+
+def test_a_guest_that_did_not_come_back_with_its_host_is_started(bed: Bed, tmp_path: Path) -> None:
+    guest = bed.guest("web-0", number=21)
+    with serving(bed, tmp_path, {guest: "kvm01"}) as service:
+        _ready(guest)
+        order = service.order("/v1/hosts/kvm01/service", mode="in-place", host_work="external")
+        _approved(guest, "Reboot")
+        service.wait_for_order(order, "started")
+        bed.hosts["kvm01"].virsh("destroy", "web-0")  # as the reboot of a host without autostart
+        service.post(f"/v1/orders/{order}/complete")
+        guest.console.wait_for_boot(2)
+        service.wait_for_order(order)
+        assert service.steps(order)["web-0"]["state"] == "done"
+    assert bed.where("web-0") == {"kvm01": "running"}
+
+
 def test_a_cold_guest_is_moved_with_its_disk(bed: Bed, tmp_path: Path, figure: Figure) -> None:
     guest = bed.guest("web-0", number=21, disks=[bed.network_disk("web-0")])
     with serving(bed, tmp_path, {guest: "kvm01"}) as service:

@@ -1,4 +1,4 @@
-"""Search the model and replay runs of it: `python -m tests.model [exhaustive|bounded|mutants|replays …]`."""
+"""Search the model and replay runs of it: `python -m tests.model [exhaustive|bounded|progress|…]`."""
 
 import resource
 import sys
@@ -27,6 +27,7 @@ def main(parts: Sequence[str]) -> int:
     known: Mapping[str, Callable[[], int]] = {
         "exhaustive": exhaustive,
         "bounded": bounded,
+        "progress": progress,
         "mutants": mutants,
         "replays": replays,
     }
@@ -51,6 +52,16 @@ def bounded() -> int:
     """Search many states, most at the real constants."""
     print("Many states:")
     return sum(_show(found, whole=False) for found in _each(searches.BOUNDED))
+
+
+def progress() -> int:
+    """Look for runs in which something waits for ever: none with the rules, one with the mutant."""
+    print("What is announced starts, whatever people do:")
+    bad = sum(_show(found, whole=True) for found in _each(searches.LIVE))
+    (found,) = _each([searches.LIVELOCK])
+    actions = "; ".join(str(trace.read(line)) for line in found.actions)
+    print(f"  livelock of the mutant: {actions if found.good else 'NOT FOUND'}", flush=True)
+    return bad + (not found.good)
 
 
 def mutants() -> int:

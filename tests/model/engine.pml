@@ -11,11 +11,6 @@ hidden byte going, hindered, refusing, may;
 hidden byte announced[MACHINES];	/* in this action: only rules read it */
 
 #define NEVER 9999
-#ifdef MUTANT_11_LAST
-#define SOONER(a, b) (a > b)	/* the last NotBefore of a stage decides, not the first */
-#else
-#define SOONER(a, b) (a < b)
-#endif
 #ifdef MUTANT_5_HOST_EARLY
 #define COUNTS(x) LISTED(x)	/* who has not been told yet is forgotten */
 #else
@@ -34,7 +29,7 @@ inline count_shares(h) {
 			leaving = leaving + (LEAVES(m, h) && COUNTS(m));
 			running = running + (LEAVES(m, h) && share[m] == STARTED);
 			if
-			:: share[m] == SCHEDULED && !LEAVES(m, h) && (first == NEVER || SOONER(not_before[m], first)) -> first = not_before[m]
+			:: share[m] == SCHEDULED && !LEAVES(m, h) && not_before[m] < first -> first = not_before[m]
 			:: else
 			fi
 		:: else
@@ -96,20 +91,25 @@ inline move(x, until) {
 	fi
 }
 
-/* What is approved is armed by itself; all others of a stage together, or none of them. */
+#define UNARMED(x, h) (STARTS_WITH_HOST(x, h) && share[x] == SCHEDULED && !armed[x])
+
+/* The events of a stage are armed together, at the first approval or when one has only its minimum left, or none is. */
 inline arm_stage(h) {
-	refusing = 0;
+	refusing = 0; ready = 0;
+#ifdef MUTANT_4_SINGLY
 	for (m : 0 .. MACHINES - 1) {
 		if
-		:: STARTS_WITH_HOST(m, h) && TO_ARM(m) && approved[m] ->
+		:: UNARMED(m, h) && approved[m] ->
 			find_hindrance(m);
 			armed[m] = !hindered
 		:: else
 		fi
 	}
+#endif
 	for (m : 0 .. MACHINES - 1) {
 		if
-		:: STARTS_WITH_HOST(m, h) && TO_ARM(m) ->
+		:: UNARMED(m, h) ->
+			ready = ready || TO_ARM(m);
 			find_hindrance(m);
 			refusing = refusing || hindered
 		:: else
@@ -117,8 +117,8 @@ inline arm_stage(h) {
 	}
 	for (m : 0 .. MACHINES - 1) {
 		if
-		:: STARTS_WITH_HOST(m, h) && TO_ARM(m) && !refusing -> armed[m] = 1
-		:: STARTS_WITH_HOST(m, h) && TO_ARM(m) && refusing && not_before[m] <= MINIMUM(m) ->
+		:: UNARMED(m, h) && ready && !refusing -> armed[m] = 1
+		:: UNARMED(m, h) && ready && refusing && not_before[m] <= MINIMUM(m) ->
 			notice = MINIMUM(m) + (moved[m] > WORK -> moved[m] : WORK);
 			move(m, notice)
 		:: else

@@ -294,6 +294,96 @@ inline print_state() {
 #define print_state() skip
 #endif
 
+inline settle() {
+	forget();
+	count_numbers();
+	act = 0
+}
+
+#ifdef LIVE
+/* Progress: something starts, or nothing waits for its start any more. Orders are few, so a run in which one waits for ever
+   has an end in which there is none: Spin looks for such a cycle. Time and hypervisors go on (weak fairness); people may do
+   something at any time, or nothing for ever. */
+hidden byte progressed;
+hidden byte waiting;
+
+inline once() {
+	d_step {
+		remember();
+		perform();
+		progressed = 0; waiting = 0;
+		for (m : 0 .. MACHINES - 1) {
+			progressed = progressed || STARTS(m);
+			waiting = waiting + (share[m] == QUEUED || share[m] == SCHEDULED)
+		}
+		progressed = progressed || waiting == 0;
+		print_state();
+		settle()
+	}
+}
+
+proctype time() {
+again:
+	atomic {
+		if
+		:: y = 0
+		:: y = 1
+		:: y = 2
+		fi;
+		/* Hidden variables are not restored when Spin goes back to a choice: they are set after it. */
+		act = TICK; x = 0;
+		once();
+		if
+		:: progressed -> goto progress_in_time
+		:: else -> goto again
+		fi
+	}
+progress_in_time:
+	goto again
+}
+
+proctype hypervisors() {
+again:
+	atomic {
+		if
+		EACH_MACHINE(MAY_END, DONE, host[x])
+		EACH_MACHINE(MAY_MOVE_TO_0, DONE, 0)
+		EACH_MACHINE(MAY_MOVE_TO_1, DONE, 1)
+		EACH_MACHINE(MAY_MOVE_TO_2, DONE, 2)
+		EACH_HOST(IS_WORKING, WORKED, 0)
+		fi;
+		once();
+		if
+		:: progressed -> goto progress_in_work
+		:: else -> goto again
+		fi
+	}
+progress_in_work:
+	goto again
+}
+
+proctype people() {
+again:
+	atomic {
+		if
+		EACH_MACHINE(MAY_APPROVE, APPROVE, 0)
+		EACH_MACHINE(MAY_DEFER, DEFER, 0)
+		EACH_HOST(MAY_MAINTAIN, ORDER, MAINTENANCE)
+		EACH_HOST(MAY_DEGRADE, ORDER, DEGRADE)
+		EACH_HOST(MAY_SERVICE, ORDER, SERVICE)
+		:: goto again
+		fi;
+		once();
+		if
+		:: progressed -> goto progress_by_people
+		:: else -> goto again
+		fi
+	}
+progress_by_people:
+	goto again
+}
+#endif
+
 init {
 	d_step {
 		/* Host 0 carries two update domains of A, and so is done in two stages. */
@@ -301,6 +391,13 @@ init {
 		host[2] = 1; host[4] = 1;
 		host[5] = 2
 	}
+#ifdef LIVE
+	atomic {
+		run time();
+		run hypervisors();
+		run people()
+	}
+#else
 	do
 	:: atomic {
 		choose();
@@ -310,10 +407,9 @@ init {
 			check_rules();
 			check_witness();
 			print_state();
-			forget();
-			count_numbers();
-			act = 0
+			settle()
 		}
 	}
 	od
+#endif
 }

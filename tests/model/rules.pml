@@ -48,11 +48,13 @@ inline check_notice() {
 }
 
 /* Rule 4: no two update domains of a group are armed or started together, failures aside, and none is armed beside those;
-   what is armed stays so. */
+   what is armed stays so. The events of a stage are armed together. */
 inline check_domains() {
 	for (m : 0 .. MACHINES - 1) {
 		assert(!(share[m] == SCHEDULED && !NEW(m) && was_armed[m]) || armed[m]);
 		for (o : 0 .. MACHINES - 1) {
+			assert(!(STARTS_WITH_HOST(m, host[o]) && STARTS_WITH_HOST(o, host[o]) && share[m] == SCHEDULED && share[o] == SCHEDULED)
+				|| armed[m] == armed[o]);
 			if
 			:: m != o && GROUP(m) == GROUP(o) && DISTURBED(m) && DISTURBED(o) && !EXEMPT(m) ->
 				assert(EXEMPT(o));

@@ -28,6 +28,29 @@ EXHAUSTIVE = (
     ),
 )
 
+
+def _live(name: str, orders: int, allowed: int, *defines: str, expected: bool = False) -> Search:
+    """Return a search for runs in which something waits for its start for ever."""
+    return Search(
+        name=name,
+        defines=("-DLIVE", f"-DORDERS={orders}", _allowed(allowed), *defines),
+        arguments=("-m1000000",),
+        expected=expected,
+        live=True,
+    )
+
+
+# People place so many orders, approve what they like as often as they like, and need not do anything.
+LIVE = (
+    _live("maintenance and degrade, two orders, with deferrals", 2, MAINTENANCE | DEGRADE | DEFER | TIME),
+    _live("maintenance and degrade, three orders", 3, MAINTENANCE | DEGRADE | TIME),
+    _live("with evacuations, two orders", 2, MAINTENANCE | DEGRADE | SERVICE | DEFER | MOVE | TIME),
+)
+# Until approvals armed whole stages, two hosts could wait for each other for ever.
+LIVELOCK = _live(
+    "an approval arms its event alone", 2, DEGRADE | TIME, "-DMUTANT_4_SINGLY", "-DPRINTED", expected=True
+)
+
 # Of Spin, in an action at most: what happens, to whom, and what comes of it.
 STEPS = 3
 
@@ -56,6 +79,7 @@ MUTANTS = (
     ("1_SHORT", EVERYTHING, "notice is a tick shorter than the minimum"),
     ("4_TIMES_ALONE", MAINTENANCE | DEGRADE, "only events of the same time keep each other away"),
     ("4_ARMED_BESIDE", MAINTENANCE | DEGRADE | TIME, "arming is not refused"),
+    ("4_SINGLY", DEGRADE | TIME, "an approval arms its event alone"),
     ("4_UNARMED", MAINTENANCE | DEGRADE | TIME, "what is approved starts though it is not armed"),
     ("4_FORGOTTEN", MAINTENANCE | CRASH | TIME, "arming is not saved: a crash forgets it"),
     ("5_ANY", MAINTENANCE | DEGRADE | TIME, "one approval starts the whole stage"),
@@ -66,7 +90,6 @@ MUTANTS = (
         "the host is worked on while a machine waits to be told",
     ),
     ("11_LATE", MAINTENANCE | HOLD | TIME, "nothing is withdrawn"),
-    ("11_LAST", MAINTENANCE | DEGRADE | DEFER | TIME, "the last NotBefore of a stage decides, not the first"),
 )
 
 # The shortest way is looked for, so that it can be read.

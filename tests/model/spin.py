@@ -10,7 +10,9 @@ from forewarn.clock import monotonic
 
 MODEL = Path(__file__).parent / "forewarn.pml"
 # The rules are about what never happens: cycles and dead ends need not be looked for.
-COMPILED = ("-DSAFETY", "-DNOCLAIM", "-DNOFAIR")
+SAFETY = ("-DSAFETY", "-DNOCLAIM", "-DNOFAIR")
+# Progress is about what happens in the end: Spin looks for cycles without it, in which all processes go on.
+PROGRESS = ("-DNP", "-DNFAIR=3")
 # Of memory, for one search; two run at once.
 MOST_MIB = 1900
 
@@ -28,6 +30,7 @@ class Search:
     compiled: tuple[str, ...] = ("-O2",)
     arguments: tuple[str, ...] = ()
     expected: bool = False  # that an assertion fails: of a mutant, or of a situation that must be reached
+    live: bool = False  # whether progress is looked for, and not assertions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +57,10 @@ def search(each: Search, folder: Path) -> Found:
     begun = monotonic()
     _run(["spin", "-a", *each.defines, str(MODEL)], folder)
     limit = f"-DMEMLIM={MOST_MIB}"
-    _run(["gcc", "-w", *COMPILED, *each.compiled, limit, "-o", "pan", "pan.c"], folder)
-    # -E: time can always go on, so there are no dead ends.
-    said = _run(["./pan", "-E", *each.arguments], folder)
+    compiled = (*(PROGRESS if each.live else SAFETY), *each.compiled, limit)
+    _run(["gcc", "-w", *compiled, "-o", "pan", "pan.c"], folder)
+    # -E: time can always go on, so there are no dead ends. -l -f: cycles, under weak fairness.
+    said = _run(["./pan", *(("-l", "-f") if each.live else ("-E",)), *each.arguments], folder)
     if "pan: out of memory" in said or "error: reached -DMEMLIM" in said:
         raise SpinError(f"{each.name}: needs more than {MOST_MIB} MiB")
     errors = int(_number(r"errors: (\d+)", said))

@@ -16,9 +16,10 @@ from forewarn.core.model.budget import Budget
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order, Stage, Step
+from forewarn.core.model.order import AttemptId, HostStep, Order, Stage, Step
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.windows import Calendar, Opening
 from forewarn.core.orders import departures, reasons, stages
 from forewarn.core.policy import Notice, Policy
 from forewarn.core.words import (
@@ -27,6 +28,7 @@ from forewarn.core.words import (
     GroupName,
     HostName,
     HostState,
+    HostTask,
     Kind,
     MachineId,
     MachineName,
@@ -51,7 +53,8 @@ OUTAGES = "integration/service/test_outages.py"
 FENCING, LOST = "unit/test_fencing.py", "unit/test_lost_hosts.py"
 TWICE = "unit/test_failed_twice.py"
 WHOLE = "unit/test_whole_hosts.py"
-SERVICE = "unit/test_service.py"
+SERVICE, HOST_HOOKS = "unit/test_service.py", "unit/test_host_hooks.py"
+WINDING_DOWN = "unit/test_winding_down.py"
 ARMING, GANGS = "unit/test_arming.py", "unit/test_gangs.py"
 
 
@@ -176,9 +179,24 @@ def events_are_armed_a_second_late(real: Real, announced: Event, policy: Policy)
     return real(announced, policy) + SECOND
 
 
-@mutant("core.orders.arming:_why_not", ARMING, rule="4")
+@mutant("core.orders.arming:hindered", ARMING, rule="4")
 def events_are_armed_whoever_else_is(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
+
+
+@mutant("core.orders.arming:arm", ARMING, rule="4")
+def an_approval_arms_its_event_alone(
+    real: Real, draft: Draft, order: Order, announced: Sequence[Event], policy: Policy
+) -> tuple[Waiting, ...]:
+    for each in announced:
+        if each.approved:
+            real(draft, order, [each], policy)
+    return real(draft, order, [draft.events[each.id] for each in announced], policy)
+
+
+@mutant("core.orders.lifecycle:_given_way", ARMING, rule="4")
+def an_armed_stage_waits_for_latecomers_that_others_keep_away(real: Real, *_: Any) -> str:
+    return ""
 
 
 @mutant("core.orders.arming:arm", ARMING, rule="4")
@@ -223,7 +241,7 @@ def a_wave_takes_any_host(real: Real, *_: Any) -> bool:
 # Rule 5: stages start whole
 
 
-@mutant("core.orders.reasons:_untold", WHOLE, rule="5")
+@mutant("core.orders.reasons:untold", WHOLE, rule="5")
 def a_whole_host_is_worked_on_whoever_was_told(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
@@ -274,6 +292,37 @@ def update_domains_that_restart_together_are_not_refused(real: Real, *_: Any) ->
 @mutant("core.orders.host_work:_may_begin", SERVICE, rule="5")
 def the_work_on_a_host_begins_at_once(real: Real, *_: Any) -> bool:
     return True
+
+
+@mutant("core.orders.host_work:is_settled", HOST_HOOKS, rule="hooks")
+def machines_come_back_before_their_host_is_well(real: Real, order: Order) -> bool:
+    late = (HostTask.HEALTH, HostTask.UNCORDON)
+    return real(replace(order, host_steps=tuple(each for each in order.host_steps if each.task not in late)))
+
+
+@mutant("core.orders.winding_down:_has_not_started", WINDING_DOWN, rule="abort")
+def moves_that_wait_begin_after_an_abort(real: Real, order: Order, stage: Stage, step: Step) -> bool:
+    return stage.state is not StageState.STARTED and bool(real(order, stage, step))
+
+
+@mutant("core.orders.winding_down:_host_step", WINDING_DOWN, rule="abort")
+def hosts_are_worked_on_after_an_abort(
+    real: Real, draft: Draft, order: Order, step: HostStep, **_: Any
+) -> Any:
+    return step
+
+
+@mutant("core.orders.lifecycle:_go_on_by_stages", WINDING_DOWN, rule="abort")
+def stages_are_laid_out_again_after_an_abort(real: Real, draft: Draft, order: Order, policy: Policy) -> Order:
+    wound_down = order.terms.winding_down
+    anew: Order = real(draft, replace(order, terms=replace(order.terms, winding_down="")), policy)
+    return replace(anew, terms=replace(anew.terms, winding_down=wound_down))
+
+
+@mutant("core.orders.ladder:go_on", WINDING_DOWN, rule="abort")
+def moves_are_tried_again_after_an_abort(real: Real, draft: Draft, order: Order, *rest: Any) -> Order:
+    again: Order = real(draft, replace(order, terms=replace(order.terms, winding_down="")), *rest)
+    return replace(again, terms=order.terms)
 
 
 @mutant("core.orders.evacuation:_withdraw_stale", SERVICE, rule="11")
@@ -346,6 +395,13 @@ def a_commit_is_not_on_disk(real: Real, *args: Any, **more: Any) -> Engine:
 # Rule 8: steps
 
 
+@mutant("core.orders.host_work:go_on", "unit/test_verified_restarts.py", rule="8")
+def a_machine_that_restarts_with_its_host_is_not_verified(
+    real: Real, draft: Draft, order: Order, policy: Policy
+) -> Order:
+    return real(draft, order, replace(policy, verifying_restarts=frozenset()))
+
+
 @mutant("control.engine.hands:Hands._verb", ORDERS, rule="8")
 def a_step_is_begun_whenever_it_is_looked_at(real: Real, *_: Any) -> Verb:
     return Verb.BEGIN
@@ -367,6 +423,16 @@ def a_failure_is_neither_recorded_nor_shown(real: Real, *_: Any, **__: Any) -> N
     return
 
 
+@mutant("core.orders.placement:why_not_there", "unit/test_moves.py", rule="5")
+def a_move_goes_to_a_host_that_takes_no_machines(real: Real, *_: Any) -> str:
+    return ""
+
+
+@mutant("core.orders.steps:_is_reached", "unit/test_importing.py", rule="8")
+def a_step_is_done_again_that_was_done_outside(real: Real, *_: Any, **__: Any) -> bool:
+    return False
+
+
 # Rule 9: groups are apart
 
 
@@ -384,6 +450,16 @@ def a_guest_of_another_group_approves(
 @mutant("core.access:check_change", "unit/test_access.py", rule="9")
 def a_project_cancels_what_the_platform_has_ordered(real: Real, *_: Any, **__: Any) -> None:
     return
+
+
+@mutant("core.operators_words:without_operators_words", "unit/test_disclosure.py", rule="9")
+def a_project_reads_what_an_operator_writes(real: Real, text: str) -> str:
+    return text
+
+
+@mutant("store.reads.loading:_named", "integration/api/test_hidden_names.py", rule="9")
+def names_are_looked_for_among_the_machines_of_all_projects(real: Real, project: Any, calls: Any) -> Any:
+    return real(None, [replace(call, project=None) for call in calls])
 
 
 # Rule 10: reasons, and nothing the second time
@@ -493,7 +569,35 @@ def nobody_notices_an_absence(real: Real, watch: object) -> None:
     return
 
 
+@mutant("core.guests.notice:_was_short", "unit/test_judging.py", rule="promises")
+def notice_is_never_late(real: Real, *_: Any) -> bool:
+    return False
+
+
+# Prechecks
+
+
+@mutant("core.orders.prechecks:waiting", "unit/test_prechecks.py", rule="prechecks")
+def moves_are_announced_before_their_driver_has_agreed(real: Real, *_: Any) -> tuple[Waiting, ...]:
+    return ()
+
+
+@mutant("core.orders.prechecks:_stays_live", "unit/test_prechecks.py", rule="prechecks")
+def a_machine_that_is_live_only_is_redeployed(real: Real, *_: Any) -> bool:
+    return False
+
+
 # Windows, budgets, holds, deferrals, placement
+
+
+@mutant(
+    "core.admission.joint_calendar:JointCalendar._openings", "unit/test_windows.py", OUTAGES, rule="windows"
+)
+def windows_open_by_service_time_that_is_ahead(
+    real: Real, joint: object, calendar: Calendar, until: datetime
+) -> list[Opening]:
+    since: datetime = joint._since  # type: ignore[attr-defined]
+    return calendar.openings(since, until)
 
 
 @mutant("core.admission.timing:Timing.why_not_start", REASONS, rule="windows")
@@ -544,6 +648,22 @@ def a_cordoned_host_is_a_target(real: Real, draft: Draft, name: HostName) -> boo
     return real(draft, name) or (host is not None and host.state is HostState.CORDONED)
 
 
+@mutant("core.orders.placement:is_usable", "unit/test_reachability.py", rule="placement")
+def a_host_that_cannot_be_reached_is_a_target(real: Real, draft: Draft, name: HostName) -> bool:
+    host = draft.hosts.get(name)
+    return real(draft, name) or (host is not None and host.unreachable_since is not None)
+
+
+@mutant("core.orders.placement:out_of_reach", "unit/test_reachability.py", rule="placement")
+def a_machine_without_a_reachable_target_does_not_wait(real: Real, *_: Any, **__: Any) -> tuple[()]:
+    return ()
+
+
+@mutant("core.rollouts.machine_health:off", "unit/test_machine_health.py", rule="health")
+def machines_that_are_off_are_well(real: Real, *_: Any) -> tuple[()]:
+    return ()
+
+
 @mutant("core.rollouts.halves:_larger", "unit/test_like_hosts.py", rule="placement")
 def a_wave_empties_all_hosts_that_are_alike(real: Real, hosts: int) -> int:
     return hosts
@@ -556,10 +676,23 @@ def hosts_that_are_being_emptied_are_homes(
     return {host: alike for alike in rollout.alike for host in alike if host in emptied}
 
 
-@mutant("core.orders.placement:_best", "unit/test_placement.py", rule="placement")
+@mutant("core.orders.placement:best", "unit/test_placement.py", rule="placement")
 def machines_go_elsewhere_than_to_their_homes(
-    real: Real, draft: Draft, machine: Machine, *, but: Any, order: Order | None = None
+    real: Real, draft: Draft, machine: Machine, *, order: Order | None = None, **more: Any
 ) -> HostName | None:
     homeless = None if order is None else replace(order, terms=replace(order.terms, homes=()))
-    target: HostName | None = real(draft, machine, but=but, order=homeless)
+    target: HostName | None = real(draft, machine, order=homeless, **more)
     return target
+
+
+# Callers wait for each other no longer than they must
+
+
+@mutant("server.threads.worker:Worker._is_enough", "unit/test_worker.py", rule="fairness")
+def a_guest_waits_for_all_that_was_taken_before_it(real: Real, *_: Any, **__: Any) -> bool:
+    return False
+
+
+@mutant("core.spelling:_alike", "unit/test_spelling.py", rule="spelling")
+def names_are_taken_to_begin_alike_where_they_differ(real: Real, one: str, other: str) -> int:
+    return min(int(real(one, other)) + 1, len(one), len(other))

@@ -53,11 +53,10 @@ def test_a_cloud_that_clouds_yaml_does_not_have_is_unknown_and_named(driver: Ope
 
 
 def test_hosts_are_reached_through_nova(nova: Nova, driver: OpenStackDriver) -> None:
-    web = task("u").machine
-    assert web is not None
-    assert (driver.reach(COMPUTE1), driver.precheck(web, COMPUTE1)) == (None, None)
+    moved = task("u", target=COMPUTE1)
+    assert (driver.reach(COMPUTE1), driver.precheck(moved)) == (None, None)
     nova.set_service("compute1", status="disabled", disabled_reason="olga: memory test")
-    assert driver.precheck(web, COMPUTE1) == "nova has its compute service disabled: olga: memory test"
+    assert driver.precheck(moved) == "nova has its compute service disabled: olga: memory test"
     nova.set_service("compute1", forced_down=True)
     assert driver.reach(COMPUTE1) == "its compute service is down, as nova says"
     elsewhere = replace(COMPUTE1, name=HostName("kvm1"))

@@ -1,24 +1,65 @@
-"""The rules of `forewarn host filter`, loaded on a real bridge: whoever poses as another is not heard."""
+"""The rules of `forewarn host filter` on real taps: no guest poses as another, or is cut off."""
 
+import json
 import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 
-from forewarn.cli.views.host_filter import filter_rules
-from forewarn.core.words import MachineState
-from forewarn.wire.answers.fleet_answers import MachineAnswer
-from tests.process import PATIENCE
+from forewarn.cli.views.host_filter import Filter, Tap, filter_rules
+from tests.process import FOREWARN, PATIENCE, Program, running, until
 from tests.system.namespaces import Network, network
+from tests.unit.test_host_filter import machine
 
-ALICE, MALLORY = 11, 12
 EVERYBODY = "ff:ff:ff:ff:ff:ff"
 ARP, IP, IP6, VLAN = 0x0806, 0x0800, 0x86DD, 0x8100
+MACS = {"alice": "52:54:00:00:00:0b", "mallory": "52:54:00:00:00:0c", "bob": "52:54:00:00:00:0d"}
+NUMBERS = {"alice": 11, "mallory": 12, "bob": 13}
+# A router on the bridge, at a cable that is no guest's.
+ROUTER = 99
+FLEET = "[hosts.kvm04]\n" + "".join(
+    f"""
+[[machines]]
+name = "{name}"
+host = "kvm04"
+address = "10.77.0.{NUMBERS[name]}"
+mac = "{mac}"
+"""
+    for name, mac in MACS.items()
+)
+SIX = f"""
+[[machines]]
+name = "alice-six"
+host = "kvm04"
+address = "fd77::b"
+mac = "{MACS["alice"]}"
+"""
 
-# Sends the frames that it is given, a line for each, as whoever has the device may.
+# Has taps as a hypervisor has: a line each to add one, to remove it, and to send from it what a guest sends.
+HYPERVISOR = """
+import fcntl, os, struct, subprocess, sys
+taps = {}
+for line in sys.stdin:
+    verb, name, *rest = line.split()
+    if verb == "add":
+        taps[name] = os.open("/dev/net/tun", os.O_RDWR)
+        fcntl.ioctl(taps[name], 0x400454CA, struct.pack("16sH22x", name.encode(), 0x1002))
+        subprocess.run(["ip", "link", "set", name, "address", "fe" + rest[0][2:]], check=True)
+        subprocess.run(["ip", "link", "set", name, "master", "guests", "up"], check=True)
+    elif verb == "remove":
+        os.close(taps.pop(name))
+    else:
+        os.write(taps[name], bytes.fromhex(rest[0]))
+    print("done", flush=True)
+"""
+# Sends the frames that it is given, a line for each, by the cable of a namespace.
 SENDER = """
 import socket, sys
 with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
@@ -38,10 +79,103 @@ with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as heard:
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A host with a bridge, the taps of its guests, and what libvirt would say of them."""
+
+    network: Network
+    status: Path
+    hypervisor: Popen[str]
+
+    def start(self, guest: str, tap: str) -> None:
+        """Start a guest, before libvirt has written that it runs."""
+        self._order(f"add {tap} {MACS[guest]}")
+
+    def end(self, tap: str) -> None:
+        self._order(f"remove {tap}")
+
+    def send(self, tap: str, frame: bytes) -> None:
+        self._order(f"send {tap} {frame.hex()}")
+
+    def write_status(self, **taps: str) -> None:
+        """Write the state of libvirt's domains."""
+        for file in self.status.iterdir():
+            if file.stem not in taps:
+                file.unlink()
+        for guest, tap in taps.items():
+            interface = (
+                f"<interface type='bridge'><mac address='{MACS[guest]}'/><target dev='{tap}'/></interface>"
+            )
+            text = f"<domstatus><domain><devices>{interface}</devices></domain></domstatus>"
+            (self.status / "new").write_text(text)
+            (self.status / "new").rename(self.status / f"{guest}.xml")
+
+    def load(self, *, taps: bool = False) -> None:
+        found = taps_of_host(self) if taps else ()
+        rules = filter_rules(Filter(host="kvm04", machines=MACHINES, taps=found))
+        command = [*self.network.inside("host"), "nft", "-f", "-"]
+        done = subprocess.run(
+            command, input=rules, text=True, capture_output=True, check=False, timeout=PATIENCE
+        )
+        assert done.returncode == 0, f"{done.stderr}\n{rules}"
+
+    def heard(self, tap: str, sent: Mapping[str, bytes]) -> set[str]:
+        """Send frames from a tap, and return the names of those that have reached the host."""
+
+        def send() -> None:
+            for each in (*sent.values(), END):
+                self.send(tap, each)
+
+        return self._heard(sent, send)
+
+    def heard_from_router(self, sent: Mapping[str, bytes]) -> set[str]:
+        def send() -> None:
+            subprocess.run(
+                [*self.network.inside("router"), sys.executable, "-c", SENDER],
+                input="".join(f"{each.hex()}\n" for each in (*sent.values(), END)),
+                text=True,
+                check=True,
+                timeout=PATIENCE,
+            )
+
+        return self._heard(sent, send)
+
+    def _heard(self, sent: Mapping[str, bytes], send: Callable[[], None]) -> set[str]:
+        command = [*self.network.inside("host"), sys.executable, "-c", LISTENER]
+        with Popen(command, stdout=PIPE, text=True) as listener:
+            assert listener.stdout is not None
+            assert listener.stdout.readline() == "ready\n"
+            send()
+            arrived = [bytes.fromhex(line) for line in listener.stdout.read().split()]
+        return {name for name in sent if any(f"id={name};".encode() in each for each in arrived)}
+
+    def _order(self, line: str) -> None:
+        assert self.hypervisor.stdin is not None
+        assert self.hypervisor.stdout is not None
+        print(line, file=self.hypervisor.stdin, flush=True)
+        assert self.hypervisor.stdout.readline() == "done\n"
+
+
+@contextmanager
+def built(folder: Path) -> Iterator[Site]:
+    status = folder / "libvirt"
+    status.mkdir()
+    with network(router=ROUTER) as bridge:
+        command = [*bridge.inside("host"), sys.executable, "-c", HYPERVISOR]
+        with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as hypervisor:
+            site = Site(network=bridge, status=status, hypervisor=hypervisor)
+            site.start("alice", "vnet0")
+            site.start("mallory", "vnet1")
+            site.write_status(alice="vnet0", mallory="vnet1")
+            yield site
+            assert hypervisor.stdin is not None
+            hypervisor.stdin.close()
+
+
 @pytest.fixture
-def bridge() -> Iterator[Network]:
-    with network(alice=ALICE, mallory=MALLORY) as built:
-        yield built
+def site(tmp_path: Path) -> Iterator[Site]:
+    with built(tmp_path) as site:
+        yield site
 
 
 def frame(source: str, kind: int, payload: Callable[[bytes], bytes], name: str) -> bytes:
@@ -82,109 +216,124 @@ def _mac(text: str) -> bytes:
     return bytes.fromhex(text.replace(":", ""))
 
 
-def frames(own: str, hers: str) -> Mapping[str, bytes]:
-    """Return what Mallory sends, by its name."""
-    mine, alice = f"10.77.0.{MALLORY}", f"10.77.0.{ALICE}"
+def frames(name: str, other: str) -> Mapping[str, bytes]:
+    """Return what a guest sends that poses as another, by its name."""
+    own, hers = MACS[name], MACS[other]
+    mine, theirs = f"10.77.0.{NUMBERS[name]}", f"10.77.0.{NUMBERS[other]}"
     sent = {
         "honest": (own, IP, datagram(mine)),
         "honest-arp": (own, ARP, arp(own, mine)),
         "asks-for-an-address": (own, IP, datagram("0.0.0.0", ports=(68, 67))),
         "is-an-address-free": (own, ARP, arp(own, "0.0.0.0")),
         "honest-link-local": (own, IP6, advertisement("fe80::2")),
-        "her-address": (own, IP, datagram(alice)),
+        "second-address": (own, IP, datagram("10.77.0.200")),
+        "inner-guest": ("52:54:00:00:99:01", IP, datagram("10.77.0.201")),
+        "her-address": (own, IP, datagram(theirs)),
         "her-mac": (hers, IP, datagram(mine)),
-        "both": (hers, IP, datagram(alice)),
-        "arp-of-her-address": (own, ARP, arp(own, alice)),
+        "her-address-from-no-machine": ("52:54:00:00:99:01", IP, datagram(theirs)),
+        "arp-of-her-address": (own, ARP, arp(own, theirs)),
         "arp-with-her-mac": (own, ARP, arp(hers, mine)),
-        "advertises-her-address": (own, IP6, advertisement(f"fd77::{ALICE:x}")),
-        "gives-addresses-out": (own, IP, datagram(mine, ports=(67, 68))),
-        "in-another-vlan": (own, VLAN, tagged(datagram(alice))),
+        "advertises-her-address": (own, IP6, advertisement(f"fd77::{NUMBERS[other]:x}")),
+        "in-a-vlan": (own, VLAN, tagged(datagram(theirs))),
+        **{name: (hers, kind, payload) for name, kind, payload in poses_wholly(hers, theirs)},
     }
     return {name: frame(source, kind, payload, name) for name, (source, kind, payload) in sent.items()}
 
 
-HONEST = {"honest", "honest-arp", "asks-for-an-address", "is-an-address-free", "honest-link-local"}
+def poses_wholly(mac: str, address: str) -> list[tuple[str, int, Callable[[bytes], bytes]]]:
+    return [("both", IP, datagram(address)), ("both-arp", ARP, arp(mac, address))]
 
 
-def heard(bridge: Network, sent: Mapping[str, bytes], *, by: str, end: bytes) -> set[str]:
-    """Send frames, and return the names of those that have reached the host."""
-    with subprocess.Popen(
-        [*bridge.inside("host"), sys.executable, "-c", LISTENER], stdout=subprocess.PIPE, text=True
-    ) as listener:
-        assert listener.stdout is not None
-        assert listener.stdout.readline() == "ready\n"
-        subprocess.run(
-            [*bridge.inside(by), sys.executable, "-c", SENDER],
-            input="".join(f"{each.hex()}\n" for each in (*sent.values(), end)),
-            text=True,
-            check=True,
-            timeout=PATIENCE,
-        )
-        arrived = [bytes.fromhex(line) for line in listener.stdout.read().split()]
-    return {name for name in sent if any(f"id={name};".encode() in each for each in arrived)}
+def honest(name: str) -> Mapping[str, bytes]:
+    return {"hello": frame(MACS[name], IP, datagram(f"10.77.0.{NUMBERS[name]}"), "hello")}
 
 
-def machine(bridge: Network, name: str, number: int, **tags: str) -> MachineAnswer:
-    return MachineAnswer(
-        vm_id=name,
-        name=name,
-        project="default",
-        group=None,
-        host="kvm04",
-        state=MachineState.RUNNING,
-        enabled=True,
-        last_seen=None,
-        address=f"10.77.0.{number}",
-        mac=bridge.shell(name, "cat /sys/class/net/eth0/address").strip(),
-        tags=tags,
+def taps_of_host(site: Site) -> list[Tap]:
+    """Return the taps as a process in the host's namespace finds them."""
+    script = (
+        "import json, pathlib, sys; from forewarn.cli.following.filter_watch import taps_of;"
+        "print(json.dumps([[t.device, t.index, t.macs] for t in taps_of(pathlib.Path(sys.argv[1]))]))"
     )
+    said = site.network.shell("host", f"{sys.executable} -c '{script}' {site.status}")
+    return [Tap(device=device, index=index, macs=tuple(macs)) for device, index, macs in json.loads(said)]
 
 
-def load(bridge: Network, rules: str) -> None:
-    command = [*bridge.inside("host"), "nft", "-f", "-"]
-    done = subprocess.run(command, input=rules, text=True, capture_output=True, check=False, timeout=PATIENCE)
-    assert done.returncode == 0, f"{done.stderr}\n{rules}"
+HONEST = {
+    *("honest", "honest-arp", "asks-for-an-address", "is-an-address-free", "honest-link-local"),
+    *("second-address", "inner-guest"),
+}
+BOTH = {"both", "both-arp"}
+END = frame("52:54:00:00:99:02", IP, datagram("10.77.0.254"), "end")
+MACHINES = [
+    *(machine(name, mac=mac, address=f"10.77.0.{NUMBERS[name]}") for name, mac in MACS.items()),
+    machine("alice-six", mac=MACS["alice"], address=f"fd77::{NUMBERS['alice']:x}"),
+]
 
 
-def test_a_machine_is_heard_with_its_own_mac_and_address_alone(bridge: Network) -> None:
-    alice = machine(bridge, "alice", ALICE, interface=f"to-{ALICE}")
-    mallory = machine(bridge, "mallory", MALLORY)
-    assert alice.mac is not None
-    assert mallory.mac is not None
-    sent = frames(mallory.mac, alice.mac)
-    end = frame(mallory.mac, IP, datagram(f"10.77.0.{MALLORY}"), "end")
-    assert heard(bridge, sent, by="mallory", end=end) == sent.keys()
-
-    rules = filter_rules("kvm04", [alice, mallory], {"mallory": f"to-{MALLORY}"})
-    load(bridge, rules)
-    assert heard(bridge, sent, by="mallory", end=end) == HONEST
-    own = {"hers": frame(alice.mac, IP, datagram(f"10.77.0.{ALICE}"), "hers")}
-    hers = frame(alice.mac, ARP, arp(alice.mac, f"10.77.0.{ALICE}"), "end")
-    assert heard(bridge, own, by="alice", end=hers) == {"hers"}
-
-    load(bridge, rules)  # once more, as after each change of the fleet
-    assert bridge.shell("host", "nft list table bridge forewarn").count("jump machine_") == 2
+def test_without_taps_an_address_is_bound_to_its_mac(site: Site) -> None:
+    sent = frames("mallory", "alice")
+    assert site.heard("vnet1", sent) == sent.keys()
+    site.load()
+    assert site.heard("vnet1", sent) == HONEST | BOTH
+    assert site.heard("vnet0", honest("alice")) == {"hello"}
 
 
-def test_a_machine_whose_port_is_not_known_has_its_address_bound_to_its_mac(bridge: Network) -> None:
-    alice, mallory = machine(bridge, "alice", ALICE), machine(bridge, "mallory", MALLORY)
-    assert alice.mac is not None
-    assert mallory.mac is not None
-    load(bridge, filter_rules("kvm04", [alice, mallory], {}))
-    sent = frames(mallory.mac, alice.mac)
-    end = frame(mallory.mac, IP, datagram(f"10.77.0.{MALLORY}"), "end")
-    assert heard(bridge, sent, by="mallory", end=end) == {*HONEST, "both"}
+def test_a_tap_that_libvirt_names_is_bound_to_its_guest(site: Site) -> None:
+    site.load(taps=True)
+    site.load(taps=True)  # again, as after each change
+    assert site.heard("vnet1", frames("mallory", "alice")) == HONEST
+    assert site.heard("vnet0", honest("alice")) == {"hello"}
 
 
-def test_a_machine_with_an_address_of_the_sixth_version_advertises_that_alone(bridge: Network) -> None:
-    six = MachineAnswer.like(machine(bridge, "mallory", MALLORY), address=f"fd77::{MALLORY:x}")
-    assert six.mac is not None
-    load(bridge, filter_rules("kvm04", [six], {"mallory": f"to-{MALLORY}"}))
-    sent = {
-        "own": frame(six.mac, IP6, advertisement(f"fd77::{MALLORY:x}"), "own"),
-        "link-local": frame(six.mac, IP6, advertisement("fe80::2"), "link-local"),
-        "hers": frame(six.mac, IP6, advertisement(f"fd77::{ALICE:x}"), "hers"),
-        "four": frame(six.mac, IP, datagram(f"10.77.0.{MALLORY}"), "four"),
-    }
-    end = frame(six.mac, IP6, advertisement("fe80::2"), "end")
-    assert heard(bridge, sent, by="mallory", end=end) == {"own", "link-local"}
+def test_a_router_on_the_bridge_forwards_for_machines_elsewhere(site: Site) -> None:
+    site.load(taps=True)
+    forwarded = {"hers": frame("52:54:00:00:99:03", IP, datagram("10.77.0.11"), "hers")}
+    assert site.heard_from_router(forwarded) == {"hers"}
+
+
+def test_a_guest_that_gets_the_tap_of_another_is_not_cut_off_before_libvirt_says_so(site: Site) -> None:
+    site.load(taps=True)
+    site.end("vnet0")
+    site.start("bob", "vnet0")
+    assert site.heard("vnet0", honest("bob")) == {"hello"}
+
+
+def test_a_tap_that_was_made_for_another_guest_than_libvirt_says_is_not_bound(site: Site) -> None:
+    site.end("vnet0")
+    site.start("bob", "vnet0")  # libvirt's state still has alice there
+    assert [tap.device for tap in taps_of_host(site)] == ["vnet1"]
+    site.load(taps=True)
+    assert site.heard("vnet0", honest("bob")) == {"hello"}
+
+
+def test_the_filter_follows_libvirt_and_the_fleet_and_is_verified(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "fleet.toml").write_text(FLEET + SIX)
+    inside = site.network.inside("host")
+    with Program(tmp_path, "--fleet", "fleet.toml", before=inside) as program:
+        words = [FOREWARN, "--server", program.operators, "host", "filter", "kvm04"]
+        words += ["--libvirt-status", str(site.status)]
+
+        def check() -> tuple[int, list[str]]:
+            command = [*inside, *words, "--check", "--json"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+            assert done.stdout, done.stderr
+            return done.returncode, json.loads(done.stdout)["differences"]
+
+        assert check() == (1, ["no filter is loaded"])
+        with running([*inside, *words, "--watch"], tmp_path) as process:
+            until(lambda: check() == (0, []), what="the filter is loaded")
+            assert site.heard("vnet1", frames("mallory", "alice")) == HONEST
+
+            site.end("vnet0")
+            site.start("bob", "vnet0")
+            assert site.heard("vnet0", honest("bob")) == {"hello"}
+            site.write_status(bob="vnet0", mallory="vnet1")
+            until(lambda: check() == (0, []), what="the new guest is bound")
+            assert site.heard("vnet0", frames("bob", "alice")) == HONEST
+            assert process.poll() is None
+
+            program.stop()
+            site.write_status(bob="vnet0")
+            bound = "nft list set bridge forewarn tap_macs"
+            until(lambda: MACS["mallory"] not in site.network.shell("host", bound), what="taps are followed")
+            assert site.heard("vnet0", frames("bob", "alice")) == HONEST

@@ -8,6 +8,7 @@ from pathlib import Path
 from forewarn.agent.setup import recipe
 from forewarn.cli.unit_text import SERVICES
 from forewarn.console import web_files
+from forewarn.version import built_version
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,6 +18,7 @@ def test_recipes_units_and_the_console_come_with_the_package(tmp_path: Path) -> 
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.split("-")[1] == built_version()
     with zipfile.ZipFile(wheel) as archive:
         for name in recipe.names():
             inside = archive.read(f"forewarn/agent/recipes/{name}/{recipe.CONFIG}")

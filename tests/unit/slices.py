@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from forewarn.core.draft import Draft
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.declaration import FleetDefaults
@@ -97,6 +98,7 @@ class Fleet:
             machines={each.id: each for each in machines},
         )
         self.records: list[Record] = []
+        self.absences: tuple[Absence, ...] = ()
         self.sent: dict[EventId, dict[MachineId, datetime]] = {}
         self.draft = self._draft(base, now)
         self.draft = self._draft(self.saved(), now)
@@ -236,6 +238,7 @@ class Fleet:
                 if group.policy.budget
             },
             grace=draft.grace,
+            absences=self.absences,
             holds=draft.holds,
             sent=self.sent,
         )
@@ -257,6 +260,7 @@ class Fleet:
             driver=known.driver,
             labels=known.labels,
             free=free,
+            unreachable_since=known.unreachable_since,
         )
 
     def _budget(self, group: Group, events: Iterable[Event]) -> Budget:

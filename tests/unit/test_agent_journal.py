@@ -1,7 +1,7 @@
 """The journal: nothing that was written is forgotten, wherever a crash tears it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from forewarn.agent.journal.entries import (
 )
 from forewarn.agent.journal.journal_file import COMPACT_BYTES, Journal, machine_of, read
 from forewarn.agent.journal.tracked_events import entries_of, replay
+from forewarn.agent.reporting.status import of_events
 from forewarn.core.errors import Invalid
 from tests.agents import NOW, VM_ID, event, started
 
@@ -265,3 +266,49 @@ def test_a_journal_is_its_owners_alone_also_one_that_was_not_before(tmp_path: Pa
     path.chmod(0o644)
     opened(path).close()
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+RUBBISH = (
+    *("1e400", "-1e400", "NaN", "9" * 400, "-1", "0", "1.5", "true", "null", "[]", "{}"),
+    *('""', '"\\u0000"', '"2026-01-05T10:00:00"', f"{'[' * 60}{']' * 60}", "9" * 5_000, "[" * 50_000),
+)
+
+
+def lines(*parts: bytes) -> bytes:
+    return b"".join(part + b"\n" for part in parts)
+
+
+WRITTEN = lines(*(json.dumps(as_json(each)).encode() for each in LIFE))
+
+
+def spoilt(parsed: Mapping[str, object], field: str, rubbish: str) -> bytes:
+    return json.dumps({**parsed, field: "RUBBISH"}).replace('"RUBBISH"', rubbish).encode()
+
+
+@pytest.mark.parametrize("rubbish", RUBBISH, ids=lambda rubbish: rubbish[:20])
+def test_no_field_of_an_entry_keeps_a_journal_from_being_read(rubbish: str) -> None:
+    head = lines(b'{"journal":1,"vm_id":"V","owes":true}')
+    for entry in LIFE:
+        for field in as_json(entry):
+            whole = head + WRITTEN + lines(spoilt(as_json(entry), field, rubbish))
+            of_events(read(whole)[1], now=NOW, seconds_left=lambda event: event.seconds_left(NOW))
+
+
+@pytest.mark.parametrize("rubbish", ["1e400", "0", "-1", "4294967296", "true", '"7"'])
+def test_a_process_that_cannot_be_is_not_looked_for(rubbish: str) -> None:
+    line = spoilt(as_json(ProgramRunning(**SHARE, pid=77, started="")), "pid", rubbish)
+    with pytest.raises(ValueError, match="no entry of a journal"):
+        from_json(json.loads(line))
+
+
+@pytest.mark.parametrize("rubbish", RUBBISH, ids=lambda rubbish: rubbish[:20])
+@pytest.mark.parametrize("field", ["journal", "vm_id", "machine", "owes"])
+def test_no_field_of_its_head_keeps_a_journal_from_being_read(field: str, rubbish: str) -> None:
+    head = {"journal": 1, "vm_id": "V", "machine": "web-0", "owes": True}
+    whole = lines(spoilt(head, field, rubbish)) + WRITTEN
+    machine_of(whole)
+    if field == "journal" and rubbish in ("9" * 400, "-1", "0"):
+        with pytest.raises(Invalid, match="move it away"):
+            read(whole)
+    else:
+        read(whole)

@@ -1,7 +1,7 @@
 """Rule 4: armed events alone keep other update domains away, and what is not armed does not start."""
 
 import itertools
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import GroupPolicy
@@ -78,12 +78,12 @@ def test_an_event_that_is_approved_is_armed_and_starts() -> None:
     assert (event.armed_at, event.status) == (NOON + HOUR, EventStatus.STARTED)
 
 
-def test_one_approval_of_several_arms_that_event_alone() -> None:
+def test_the_first_approval_arms_all_events_that_start_together() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0"), hosts=["host-9"])
     order = degrade(fleet)
     _db, web = fleet.events(order.id)
     fleet.approve(web)
-    assert [event.armed for event in fleet.events(order.id)] == [False, True]
+    assert [event.armed for event in fleet.events(order.id)] == [True, True]
     assert now(fleet, order).state is OrderState.ANNOUNCED
 
 
@@ -235,7 +235,10 @@ def test_an_approval_that_comes_too_early_is_kept_and_starts_it_when_it_is_armed
     fleet.approve(only(fleet, second), by="web-1")
     event = only(fleet, second)
     assert (event.approved, event.armed, event.not_before) == (True, False, NOON + WEEK)
-    assert fleet.waits(second.id) == [f"web: update domain 1 waits for domain 0 (order {first.id})"]
+    assert fleet.waits(second.id) == [
+        f"web: update domain 1 waits for domain 0 (order {first.id})",
+        f"{event.id}: approved, waits for another update domain of its group",
+    ]
     end(fleet, first)
     fleet.pass_(timedelta())
     assert only(fleet, second).status is EventStatus.STARTED
@@ -250,6 +253,143 @@ def test_events_of_a_stage_are_armed_together_or_not_at_all() -> None:
     assert [event.armed for event in fleet.events(order.id)] == [False, False]
     assert {event.not_before for event in fleet.events(order.id)} == {NOON + WEEK + 5 * MINUTE}
     assert fleet.maintain("host-9").state is not OrderState.QUEUED
+
+
+def crossed() -> tuple[Fleet, Order, Order]:
+    """Two hosts that each carry another update domain of the same two groups, announced an hour ahead."""
+    fleet = Fleet(
+        *(machine("web-0"), machine("db-0")),
+        *(machine("web-1", "host-2", domain=1), machine("db-1", "host-2", domain=1)),
+        policies={"web": GroupPolicy(notice=HOUR)},
+    )
+    return fleet, fleet.maintain("host-1"), fleet.maintain("host-2")
+
+
+def event_of(fleet: Fleet, name: str) -> Event:
+    (event,) = (each for each in fleet.events() if each.resources[0].name == name)
+    return event
+
+
+def test_two_hosts_whose_guests_approve_crosswise_do_not_wait_for_each_other() -> None:
+    fleet, first, second = crossed()
+    fleet.approve(event_of(fleet, "web-0"), by="web-0")
+    fleet.approve(event_of(fleet, "db-1"), by="db-1")
+    assert [event.armed for event in fleet.events(first.id)] == [True, True]
+    assert [event.armed for event in fleet.events(second.id)] == [False, False]
+    fleet.pass_(HOUR)
+    assert {event.status for event in fleet.events(first.id)} == {EventStatus.STARTED}
+    end(fleet, first)
+    fleet.pass_(timedelta())
+    assert [event.armed for event in fleet.events(second.id)] == [True, True]
+    fleet.pass_(only_not_before(fleet, second) - fleet.now)
+    assert {event.status for event in fleet.events(second.id)} == {EventStatus.STARTED}
+    assert fleet.history(Kind.EVENT_WITHDRAWN) == []
+
+
+def only_not_before(fleet: Fleet, order: Order) -> datetime:
+    (not_before,) = {event.not_before for event in fleet.events(order.id)}
+    return not_before
+
+
+def test_an_approval_of_a_stage_that_cannot_be_armed_is_kept_and_shown() -> None:
+    fleet, first, second = crossed()
+    fleet.approve(event_of(fleet, "web-0"), by="web-0")
+    fleet.approve(event_of(fleet, "db-1"), by="db-1")
+    event = event_of(fleet, "db-1")
+    assert (event.approved, event.armed) == (True, False)
+    assert fleet.waits(second.id)[:3] == [
+        f"db: update domain 1 waits for domain 0 (order {first.id})",
+        f"web: update domain 1 waits for domain 0 (order {first.id})",
+        f"{event.id}: approved, waits for another update domain of its group",
+    ]
+
+
+def test_an_approved_event_whose_host_waits_for_another_group_names_no_group() -> None:
+    fleet = Fleet(
+        *(machine("web-0"), machine("db-1", "host-2", domain=1), machine("web-1", "host-2", domain=1)),
+        hosts=["host-9"],
+    )
+    fleet.approve(only(fleet, fleet.maintain("host-1", driver="external")))
+    second = degrade(fleet, "host-2")
+    fleet.approve(event_of(fleet, "db-1"), by="db-1")
+    assert f"{event_of(fleet, 'db-1').id}: approved, waits for {arming.OTHERS_ON_HOST}" in fleet.waits(
+        second.id
+    )
+
+
+def test_a_latecomer_of_an_armed_stage_is_armed_with_its_announcement() -> None:
+    fleet, first, _second = crossed_whole()
+    fleet.approve(event_of(fleet, "web-0"), by="web-0")
+    fleet.draft.put_machine(machine("app-0"))
+    fleet.pass_(MINUTE)
+    assert [event.armed for event in fleet.events(first.id)] == [True, True, True]
+
+
+def test_a_latecomer_of_an_unarmed_stage_is_armed_with_all_others_of_it() -> None:
+    fleet, first, second = crossed_whole()
+    fleet.approve(event_of(fleet, "web-1"), by="web-1")
+    fleet.draft.put_machine(machine("app-0"))
+    fleet.pass_(MINUTE)
+    assert [event.armed for event in fleet.events(first.id)] == [False, False, False]
+    assert [event.armed for event in fleet.events(second.id)] == [True, True]
+
+
+def crossed_whole() -> tuple[Fleet, Order, Order]:
+    """The same, each host done in one go, so that it waits for machines that come later."""
+    fleet = Fleet(
+        *(machine("web-0"), machine("db-0"), machine("app-9", "host-9")),
+        *(machine("web-1", "host-2", domain=1), machine("db-1", "host-2", domain=1)),
+        policies={"web": GroupPolicy(notice=HOUR), "db": GroupPolicy(notice=HOUR)},
+    )
+    return fleet, fleet.maintain("host-1", whole=True), fleet.maintain("host-2", whole=True)
+
+
+def test_an_armed_stage_is_withdrawn_rather_than_wait_for_a_latecomer_that_others_keep_away() -> None:
+    fleet = Fleet(machine("web-0"), machine("app-1", "host-2", domain=1), machine("db-0", "host-3"))
+    first = fleet.maintain("host-1", whole=True)
+    second = fleet.maintain("host-2", whole=True)
+    fleet.draft.put_machine(machine("app-0"))
+    fleet.draft.put_machine(machine("web-1", "host-2", domain=1))
+    fleet.pass_(MINUTE)
+    assert "app-0: is on host-1 too, and has not been told of this work" in fleet.waits(first.id)
+    fleet.pass_(14 * MINUTE)
+    # The first order to be looked at gives way; nothing then keeps the other one from its latecomer.
+    assert fleet.history(Kind.EVENT_WITHDRAWN) == [
+        "app-0 came to host-1 and cannot be announced yet; announced again together"
+    ]
+    assert now(fleet, first).state is OrderState.QUEUED
+    assert [event.armed for event in fleet.events(second.id)] == [True, True]
+    fleet.pass_(15 * MINUTE)
+    end(fleet, second)
+    fleet.pass_(timedelta())
+    assert [event.armed for event in fleet.events(first.id)] == [True, True]
+
+
+def test_an_order_that_is_announced_for_the_third_time_without_a_start_is_stuck() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain()
+    for times in (1, 2):
+        assert now(fleet, order).withdrawals == times - 1
+        assert not any(wait.stuck for wait in now(fleet, order).waiting)
+        fleet.pass_(45 * MINUTE)  # the service was away: nothing started in time
+    assert only(fleet, order).status is EventStatus.SCHEDULED
+    assert fleet.waits(order.id)[0] == (
+        f"order {order.id}: announced 3 times without a start; see what it waits for, or cancel it"
+    )
+    assert now(fleet, order).waiting[0].stuck
+    fleet.approve(only(fleet, order))
+    assert (now(fleet, order).withdrawals, now(fleet, order).waiting) == (0, ())
+
+
+def test_a_person_who_resumes_an_order_is_not_told_at_once_that_it_is_stuck() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain()
+    fleet.pass_(45 * MINUTE)
+    fleet.pass_(45 * MINUTE)
+    lifecycle.pause(fleet.draft, order.id, why="stuck")
+    lifecycle.resume(fleet.draft, order.id)
+    fleet.advance(order.id)
+    assert (now(fleet, order).withdrawals, now(fleet, order).state) == (0, OrderState.ANNOUNCED)
 
 
 def test_a_budget_is_asked_when_work_with_long_notice_is_armed() -> None:

@@ -91,6 +91,15 @@ def test_bare_metal_that_failed_comes_back_where_it_is_once_that_is_restored() -
     assert (made.machine("gpu-0").state, made.machine("gpu-0").host) == (MachineState.RUNNING, GPU)
 
 
+def test_bare_metal_does_not_wait_for_other_hosts_that_cannot_be_reached() -> None:
+    made = fleet()
+    other = next(host for name, host in made.draft.hosts.items() if name != GPU)
+    made.draft.put_host(replace(other, unreachable_since=made.now))
+    made.turn()
+    order = made.maintain("gpu-0", Action.FAIL, fenced="its plug is pulled")
+    assert made.draft.orders[order.id].steps[0].state is StepState.FAILED
+
+
 def test_bare_metal_that_is_down_stays_where_it_is_and_is_started_there() -> None:
     made = fleet()
     eviction = made.order("gpu-0", Action.EVICT)

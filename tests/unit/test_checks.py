@@ -16,6 +16,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Step
 from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.model.record import Record
+from forewarn.core.model.service_time import Slew
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.policy import Policy
@@ -242,7 +243,10 @@ def test_a_start_outside_a_window_and_an_event_over_budget_are_found() -> None:
     made.pass_(15 * MINUTE)
     after = made.saved()
     bound = {DEFAULT_PROJECT: replace(after.projects[DEFAULT_PROJECT], calendar=NIGHT)}
-    assert "windows_are_heeded" in broken(before, replace(after, projects=bound), made)
+    outside = replace(after, projects=bound)
+    assert "windows_are_heeded" in broken(before, outside, made)
+    at_night = Slew(at=made.now, system=made.now.replace(hour=22) - timedelta(days=1))
+    assert "windows_are_heeded" not in broken(before, replace(outside, slew=at_night), made)
     needs = replace(after.groups[WEB], policy=GroupPolicy(budget=2))
     assert "budgets_are_heeded" in broken(before, replace(after, groups={**after.groups, WEB: needs}), made)
 
@@ -330,6 +334,18 @@ def test_an_event_that_is_armed_too_early_or_again_or_starts_unarmed_is_found() 
     assert broken(early, with_event(before, armed_at=made.now + SECOND), made) == {"events_are_armed_in_time"}
     started = with_event(before, status=EventStatus.STARTED)
     assert "events_are_armed_in_time" in broken(before, started, made)
+
+
+def test_an_event_that_is_armed_without_the_others_of_its_stage_is_found() -> None:
+    """Rule 4."""
+    made = Fleet(machine("web-0"), machine("db-0"), hosts=["host-9"])
+    made.maintain(action=Action.DEGRADE)
+    made.approve(of_web(made.saved()))
+    before, after = made.draft.base, made.saved()
+    assert broken(before, after, made) == set()
+    (db,) = (event for event in after.events.values() if event.group != WEB)
+    alone = replace(after, events={**after.events, db.id: replace(db, armed_at=None)})
+    assert broken(before, alone, made) == {"stages_are_armed_whole"}
 
 
 def test_a_not_before_that_moves_without_a_record_is_found() -> None:

@@ -3,9 +3,12 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forewarn.clock import ManualClock, ScaledClock, SystemClock, clock_of
 from forewarn.core.errors import Invalid
+from forewarn.core.model.service_time import LARGEST_SLEW, SLEWING
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
@@ -65,24 +68,77 @@ def test_time_goes_on_while_the_system_is_behind(world: World, system: SystemClo
     world.turn(minutes=-5)
     assert system.now() == NOON + timedelta(minutes=10)
     world.passes(minutes=1)
-    assert system.now() == NOON + timedelta(minutes=11)
+    assert system.now() == NOON + timedelta(minutes=10, seconds=30)
     world.passes(minutes=1)
-    assert system.now() == NOON + timedelta(minutes=12)
+    assert system.now() == NOON + timedelta(minutes=11)
 
 
 def test_the_systems_time_counts_again_once_it_has_caught_up(world: World, system: SystemClock) -> None:
     world.turn(minutes=-5)
     world.passes(minutes=1)
-    assert system.now() == NOON + timedelta(minutes=1)
+    assert system.now() == NOON + timedelta(seconds=30)
     world.turn(minutes=10)
     assert system.now() == NOON + timedelta(minutes=6)
 
 
 def test_time_starts_from_what_the_store_has_reached(world: World, system: SystemClock) -> None:
     system.start_from(NOON + timedelta(hours=1))
-    assert system.now() >= NOON + timedelta(hours=1)
+    assert system.now() == NOON + timedelta(hours=1)
     world.passes(minutes=1)
-    assert system.now() == NOON + timedelta(hours=1, minutes=1)
+    assert system.now() == NOON + timedelta(hours=1, seconds=30)
+
+
+def test_service_time_that_is_ahead_meets_the_systems_clock(world: World, system: SystemClock) -> None:
+    """A forward jump of three hours and its correction are over six hours later."""
+    world.turn(hours=3)
+    system.now()
+    world.turn(hours=-3)
+    assert (system.offset, system.speed) == (timedelta(hours=3), SLEWING)
+    for _ in range(6 * 60):
+        before = system.now()
+        world.passes(minutes=1)
+        assert system.now() == before + timedelta(seconds=30)
+    assert (system.offset, system.speed) == (timedelta(), 1)
+    world.passes(minutes=1)
+    assert system.seconds() == world.wall()
+
+
+@pytest.mark.parametrize(("ahead", "speed"), [(LARGEST_SLEW, SLEWING), (LARGEST_SLEW * 1.01, 1.0)])
+def test_a_system_clock_that_is_years_behind_slows_nothing_down(
+    world: World, system: SystemClock, ahead: timedelta, speed: float
+) -> None:
+    """A clock without a battery starts in 1970: that is no correction."""
+    world.turn(seconds=-ahead.total_seconds())
+    before = system.now()
+    world.passes(hours=1)
+    assert system.now() == before + timedelta(hours=speed)
+    assert system.speed == speed
+
+
+steps = st.lists(
+    st.tuples(st.floats(0, 1000), st.one_of(st.just(0.0), st.floats(-1e6, 1e6))), min_size=1, max_size=30
+)
+
+
+@given(steps=steps)
+def test_service_time_goes_on_and_meets_the_systems_whatever_that_does(
+    steps: list[tuple[float, float]],
+) -> None:
+    world = World()
+    system = SystemClock(wall=world.wall, monotonic=world.monotonic)
+    for passed, turned in steps:
+        before, offset = system.seconds(), system.offset.total_seconds()
+        world.passes(seconds=passed)
+        world.turn(seconds=turned)
+        gained = system.seconds() - before
+        assert gained >= SLEWING * passed - 1e-3
+        # Only a system clock that is set forward, beyond where service time is, takes notice from guests.
+        assert gained <= passed + max(0.0, turned - offset) + 1e-2
+    ahead = system.offset.total_seconds()
+    if ahead > LARGEST_SLEW.total_seconds():
+        return
+    world.passes(seconds=ahead / (1 - SLEWING))
+    assert system.seconds() == pytest.approx(world.wall(), abs=1e-2)
 
 
 def test_a_store_that_is_behind_changes_nothing(system: SystemClock) -> None:

@@ -279,7 +279,8 @@ def test_the_settings_say_how_a_command_is_called() -> None:
     table = {key: value for key, value in load(text, {}, {}).drivers["lxc"].items() if key != "kind"}
     driver = made_with(**table)
     assert driver.limits == DriverLimits(timeout=timedelta(seconds=30), at_once=2)  # time to end it in
-    assert (driver.fences, driver.works_on_hosts) == (True, False)
+    assert (driver.fences, driver.works_on_hosts, driver.verifies_restarts) == (True, False, False)
+    assert made_with(**table, **{"verifies-restarts": True}).verifies_restarts
 
 
 def test_a_command_driver_without_a_command_cannot_be_used() -> None:

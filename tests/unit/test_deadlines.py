@@ -5,6 +5,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
+from forewarn.control.supervision import RestartPace, Supervisor
 from forewarn.core.errors import Unavailable
 from forewarn.store.opening import deadlines as module
 from forewarn.store.opening.deadlines import LONGEST_STATEMENT, SILENT_AFTER, Deadlines, Silent, TooLong
@@ -124,6 +125,21 @@ def test_once_it_is_known_to_be_silent_nobody_waits_for_it(deadlines: Deadlines,
     until(lambda: deadlines.trouble is None, what="the prober to be answered")
     deadlines.check()
     assert deadlines.silences == 1
+
+
+def test_a_prober_that_fails_is_started_again(deadlines: Deadlines, database: Database) -> None:
+    class Broken(Database):
+        def ask(self) -> None:
+            super().ask()
+            if self.asked == 1:
+                raise SystemExit("injected")
+
+    broken = Broken()
+    deadlines.supervisor = Supervisor(pace=RestartPace(first=0))
+    deadlines.arm(broken.ask, lives=database.ask)
+    deadlines.fell_silent()
+    until(lambda: deadlines.trouble is None, what="the prober to be answered")
+    assert deadlines.supervisor.restarts()["prober"] == 1
 
 
 def test_what_is_locked_can_be_read(deadlines: Deadlines, database: Database) -> None:

@@ -21,8 +21,18 @@ from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, Re
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.operators_words import NOT_FOR_PROJECTS, said_by_operator, unmarked
 from forewarn.core.orders import reports
-from forewarn.core.words import HOOK, ApprovedBy, GroupName, HostName, Kind, ProjectName
+from forewarn.core.words import (
+    HOOK,
+    ApprovedBy,
+    GroupName,
+    HostName,
+    HostTask,
+    Kind,
+    ProjectName,
+    ServiceMode,
+)
 from tests.harness import START
 from tests.unit.slices import MINUTE, Fleet, machine
 
@@ -32,6 +42,8 @@ NAMES = Names(
     people=frozenset({"anna"}),
     machines=frozenset({"web-0"}),
     strangers=frozenset({"db-3", "failed", "7"}),
+    other_groups=frozenset({"x-web"}),
+    other_projects=frozenset({"x"}),
     groups=frozenset({"bob-web"}),
 )
 HIDDEN = Disclosure(project=ProjectName("a"), names=NAMES)
@@ -66,7 +78,80 @@ SEEN = Disclosure(project=ProjectName("a"), names=NAMES, sees_hosts=True)
 )
 def test_names_are_taken_out_of_texts(said: str, shown: str) -> None:
     assert HIDDEN.text(said) == shown
-    assert SEEN.text(said) == said
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("moved to kvm-2 by bob, see KVM-1", "moved to kvm-2 by bob, see KVM-1"),
+        ("cannot reach qemu+ssh://root@10.1.2.3/system", "cannot reach qemu+ssh://root@10.1.2.3/system"),
+        ("moved DB-3 and db-3-disk first", "moved another machine and another machine first"),
+        ('after "failed" of group x-web', "after another machine of group another group"),
+    ],
+)
+def test_a_project_that_sees_hosts_and_operators_reads_no_names_of_other_projects(
+    said: str, shown: str
+) -> None:
+    assert SEEN.text(said) == shown
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("waits for group x-web", "waits for group another group"),
+        ('waits for "x"', "waits for another project"),
+        ("x marks a spot", "x marks a spot"),
+        ("bob-web", "bob-web"),
+    ],
+)
+def test_names_of_other_projects_and_their_groups_are_taken_out(said: str, shown: str) -> None:
+    assert HIDDEN.text(said) == shown
+
+
+@pytest.mark.parametrize("told", [HIDDEN, SEEN])
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (said_by_operator("new disks in kvm-1"), NOT_FOR_PROJECTS),
+        (f"held by bob: {said_by_operator('see db-3')}; since", f"held by bob: {NOT_FOR_PROJECTS}; since"),
+        (said_by_operator("one") + ", " + said_by_operator("two"), f"{NOT_FOR_PROJECTS}, {NOT_FOR_PROJECTS}"),
+        (said_by_operator("cut off")[:-1], NOT_FOR_PROJECTS),
+        (said_by_operator("it \u2069 ends here"), NOT_FOR_PROJECTS),
+        (said_by_operator(""), ""),
+    ],
+)
+def test_of_what_an_operator_writes_a_project_reads_only_that_it_was_written(
+    told: Disclosure, said: str, shown: str
+) -> None:
+    assert told.text(said) == (shown if told.sees_hosts else shown.replace("bob", "operator"))
+
+
+def test_operators_read_what_they_wrote_without_the_marks() -> None:
+    assert unmarked(f"held: {said_by_operator('see db-3')}") == "held: see db-3"
+    assert unmarked("as it is") == "as it is"
+
+
+def test_a_choice_among_the_terms_of_an_order_stays_one() -> None:
+    order = Fleet(machine("web-0")).maintain()
+    terms = replace(order.terms, mode=ServiceMode.IN_PLACE)
+    assert HIDDEN.shown(replace(order, terms=terms)).terms.mode is ServiceMode.IN_PLACE
+
+
+def test_a_project_reads_no_drivers_names() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = replace(fleet.maintain(), driver="libvirt")
+    order = replace(order, terms=replace(order.terms, host_driver="ipmi"))
+    step = HostStep(task=HostTask.WORK, driver="ipmi")
+    shown = SEEN.shown(replace(order, host_steps=(step,)))
+    assert (shown.driver, shown.terms.host_driver, shown.host_steps[0].driver) == ("platform",) * 3
+    assert HIDDEN.shown(replace(order, driver="simulated")).driver == "simulated"
+
+
+def test_a_project_does_not_read_by_which_driver_its_machines_and_groups_were_imported() -> None:
+    assert SEEN.shown(replace(machine("web-0"), source="libvirt")).source == "platform"
+    own = Fleet(machine("web-0", group="web")).draft.groups[GroupName("web")]
+    assert HIDDEN.shown(own) == own
+    assert HIDDEN.shown(replace(own, source="libvirt")).source == "platform"
 
 
 @pytest.mark.parametrize("told", [HIDDEN, SEEN])
@@ -77,7 +162,11 @@ def test_names_are_taken_out_of_texts(said: str, shown: str) -> None:
         (f"failed: {said_by_driver('root@n7: denied', HOOK)}", f"failed: {TOLD_OPERATORS}"),
         (f"reboot: {said_by_driver(said_by_driver('n7'))}", f"reboot: {TOLD_OPERATORS}"),
         ("unknown: driver libvirt broke: no route to n7\nat line 3", "unknown: its driver broke"),
-        ("driver libvirt has not answered within 30 s", "driver libvirt has not answered within 30 s"),
+        ("unknown: driver libvirt cannot be used: no module", "unknown: its driver cannot be used"),
+        ("driver libvirt has not answered within 30 s", "its driver has not answered within 30 s"),
+        ("driver my-own is not installed", "its driver is not installed"),
+        ("order X is carried out by driver libvirt: nobody", "order X is carried out by its driver: nobody"),
+        ("a driver takes its time", "a driver takes its time"),
     ],
 )
 def test_of_what_a_driver_says_a_project_reads_only_that_it_was_said(
@@ -175,7 +264,7 @@ def test_a_machine_is_shown_without_its_hosts() -> None:
     mine = machine("web-0", "kvm-1", bound_for=HostName("kvm-2"))
     seen = HIDDEN.shown(mine)
     assert (seen.name, seen.host, seen.bound_for) == ("web-0", None, None)
-    assert SEEN.shown(mine) is mine
+    assert SEEN.shown(mine) == mine
     assert words([mine]) == frozenset()
 
 
@@ -261,6 +350,7 @@ PLAIN = {
     "kind": "x",
     "rule": "any",
     "driver": "simulated",
+    "host_driver": "simulated",
     "address": "10.0.0.1",
 }
 

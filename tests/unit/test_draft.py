@@ -335,3 +335,14 @@ def test_where_a_machine_was_is_kept_until_it_is_on_a_host_again() -> None:
     assert off.last_host == "host-1"
     assert fleet.draft.put_machine(replace(off, update_domain=1)).last_host == "host-1"
     assert fleet.draft.put_machine(replace(off, host=HostName("host-2"))).last_host is None
+
+
+@pytest.mark.parametrize(("kind", "found"), [(Kind.MACHINE_CHANGED, True), (Kind.STEP_DONE, False)])
+def test_a_machine_that_others_have_stopped_is_found_off(kind: Kind, found: bool) -> None:
+    fleet = Fleet(machine("web-0"))
+    stopped = replace(fleet.machine("web-0"), state=MachineState.STOPPED)
+    fleet.draft.record(kind, fleet.draft.put_machine(stopped))
+    assert fleet.draft.changes().machine_found_off == found
+    fleet.turn()
+    fleet.draft.record(kind, fleet.draft.put_machine(replace(stopped, tags={"a": "b"})))
+    assert not fleet.draft.changes().machine_found_off

@@ -54,6 +54,15 @@ def test_machines_that_stay_are_in_the_way() -> None:
     assert not found.possible
 
 
+def test_hosts_that_cannot_be_reached_are_no_room_and_are_named() -> None:
+    plan, away = planned((1,)), Room(unreachable_since=NOW, labels={"disk": "ssd"})
+    machine, choosy = leaver("web-0"), leaver("web-1", labels={"disk": "nvme"})
+    said = "web-0: finds no host with room for it; host-2 cannot be reached since 2026-01-05T12:00:00Z"
+    assert reasons(plan, machine, host_2=away) == [said]
+    assert reasons(plan, machine, host_2=away, host_3=ROOMY) == []
+    assert reasons(plan, choosy, host_2=away) == ["web-1: finds no host with room for it"]
+
+
 def test_hosts_of_one_wave_are_no_room_for_each_other() -> None:
     machine = leaver("web-0")
     assert reasons(planned((1, 2)), machine, host_1=ROOMY, host_2=ROOMY) == [

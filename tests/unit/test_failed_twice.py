@@ -76,7 +76,11 @@ def test_a_recovery_that_fails_is_for_the_newest_failure_of_its_host() -> None:
 
 
 def test_a_recovery_that_is_refused_or_called_off_is_for_the_newest_failure_too() -> None:
-    for report in (reports.step_cancelled, lambda *at: reports.step_refused(*at, why="it is full")):
+    for report in (
+        reports.step_cancelled,
+        lambda *at: reports.step_refused(*at, why="it is full"),
+        lambda *at: reports.step_unreached(*at, why="no route to it"),
+    ):
         there = fleet()
         before, order = failed_again(there)
         report(there.draft, attempt(before))

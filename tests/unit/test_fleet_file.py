@@ -1,6 +1,7 @@
 """A fleet file is read whole, or refused with the name of the field and what was expected."""
 
 import tomllib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,14 @@ from hypothesis import strategies as st
 
 from forewarn.cli.views.fleet_toml import fleet_file
 from forewarn.core.errors import Invalid
-from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
+from forewarn.core.model.declaration import (
+    NO_POLICY,
+    FleetDefaults,
+    FleetSpec,
+    GroupSpec,
+    HostSpec,
+    MachineSpec,
+)
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.project import Project
 from forewarn.core.words import (
@@ -21,7 +29,14 @@ from forewarn.core.words import (
     Mobility,
     Priority,
 )
-from forewarn.wire.fleet import read_fleet, read_machine, write_fleet
+from forewarn.wire.fleet import (
+    read_fleet,
+    read_group,
+    read_host,
+    read_machine,
+    read_one_project,
+    write_fleet,
+)
 
 FILE = """
 [projects.default]
@@ -135,7 +150,7 @@ def test_a_mac_is_read_in_every_usual_spelling(written: str) -> None:
 
 
 MACHINE = 'machines[0] "web-0": '
-NAME = "expected a name of 1 to 64 letters, digits, dots, underscores and hyphens, got "
+NAME = "expected a name of 1 to 64 letters, digits, dots, underscores and hyphens, and not . or .., got "
 
 
 @pytest.mark.parametrize(
@@ -290,10 +305,52 @@ def test_one_machine_can_become_standalone() -> None:
     assert read_machine({"group": None}, name="web-0", present=present).group is None
 
 
+def test_null_clears_what_a_machine_declares() -> None:
+    present = read_fleet(declared()).machines[0]
+    changed = read_machine({"port": None, "tags": None}, name="web-0", present=present)
+    assert (changed.port, changed.tags, changed.host) == (None, {}, present.host)
+
+
+def test_null_clears_what_a_host_declares() -> None:
+    host = read_host(
+        {"driver": "external", "uri": "qemu:///system", "at_once": 3, "labels": {"rack": "a"}},
+        name="host-1",
+        present=None,
+    )
+    cleared = {"driver": None, "uri": None, "at-once": None, "labels": None, "bare_metal": None}
+    assert read_host(cleared, name="host-1", present=host) == HostSpec(name=HostName("host-1"))
+    assert read_host({}, name="host-1", present=host) == host
+
+
+def test_null_clears_what_a_group_asks_for() -> None:
+    body = {"kind": "scale-set", "update_domains": 3, "policy": {"notice": "1h", "gang": True}}
+    group = read_group(body, name="web", present=None)
+    changed = read_group({"update_domains": None, "policy": {"notice": None}}, name="web", present=group)
+    assert changed == replace(group, update_domains=1, policy=replace(group.policy, notice=None))
+    assert read_group({"policy": None}, name="web", present=group).policy == NO_POLICY
+    with pytest.raises(Invalid, match="kind: expected"):
+        read_group({"kind": None}, name="web", present=group)
+
+
+@pytest.mark.parametrize("nothing", [None, []])
+def test_null_and_an_empty_list_clear_the_windows_of_a_project(nothing: object) -> None:
+    body = {"windows": [{"start": "22:00", "length": "4h"}], "blackout": ["2026-12-24"], "rehearsal": True}
+    project = read_one_project(body, name="shop", present=None)
+    changed = read_one_project({"windows": nothing, "blackout": nothing}, name="shop", present=project)
+    assert (changed.calendar.always, changed.rehearsal) == (True, True)
+
+
+def test_null_clears_no_field_that_does_not_exist() -> None:
+    with pytest.raises(Invalid, match="drivr: there is no such field"):
+        read_host({"drivr": None}, name="host-1", present=None)
+    with pytest.raises(Invalid, match="window: there is no such field"):
+        read_one_project({"window": None}, name="shop", present=None)
+
+
 drivers = st.sampled_from([None, "simulated", "external"])
 uris = st.sampled_from([None, "qemu:///system", "qemu+ssh://root@kvm-1/system"])
 limits = st.sampled_from([None, 1, 100])
-names = st.from_regex(r"\A[A-Za-z0-9._-]{1,20}\Z")
+names = st.from_regex(r"\A[A-Za-z0-9._-]{1,20}\Z").filter(lambda name: name not in (".", ".."))
 texts = st.text(st.characters(exclude_categories=["C", "Zl", "Zp", "Zs"]), max_size=10)
 
 

@@ -125,6 +125,13 @@ def test_a_lost_host_waits_for_a_person() -> None:
     assert wait.reason == "is lost: fail it, or wait for it"
 
 
+def test_a_host_that_cannot_be_reached_waits_until_it_can() -> None:
+    away = Host(name=host(1), unreachable_since=NOW)
+    ground = replace(survey(Footprint()), hosts={host(1): away})
+    (wait,) = Candidates(servicing(ground), ground, POLICY).why_not(host(1), now=NOW)
+    assert (wait.reason, wait.stuck) == ("cannot be reached since 2026-01-05T12:00:00Z", False)
+
+
 def test_machines_of_one_domain_are_counted_together_however_they_leave() -> None:
     footprint = Footprint.of([share(Mobility.LIVE), share(Mobility.COLD, machines=2)])
     assert footprint.counts == {WEB: {0: 3}}

@@ -27,6 +27,7 @@ from forewarn.drivers.hooks import HookDriver
 from forewarn.drivers.programs import hook_runs
 from forewarn.drivers.programs.program_answers import ASK_AGAIN, read_answer
 from tests.harness import START
+from tests.process import until
 
 TASK = DriverTask(
     order=OrderId("ORDER"),
@@ -42,6 +43,12 @@ TASK = DriverTask(
     mark="made earlier",
     driver=HOOK,
 )
+
+
+def test_a_task_of_a_host_is_named_by_what_is_done_to_it() -> None:
+    assert TASK.name == "work of host-1"
+    assert replace(TASK, task=None).name == "host-1"
+
 
 Hook = Callable[..., HookDriver]
 
@@ -268,3 +275,17 @@ def test_what_a_hook_says_goes_with_its_exit_code(hook: Hook) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"state": "finished"}', "7", '"done"'])
 def test_what_is_no_answer_says_nothing(text: str) -> None:
     assert read_answer(text.encode()) is None
+
+
+def test_a_job_that_the_guide_leaves_running_goes_on_after_its_hook(hook: Hook, tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs/how-to/run-hooks.md").read_text()
+    (script,) = (each for each in guide.split("```") if "update-firmware" in each)
+    job = tmp_path / "update"
+    job.write_text(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo no image; false\n")
+    text = script.removeprefix("sh\n").replace("/var/lib/forewarn", str(tmp_path))
+    driver = hook(text.replace('update-firmware "$FOREWARN_HOST"', f"sh {job}"))
+    assert driver.check(TASK) == NotBegun()
+    assert isinstance(driver.begin(TASK), Running)
+    assert isinstance(driver.check(TASK), Running)
+    (tmp_path / "go").touch()
+    until(lambda: driver.check(TASK) == Failed("no image"), what="the job to end")

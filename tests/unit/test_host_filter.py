@@ -1,87 +1,144 @@
-"""The rules for a host's bridge, as they are written; tests/system loads them."""
+"""The rules for a host's guests, as they are written and compared; tests/system loads them."""
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from forewarn.cli.views.host_filter import filter_rules, read_ports
-from forewarn.core.errors import Invalid
+from forewarn.cli.views.host_filter import (
+    Filter,
+    LoadedFilter,
+    Tap,
+    differences,
+    filter_rules,
+    read_loaded,
+)
 from forewarn.core.words import MachineState
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 
-MAC = "52:54:00:77:00:15"
+MAC, OTHER = "52:54:00:77:00:15", "52:54:00:77:00:16"
+RULES = [
+    ("prerouting", "guests"),
+    *(("guests", name) for name in ("tap-mac", "ipv4", "arp-frame", "arp", "ipv6", "advertisement")),
+]
 
 
 def machine(name: str = "web-0", **more: Any) -> MachineAnswer:
-    given: dict[str, Any] = {"project": "default", "address": "10.0.0.7", "mac": MAC, "tags": {}} | more
+    given: dict[str, Any] = {
+        "project": "default",
+        "host": "kvm04",
+        "address": "10.0.0.7",
+        "mac": MAC,
+        **more,
+    }
     return MachineAnswer(
         vm_id=f"{given['project']}/{name}",
         name=name,
         group=None,
-        host="kvm04",
         state=MachineState.RUNNING,
         enabled=True,
         last_seen=None,
+        tags={},
         **given,
     )
 
 
-def rules(*machines: MachineAnswer, **ports: str) -> list[str]:
-    written = filter_rules("kvm04", machines, {name.replace("_", "-"): port for name, port in ports.items()})
-    return [line.strip() for line in written.splitlines()]
+def wanted(*machines: MachineAnswer, taps: Sequence[Tap] = ()) -> Filter:
+    return Filter(host="kvm04", machines=machines, taps=taps)
 
 
-def test_a_machine_is_told_by_its_port_as_it_is_said_or_tagged() -> None:
-    said = rules(machine("web-0"), machine("web-1", tags={"interface": "tap1"}), web_0="vnet3")
-    assert 'iifname "vnet3" jump machine_1' in said
-    assert 'iifname "tap1" jump machine_2' in said
-    assert rules(machine(tags={"interface": "tap1"}), web_0="vnet3")[7] == 'iifname "vnet3" jump machine_1'
+def tap(device: str = "vnet0", index: int = 7, mac: str = MAC) -> Tap:
+    return Tap(device=device, index=index, macs=(mac,))
 
 
-def test_a_machine_whose_port_is_not_known_is_told_by_its_mac_and_says_so() -> None:
-    said = rules(machine())
-    assert f"ether saddr {MAC} jump machine_1" in said
-    assert "# web-0; no interface is known (a tag, or --port web-0=DEVICE)" in said
+def as_loaded(filter_: Filter) -> LoadedFilter:
+    return LoadedFilter(rules=RULES, sets=filter_.sets)
 
 
-def test_what_a_machine_does_not_declare_is_not_checked_and_said() -> None:
-    said = rules(machine(mac=None, address=None), web_0="vnet3")
-    assert said[9:] == [
-        "",
-        "# web-0; it declares no mac, which is not checked; it declares no address, which is not checked",
-        "chain machine_1 {",
-        "}",
-        "}",
-    ]
+def test_all_machines_of_the_fleet_have_their_pair_wherever_they_are() -> None:
+    rules = filter_rules(wanted(machine(), machine("web-9", host="kvm09", mac=OTHER, address="10.0.0.9")))
+    assert f"elements = {{ {MAC} . 10.0.0.7, {OTHER} . 10.0.0.9 }}" in rules
+    assert "elements = { 10.0.0.7, 10.0.0.9 }" in rules
 
 
-def test_the_rules_take_the_place_of_those_before_in_one_go() -> None:
-    assert rules(machine())[2:5] == [
+def test_no_rule_names_a_tap() -> None:
+    rules = filter_rules(wanted(machine(), taps=[tap()]))
+    assert "vnet" not in rules
+    assert "iifname" not in rules
+    assert f"elements = {{ 7 . {MAC} }}" in rules
+
+
+def test_rules_take_the_place_of_those_before_in_one_transaction() -> None:
+    assert filter_rules(wanted(machine())).splitlines()[2:5] == [
         "table bridge forewarn",
         "delete table bridge forewarn",
         "table bridge forewarn {",
     ]
 
 
-def test_machines_of_one_name_are_told_apart_by_their_projects() -> None:
-    both = (machine(project="a"), machine(project="b", mac="52:54:00:77:00:16"))
-    with pytest.raises(Invalid, match="--port: several are called web-0: say PROJECT/web-0=vnet3"):
-        rules(*both, web_0="vnet3")
-    assert 'iifname "vnet3" jump machine_2' in filter_rules("kvm04", both, {"b/web-0": "vnet3"})
+def test_a_machine_of_the_host_that_cannot_be_protected_is_named() -> None:
+    given = (machine("a", mac=None), machine("b", address=None, mac=None, host=None, bound_for="kvm04"))
+    elsewhere = machine("c", mac=None, host="kvm09")
+    rules = filter_rules(wanted(*given, elsewhere))
+    assert "# default/a declares no mac: it is not protected" in rules
+    assert "# default/b declares no mac and no address: it is not protected" in rules
+    assert "default/c" not in rules
+    assert "elements" not in rules
 
 
-@pytest.mark.parametrize("given", ["web-0", "=vnet3", "web-0="])
-def test_a_port_is_said_of_a_machine(given: str) -> None:
-    with pytest.raises(Invalid, match="--port: expected MACHINE=DEVICE"):
-        read_ports([given])
+def test_an_address_of_ipv6_is_bound_where_it_is_advertised_too() -> None:
+    sets = wanted(machine(address="fd77::7")).sets
+    assert sets["pairs6"] == {(MAC, "fd77::7")}
+    assert sets["advertisers"] == {(MAC, "0xfd770000000000000000000000000007")}
+    assert sets["pairs4"] == frozenset()
 
 
-def test_a_port_of_a_machine_elsewhere_is_refused() -> None:
-    with pytest.raises(Invalid, match='--port: machine "web-9" is not on this host'):
-        rules(machine(), web_9="vnet3")
+def test_a_filter_that_is_loaded_as_it_should_be_has_no_differences() -> None:
+    filter_ = wanted(machine(), machine("six", mac=OTHER, address="fd77::7"), taps=[tap()])
+    assert differences(filter_, as_loaded(filter_)) == []
 
 
-@pytest.mark.parametrize("device", ['vnet3" accept; #', "a-name-far-too-long", "eth 0"])
-def test_what_is_no_device_never_reaches_the_rules(device: str) -> None:
-    with pytest.raises(Invalid, match="interface: expected the name of a device"):
-        rules(machine(tags={"interface": device}))
+def test_differences_are_named_by_machine_and_tap() -> None:
+    filter_ = wanted(machine(), taps=[tap(), tap("vnet1", 8, OTHER)])
+    before = wanted(machine(address="10.0.0.8"), taps=[tap(mac=OTHER)])
+    assert differences(filter_, as_loaded(before)) == [
+        f"machine default/web-0: {MAC} with 10.0.0.7 is not loaded",
+        f"{MAC} with 10.0.0.8 is loaded, but no machine has it",
+        f"tap vnet0: is not bound to {MAC} (default/web-0)",
+        f"tap vnet1: is not bound to {OTHER} (not of the fleet)",
+        f"tap vnet0: is bound to {OTHER}, which is not there",
+    ]
+
+
+def test_a_missing_filter_and_missing_rules_are_differences() -> None:
+    filter_ = wanted(machine())
+    assert differences(filter_, None) == ["no filter is loaded"]
+    without = LoadedFilter(rules=RULES[:-1], sets=filter_.sets)
+    assert differences(filter_, without) == ["rules are missing, or others are loaded"]
+
+
+@pytest.mark.parametrize("name", ["macs", "addresses4", "taps"])
+def test_a_set_that_another_program_emptied_is_a_difference(name: str) -> None:
+    filter_ = wanted(machine(), taps=[tap()])
+    emptied = LoadedFilter(rules=RULES, sets={**filter_.sets, name: frozenset()})
+    assert differences(filter_, emptied) == ["sets of the filter were changed by another program"]
+
+
+def test_devices_that_nft_names_are_read_by_their_index() -> None:
+    said = {
+        "nftables": [
+            {"metainfo": {}},
+            {"set": {"name": "tap_macs", "elem": [{"concat": ["vnet0", MAC]}, {"concat": ["9", OTHER]}]}},
+            {"set": {"name": "taps", "elem": ["vnet0", 9]}},
+            {"set": {"name": "advertised", "elem": ["0xfd77"]}},
+            {"set": {"name": "macs"}},
+            {"rule": {"chain": "guests", "comment": "ipv4"}},
+            {"rule": {"chain": "guests"}},
+        ]
+    }
+    loaded = read_loaded(json.dumps(said), {"vnet0": 7})
+    assert loaded.sets["tap_macs"] == {("7", MAC), ("9", OTHER)}
+    assert loaded.sets["taps"] == {("7",), ("9",)}
+    assert loaded.sets["advertised"] == {("0xfd77",)}
+    assert loaded.rules == [("guests", "ipv4"), ("guests", "")]

@@ -17,6 +17,7 @@ from forewarn.core.words import (
     Kind,
     OrderState,
     ServiceMode,
+    StageKind,
     StepState,
 )
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
@@ -48,7 +49,7 @@ def test_each_hook_has_its_turn() -> None:
         (task,) = running(there, order)
         seen.append(task)
         there.finish_host(order.id, task)
-    assert seen == [HostTask.BEFORE, HostTask.WORK, HostTask.AFTER, HostTask.UNCORDON, HostTask.HEALTH]
+    assert seen == [HostTask.BEFORE, HostTask.WORK, HostTask.AFTER, HostTask.HEALTH, HostTask.UNCORDON]
     there.pass_(2 * MINUTE)
     assert not there.draft.orders[order.id].open
 
@@ -216,6 +217,119 @@ def test_a_host_whose_work_nobody_took_up_takes_machines_again() -> None:
     reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
     assert there.advance(order.id).why == "abandoned by olga"
     assert host_state(there) is HostState.OK
+
+
+def test_letting_a_host_go_is_not_called_off_where_nobody_took_up_the_work() -> None:
+    there = fleet(Policy(hooks=frozenset({HostTask.CORDON, HostTask.UNCORDON})))
+    order = serviced(there, host_driver=EXTERNAL)
+    there.finish_host(order.id, HostTask.CORDON)
+    there.pass_(HOUR / 4)
+    interventions.abandon(there.draft, order.id, by="olga")
+    reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
+    (step,) = there.advance(order.id).running_host_steps
+    assert step.task is HostTask.UNCORDON
+    assert host_work.is_letting_go(there.draft.orders[order.id], step)
+
+
+# Health before the host is given back
+
+RETURNING = Policy(hooks=frozenset({HostTask.HEALTH, HostTask.CORDON, HostTask.UNCORDON}))
+
+
+def emptied(there: Fleet) -> Order:
+    """Empty a host whose machines come back, and do the work on it."""
+    order = there.service(returning=True)
+    there.finish_host(order.id, HostTask.CORDON)
+    there.pass_(10 * MINUTE)
+    there.finish(order.id)
+    there.pass_(2 * MINUTE)
+    there.finish_host(order.id)
+    return order
+
+
+def coming_back(there: Fleet, order: Order) -> bool:
+    return there.draft.orders[order.id].stages[-1].kind is StageKind.RETURN
+
+
+def ill(there: Fleet, order: Order) -> None:
+    (step,) = there.draft.orders[order.id].running_host_steps
+    assert step.task is HostTask.HEALTH
+    attempt = AttemptId(order.id, step.subject, step.attempt)
+    reports.step_failed(there.draft, attempt, why="3 of 4 fans turn")
+    there.advance(order.id)
+
+
+def test_machines_come_back_once_their_host_is_well_and_let_go() -> None:
+    there = fleet(RETURNING)
+    order = emptied(there)
+    there.pass_(HOUR)
+    assert (running(there, order), host_state(there)) == ([HostTask.HEALTH], HostState.CORDONED)
+    assert not coming_back(there, order)
+    there.finish_host(order.id, HostTask.HEALTH)
+    assert (running(there, order), host_state(there)) == ([HostTask.UNCORDON], HostState.CORDONED)
+    assert there.events() == ()
+    there.finish_host(order.id, HostTask.UNCORDON)
+    assert host_state(there) is HostState.OK
+    assert coming_back(there, order)
+    assert len(there.events()) == 1
+
+
+def test_a_host_that_is_not_well_stays_cordoned_and_its_machines_stay_away() -> None:
+    there = fleet(RETURNING)
+    order = emptied(there)
+    ill(there, order)
+    there.pass_(HOUR)
+    assert there.draft.orders[order.id].state is OrderState.FAILED
+    assert there.waits(order.id) == ["health of host host-1: failed: 3 of 4 fans turn"]
+    assert (host_state(there), coming_back(there, order)) == (HostState.CORDONED, False)
+    with pytest.raises(Conflict, match="too late to cancel"):
+        interventions.cancel(there.draft, order.id, by="olga")
+
+
+def test_a_retry_asks_after_the_health_again_and_the_order_goes_on() -> None:
+    there = fleet(RETURNING)
+    order = emptied(there)
+    ill(there, order)
+    interventions.retry(there.draft, order.id, by="olga", policy=there.policy)
+    assert running(there, order) == [HostTask.HEALTH]
+    there.finish_host(order.id, HostTask.HEALTH)
+    there.finish_host(order.id, HostTask.UNCORDON)
+    assert coming_back(there, order)
+
+
+def test_a_host_that_is_not_well_stays_cordoned_when_its_order_is_abandoned() -> None:
+    there = fleet(RETURNING)
+    order = emptied(there)
+    ill(there, order)
+    over = interventions.abandon(there.draft, order.id, by="olga")
+    kept = (
+        "host host-1 stays cordoned, for it is not well (3 of 4 fans turn): look at it, "
+        "then `forewarn host uncordon host-1`"
+    )
+    assert (over.open, host_state(there)) == (False, HostState.CORDONED)
+    assert over.why.endswith(kept)
+    assert there.history(Kind.HOST_CHANGED)[-1] == kept
+    assert there.machine("web-0").host == "host-2"
+
+
+def test_a_health_hook_that_is_called_off_leaves_the_host_cordoned() -> None:
+    there = fleet(RETURNING)
+    order = emptied(there)
+    interventions.abandon(there.draft, order.id, by="olga")
+    reports.step_cancelled(there.draft, AttemptId(order.id, "host/health", 1))
+    over = there.advance(order.id)
+    assert (over.open, host_state(there)) == (False, HostState.CORDONED)
+    assert "host host-1 stays cordoned, for it is not known to be well: look at it" in over.why
+
+
+def test_a_host_that_its_hook_does_not_let_go_gets_no_machine_back() -> None:
+    there = fleet(RETURNING)
+    order = emptied(there)
+    there.finish_host(order.id, HostTask.HEALTH)
+    reports.step_failed(there.draft, AttemptId(order.id, "host/uncordon", 1), why="no route")
+    there.advance(order.id)
+    assert (host_state(there), there.events()) == (HostState.CORDONED, ())
+    assert "uncordon of host host-1: failed: no route" in there.waits(order.id)
 
 
 # Cordons of a driver

@@ -8,12 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forewarn.control.fleet.importing_fleet import tidied
 from forewarn.core.fleet import applying, importing
+from forewarn.core.fleet.found_fields import fit_name, is_awkward
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.importing import ImportPlan
 from forewarn.core.fleet.parts import FleetPart
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.inventory import Found, FoundGroup, FoundHost, FoundMachine
+from forewarn.core.model.order import Order
+from forewarn.core.orders import interventions
 from forewarn.core.words import (
     DECLARED,
     PUT,
@@ -27,7 +31,10 @@ from forewarn.core.words import (
     MachineName,
     MachineState,
     Mobility,
+    OrderState,
+    Priority,
     ProjectName,
+    StepState,
 )
 from tests.unit.slices import MINUTE, Fleet, machine
 
@@ -126,7 +133,9 @@ def test_a_machine_does_not_get_into_a_group_of_another_project() -> None:
     fleet = imported(vm("a", group=WEB, project=shop))
     joins = found(vm("a", group=WEB, project=shop), vm("b", group=WEB, update_domain=3, project=other))
     plan = planned(fleet, joins)
-    assert plan.notes == ("machine b: group web is not taken: that is of project shop, and it is of other",)
+    assert plan.notes[:-1] == (
+        "machine b: group web is not taken: that is of project shop, and it is of other",
+    )
     taken(fleet, joins)
     assert (fleet.machine("b").group != WEB, fleet.machine("b").project) == (True, other)
     assert taken(fleet, joins) == ()
@@ -273,7 +282,7 @@ def test_a_machine_that_an_event_names_keeps_what_its_guests_know() -> None:
     fleet.order("a", Action.RESTART)
     plan = planned(fleet, found(vm("a", name=MachineName("z"), group=WEB, update_domain=1)))
     assert plan.part == FleetPart()
-    assert set(plan.notes) == {
+    assert set(plan.notes[:-1]) == {
         "machine a is named in an event: until then its update-domain stays",
         "machine a is named in an event: until then its name stays",
     }
@@ -367,6 +376,79 @@ def test_a_machine_that_its_declared_host_does_not_have_is_named() -> None:
     assert [each for each in planned(fleet, found()).conflicts if "machine" in each] == []
 
 
+# What they take of their hosts
+
+
+def test_machines_and_hosts_come_with_their_resources() -> None:
+    has = {"memory": HostResource(amount=64.0), "vcpus": HostResource(amount=16.0, ratio=16.0)}
+    there = Found(
+        machines=(vm("a", resources={"memory": 2.0, "vcpus": 1.0}),), hosts=(host(A, resources=has),)
+    )
+    fleet = Fleet()
+    taken(fleet, there)
+    assert (fleet.machine("a").resources, fleet.draft.hosts[A].resources) == (
+        {"memory": 2.0, "vcpus": 1.0},
+        has,
+    )
+    grown = Found(
+        machines=(vm("a", resources={"memory": 2.5, "vcpus": 1.0}),),
+        hosts=(host(A, resources={**has, "memory": HostResource(amount=128.0)}),),
+    )
+    assert taken(fleet, grown) == (
+        "~ host host-a: resources memory=64, vcpus=16x16 to memory=128, vcpus=16x16",
+        "~ machine a: resources memory=2, vcpus=1 to memory=2.5, vcpus=1",
+    )
+
+
+def test_resources_of_other_names_and_ratios_stay() -> None:
+    fleet = imported(vm("a", resources={"memory": 2.0}))
+    fleet.draft.put_machine(replace(fleet.machine("a"), resources={"memory": 2.0, "gpus": 1.0}))
+    own = {"memory": HostResource(amount=8.0, ratio=1.5), "gpus": HostResource(amount=2.0)}
+    fleet.draft.put_host(replace(fleet.draft.hosts[A], resources=own))
+    fleet.turn()
+    seen = host(A, resources={"memory": HostResource(amount=16.0)})
+    taken(fleet, Found(machines=(vm("a", resources={"memory": 4.0}),), hosts=(seen,)))
+    assert fleet.machine("a").resources == {"memory": 4.0, "gpus": 1.0}
+    now = {"memory": HostResource(amount=16.0, ratio=1.5), "gpus": HostResource(amount=2.0)}
+    assert fleet.draft.hosts[A].resources == now
+
+
+def test_resources_that_people_declare_stay_theirs() -> None:
+    fleet = declared("a", resources={"memory": 1.0})
+    seen = Found(
+        machines=(vm("a", resources={"memory": 2.0}),),
+        hosts=(host(A, resources={"memory": HostResource(amount=64.0, ratio=2.0)}),),
+    )
+    plan = planned(fleet, seen)
+    assert (plan.part.hosts, plan.part.machines) == ((), ())
+    assert plan.conflicts == (
+        "host host-a: resources is none, libvirt has memory=64x2 (--take resources)",
+        "machine a: resources is memory=1, libvirt has memory=2 (--take resources)",
+    )
+    taken(fleet, seen, replace(LIBVIRT, take=frozenset({"resources"})))
+    assert fleet.machine("a").resources == {"memory": 2.0}
+
+
+# What it warns of
+
+
+def test_machines_without_an_address_are_said() -> None:
+    there = [vm("bare"), vm("off", running=False), vm("told", addresses=("10.0.0.9",))]
+    fleet = Fleet()
+    way = "(forewarn machine put NAME --address ADDRESS)"
+    warned = (f"1 machine has no address, and gets no events: bare {way}",)
+    assert planned(fleet, found(*there)).notes == warned
+    taken(fleet, found(*there))
+    assert planned(fleet, found(*there)).notes == warned
+    many = planned(Fleet(), found(*(vm(f"vm{n}") for n in range(7))))
+    names = "vm0, vm1, vm2, vm3, vm4 and 2 more"
+    assert many.notes == (f"7 machines have no address, and get no events: {names} {way}",)
+    bare = fleet.machine("bare")
+    for identified in (replace(bare, port=8301), replace(bare, address="10.0.0.1")):
+        fleet.draft.put_machine(identified)
+        assert planned(fleet, found(*there)).notes == ()
+
+
 # Where machines are
 
 
@@ -430,6 +512,129 @@ def test_what_forewarn_itself_does_is_not_other_hands() -> None:
     assert taken(fleet, found(vm("web-0", running=False))) == ()
     assert taken(fleet, found()) == ()
     assert fleet.machine("web-0").host == A
+
+
+def failed(fleet: Fleet, action: Action, name: str = "web-0", **terms: Any) -> Order:
+    """An order on a machine of a group that does not listen, whose step has failed."""
+    order = fleet.order(name, action, **terms)
+    fleet.fail(order.id)
+    fleet.turn()
+    assert fleet.draft.orders[order.id].state is OrderState.FAILED
+    return fleet.draft.orders[order.id]
+
+
+def retried(fleet: Fleet, order: Order) -> Order:
+    return interventions.retry(fleet.draft, order.id, by="ops", policy=fleet.policy)
+
+
+def test_a_failed_order_does_not_hide_where_its_machine_is() -> None:
+    fleet = imported(vm("web-0", group=WEB), hosts=[A, B, C])
+    order = failed(fleet, Action.REDEPLOY)
+    (target,) = {B, C} - {order.steps[0].target}
+    plan = planned(fleet, found(vm("web-0", target, group=WEB), hosts=[A, B, C]))
+    assert plan.notes[:-1] == (
+        f"machine web-0 is in order {order.id} (redeploy), which has failed: "
+        "retry it from where the machine is now, or abandon it",
+    )
+    moved = taken(fleet, found(vm("web-0", target, group=WEB), hosts=[A, B, C]))
+    assert moved == (f"~ machine web-0: moved from host-a to {target} by other hands",)
+    assert (fleet.machine("web-0").host, fleet.machine("web-0").state) == (target, MachineState.RUNNING)
+    assert fleet.draft.orders[order.id].state is OrderState.FAILED
+    (step,) = retried(fleet, order).steps
+    assert (step.state, step.attempt) == (StepState.RUNNING, 2)
+    assert step.target not in (None, target)
+    fleet.finish(order.id)
+    assert fleet.draft.orders[order.id].steps[0].state is StepState.DONE
+
+
+def test_a_retried_move_is_done_if_its_machine_is_where_it_was_to_go() -> None:
+    fleet = imported(vm("web-0", group=WEB))
+    order = failed(fleet, Action.REDEPLOY)
+    assert order.steps[0].target == B
+    taken(fleet, found(vm("web-0", B, group=WEB)))
+    (step,) = retried(fleet, order).steps
+    assert (step.state, step.why) == (StepState.DONE, "done already, outside forewarn")
+    assert (fleet.machine("web-0").host, fleet.machine("web-0").bound_for) == (B, None)
+    fleet.pass_(MINUTE * 2)
+    assert fleet.history(Kind.STEP_DONE) == ["redeploy to host-b, simulated; done already, outside forewarn"]
+
+
+def test_a_machine_that_others_move_leaves_the_failed_work_on_its_host() -> None:
+    fleet = imported(vm("web-0", group=WEB))
+    order = fleet.maintain(A, driver="simulated")
+    fleet.pass_(15 * MINUTE)
+    fleet.fail(order.id)
+    fleet.turn()
+    assert taken(fleet, found(vm("web-0", B, group=WEB))) != ()
+    assert fleet.machine("web-0").state is MachineState.RUNNING
+    fleet.pass_(MINUTE * 2)
+    assert not fleet.draft.orders[order.id].open
+
+
+def test_a_machine_that_others_recover_leaves_the_failure_of_its_host() -> None:
+    fleet = imported(vm("web-0", group=WEB))
+    order = fleet.maintain(A, Action.FAIL, fenced="it is off", driver="simulated")
+    fleet.fail(order.id)
+    fleet.turn()
+    taken(fleet, found(vm("web-0", B, group=WEB), hosts=[B]))
+    assert (fleet.machine("web-0").host, fleet.machine("web-0").state) == (B, MachineState.RUNNING)
+    fleet.pass_(MINUTE * 2)
+    assert not fleet.draft.orders[order.id].open
+
+
+def test_a_machine_that_a_failed_step_may_have_left_down_is_said_and_kept() -> None:
+    web, other = vm("web-0", group=WEB, addresses=("10.0.0.1",)), vm("other", addresses=("10.0.0.2",))
+    fleet = imported(web, other)
+    order = failed(fleet, Action.REDEPLOY)
+    for state, what in (("off", [replace(web, running=False)]), ("gone", [])):
+        plan = planned(fleet, found(other, *what))
+        assert plan.part.seen == ()
+        assert plan.notes == (
+            f"machine web-0 is {state}, and order {order.id} (redeploy) has failed: "
+            "retry or abandon it, then import again",
+        )
+    assert planned(fleet, found(other, web)).notes == ()
+    interventions.abandon(fleet.draft, order.id, by="ops")
+    assert taken(fleet, found(other))[0] == "- machine web-0: destroyed by other hands"
+
+
+def test_what_is_ordered_for_a_machine_that_others_stop_fails_and_says_so() -> None:
+    fleet = imported(vm("web-0", group=WEB))
+    fleet.draft.put_group(replace(fleet.draft.groups[WEB], enabled_at=fleet.now, heard=True))
+    fleet.turn()
+    order = fleet.order("web-0")
+    taken(fleet, found(vm("web-0", running=False, group=WEB)))
+    fleet.pass_(15 * MINUTE)
+    (step,) = fleet.draft.orders[order.id].steps
+    assert (step.state, step.why) == (
+        StepState.FAILED,
+        '"web-0" is stopped: abandon this order, or start the machine outside forewarn and import that, '
+        "then retry",
+    )
+    fleet.turn()
+    taken(fleet, found(vm("web-0", B, group=WEB)))
+    assert retried(fleet, order).steps[0].state is StepState.RUNNING
+
+
+def test_an_eviction_is_done_if_others_stop_its_machine() -> None:
+    fleet = imported(vm("web-0", group=WEB))
+    fleet.draft.put_machine(replace(fleet.machine("web-0"), priority=Priority.SPOT))
+    fleet.turn()
+    order = fleet.order("web-0", Action.EVICT)
+    taken(fleet, found(vm("web-0", running=False, group=WEB)))
+    fleet.pass_(MINUTE)
+    assert fleet.draft.orders[order.id].steps[0].state is StepState.DONE
+
+
+def test_a_retried_start_is_done_if_others_started_its_machine() -> None:
+    """A second start could run it on two hosts."""
+    fleet = imported(vm("web-0", group=WEB))
+    taken(fleet, found(vm("web-0", running=False, group=WEB)))
+    order = failed(fleet, Action.START)
+    (other,) = {A, B} - {order.steps[0].target}
+    taken(fleet, found(vm("web-0", other, group=WEB)))
+    (step,) = retried(fleet, order).steps
+    assert (step.state, fleet.machine("web-0").host) == (StepState.DONE, other)
 
 
 def test_what_was_seen_before_forewarn_did_something_is_too_old() -> None:
@@ -640,3 +845,25 @@ def test_declared_fields_survive_whatever_is_found(first: Found, then: Found) ->
 def test_where_no_host_can_be_reached_nothing_is_made() -> None:
     plan = importing.plan(Fleet().draft, Found(unreachable={A: "no route to host"}), LIBVIRT)
     assert (plan.part, plan.notes) == (FleetPart(), ("host host-a cannot be reached: no route to host",))
+
+
+@pytest.mark.parametrize(
+    ("called", "name"), [(".", "unnamed"), ("..", "unnamed"), ("-.-", "unnamed"), ("-x", "x"), ("...", "...")]
+)
+def test_no_machine_is_imported_by_a_name_that_paths_drop(called: str, name: str) -> None:
+    assert fit_name(called) == name
+
+
+def test_what_paths_and_commands_would_misread_is_awkward() -> None:
+    awkward = [each for each in ("", ".", "..", "-x", "x-", "a.b", "...") if is_awkward(each)]
+    assert awkward == ["", ".", "..", "-x"]
+
+
+@pytest.mark.parametrize(("called", "name"), [("..", "unnamed"), ("-x", "x")])
+def test_an_import_warns_of_a_name_that_it_changes(called: str, name: str) -> None:
+    machine = FoundMachine(
+        vm_id=MachineId("0" * 8 + "-0000-0000-0000-" + "0" * 12), name=called, host=A, running=True
+    )
+    assert tidied(Found(machines=(machine,))).notes == (
+        f'machine "{called}" cannot be called so: it is imported as {name}',
+    )

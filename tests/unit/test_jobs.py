@@ -4,6 +4,7 @@ import asyncio
 import queue
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -12,21 +13,23 @@ from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.server.threads import jobs as threads_jobs
 from forewarn.server.threads.jobs import LONGEST_WAIT, Jobs
 
-GUEST = None
+GUEST, OWN = "guest", "own"
 
 
 @contextmanager
-def waiting(jobs: Jobs, *whose: str | None) -> Iterator[None]:
+def waiting(jobs: Jobs, *whose: str) -> Iterator[None]:
     """Let jobs wait, each of which answers whose it is."""
 
-    def job(who: str | None, number: int) -> Awaitable[str]:
-        run: Callable[..., Awaitable[str]] = jobs.run if who is GUEST else jobs.run_for(who)
-        return run(lambda: f"{who or 'guest'} {number}")
+    def job(who: str, number: int) -> Awaitable[str]:
+        run: Callable[[Callable[[], str]], Awaitable[str]]
+        run = jobs.run_for_guests("a") if who == GUEST else jobs.run if who == OWN else jobs.run_for(who)
+        return run(lambda: f"{who} {number}")
 
     with asyncio.Runner() as runner:
 
         async def submit() -> list[asyncio.Future[str]]:
-            asked = [asyncio.ensure_future(job(who, number)) for number, who in enumerate(whose)]
+            asked: list[asyncio.Future[str]] = []
+            asked += [asyncio.ensure_future(job(who, number)) for number, who in enumerate(whose)]
             await asyncio.sleep(0)
             return asked
 
@@ -58,6 +61,46 @@ def test_guests_that_never_pause_leave_callers_their_turns() -> None:
     jobs = Jobs()
     with waiting(jobs, GUEST, GUEST, GUEST, "a"):
         assert order(jobs, 4) == ["guest 0", "a 3", "guest 1", "guest 2"]
+
+
+def test_the_servers_own_jobs_take_turns_with_guests_and_callers() -> None:
+    jobs = Jobs()
+    with waiting(jobs, OWN, OWN, "a", "a", GUEST, GUEST):
+        assert order(jobs, 6) == ["guest 4", "own 0", "a 2", "guest 5", "own 1", "a 3"]
+
+
+def test_guests_of_a_project_do_not_wait_for_all_of_another() -> None:
+    jobs = Jobs()
+
+    async def ask() -> None:
+        for number, project in enumerate(["a", "a", "a", "b"]):
+            asked.append(asyncio.ensure_future(jobs.run_for_guests(project)(partial(str, number))))
+        await asyncio.sleep(0)
+
+    asked: list[asyncio.Future[str]] = []
+    with asyncio.Runner() as runner:
+        runner.run(ask())
+        assert order(jobs, 4) == ["0", "3", "1", "2"]
+
+
+def test_jobs_that_were_taken_and_not_done_keep_their_places_and_a_guest_comes_before_them() -> None:
+    jobs = Jobs()
+    with waiting(jobs, "a", "b", "a"):
+        taken = jobs.take(9, timeout=0)
+        with waiting(jobs, GUEST, "b"):
+            assert jobs.guest_waits
+            jobs.put_back(taken[1:], after=taken[0])
+            assert together(jobs, 9) == ["guest 0", "b 1", "a 2", "b 1"]
+    assert not jobs.guest_waits
+
+
+def test_after_a_guests_job_those_that_were_put_back_have_their_turn() -> None:
+    jobs = Jobs()
+    with waiting(jobs, GUEST, "a"):
+        taken = jobs.take(9, timeout=0)
+        with waiting(jobs, GUEST):
+            jobs.put_back(taken[1:], after=taken[0])
+            assert order(jobs, 2) == ["a 1", "guest 0"]
 
 
 def test_the_end_comes_after_all_that_waits() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.orders import departures, interventions
 from forewarn.core.words import Action, EventStatus, Kind
@@ -47,14 +48,31 @@ def test_an_event_that_ends_is_judged_by_what_is_known_then() -> None:
     fleet.send("web-1")
     fleet.pass_(10 * MINUTE)
     end(fleet)
-    assert counted(fleet) == PromiseCounts(kept=1, late=1, never=1)
-    assert fleet.history(*NOTICES) == ["promised 15 m: web-1 got 10 m", "promised 15 m: web-2"]
-    assert fleet.draft.changes().tallies == {Kind.NOTICE_LATE: 1, Kind.NOTICE_NEVER: 1}
+    assert counted(fleet) == PromiseCounts(kept=2, never=1)
+    assert fleet.history(*NOTICES) == ["promised 15 m: web-2"]
+    assert fleet.draft.changes().tallies == {Kind.NOTICE_NEVER: 1}
     assert all(event.judged for event in fleet.draft.events.values())
+
+
+def test_what_could_not_be_seen_in_time_is_late_and_stays_so() -> None:
+    fleet = Fleet(*map(machine, ("web-0", "web-1", "web-2")))
+    fleet.maintain()
+    fleet.send("web-0")
+    fleet.turn(5 * MINUTE)
+    fleet.absences = (Absence(since=NOON + SECOND, until=NOON + 5 * MINUTE),)
+    fleet.send("web-1")
+    fleet.pass_(10 * MINUTE)
+    end(fleet)
+    assert counted(fleet) == PromiseCounts(kept=1, late=2)
+    assert fleet.history(*NOTICES) == ["promised 15 m: web-1 got 10 m, web-2 got 0 s"]
+    assert fleet.draft.changes().tallies == {Kind.NOTICE_LATE: 2}
+    (event,) = fleet.draft.events.values()
+    assert [resource.late for resource in event.resources] == [False, True, True]
 
 
 def test_word_that_comes_after_the_start_counts_by_the_time_it_tells_of() -> None:
     fleet = started("web-0", "web-1")
+    fleet.absences = (Absence(since=NOON + SECOND, until=NOON + 5 * MINUTE),)
     fleet.send("web-0", at=NOON + SECOND)
     fleet.send("web-1")
     end(fleet)

@@ -84,6 +84,21 @@ def test_what_cannot_be_moved_live_is_redeployed_with_notice_of_its_own() -> Non
     assert said[-1] == "cannot be moved live: it is redeployed, with notice of its own"
 
 
+def test_a_machine_that_is_live_only_is_never_redeployed() -> None:
+    fleet, order = leaving(machine("a-0", mobility=Mobility.LIVE_ONLY))
+    fleet.fail(order.id)
+    fleet.fail(order.id)
+    assert (step(fleet, order).state, step(fleet, order).work) == (StepState.FAILED, Work.FREEZE)
+    why = "a-0: failed: it is live-only, so it is not redeployed and stays: it burns"
+    assert fleet.waits(order.id) == [why]
+    fleet.pass_(5 * MINUTE)
+    assert fleet.waits(order.id) == [why]
+    assert fleet.draft.orders[order.id].state is OrderState.FAILED
+    assert {event.type for event in fleet.events()} == {EventType.FREEZE}
+    interventions.retry(fleet.draft, order.id, by="test", policy=fleet.policy)
+    assert (step(fleet, order).state, step(fleet, order).work) == (StepState.RUNNING, Work.FREEZE)
+
+
 def test_other_machines_of_its_event_go_on() -> None:
     fleet, order = leaving(machine("web-0", mobility=Mobility.LIVE), machine("web-1", mobility=Mobility.LIVE))
     for _ in range(2):

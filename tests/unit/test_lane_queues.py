@@ -15,8 +15,9 @@ from forewarn.control.driver import (
     Running,
     Unknown,
 )
-from forewarn.control.engine.driver_calls import DriverCall
-from forewarn.server.threads.lane_queues import SHORTEST_WAIT, LaneBounds, LaneQueues
+from forewarn.control.engine.driver_calls import DriverCall, Verb
+from forewarn.core.words import OrderId
+from forewarn.server.threads.lane_queues import REACH_WITHIN, SHORTEST_WAIT, LaneBounds, LaneQueues
 from forewarn.server.threads.placed_calls import PlacedCall
 from tests.driver_calls import begin, cancel, check
 
@@ -271,3 +272,23 @@ def test_a_begin_that_waits_because_its_lane_is_blocked_is_withdrawn() -> None:
     lanes.withdraw(begin("web-1").task.id)
     lanes.returned(hanging, Done())
     assert made(lanes, LATE) == []
+
+
+def test_whether_a_host_is_reached_is_asked_beside_its_steps_and_has_less_time() -> None:
+    lanes = queues(at_once=1)
+    hanging = hang(lanes, begin("web-0"), begin("web-1"))
+    lanes.take_answers()
+    step = hanging[0].call.task
+    add(
+        lanes,
+        begin("web-2"),
+        DriverCall(verb=Verb.REACH, task=replace(step, order=OrderId("reach"))),
+        now=LATE,
+    )
+    asked = [placed.call.verb for placed in made(lanes, LATE)]
+    assert Verb.REACH in asked
+    lanes.pass_time(LATE + REACH_WITHIN)
+    given_up = [each for each in lanes.take_answers() if each.call.verb is Verb.REACH]
+    assert [(each.answer, each.hangs) for each in given_up] == [
+        (Unknown("driver test has not answered reach within 5 s"), True)
+    ]

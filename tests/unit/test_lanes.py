@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 
@@ -21,11 +22,13 @@ from forewarn.control.driver import (
     Running,
     Unknown,
 )
-from forewarn.control.engine.driver_calls import DriverAnswer
+from forewarn.control.engine.driver_calls import DriverAnswer, Verb
+from forewarn.control.supervision import RestartPace, Supervisor
 from forewarn.core.errors import Unavailable
 from forewarn.server.threads.lane_queues import LaneBounds
 from forewarn.server.threads.lanes import Lanes
 from tests.driver_calls import begin, check
+from tests.process import until
 
 PATIENCE = 30.0
 
@@ -196,6 +199,55 @@ def test_calls_are_made_with_the_real_time(inbox: Inbox) -> None:
         lanes.submit(check("web-0"))
         inbox.wait_for(1)
     assert seen[0].now >= before
+
+
+class BreakingClock:
+    """Real time; breaks once on each of these threads."""
+
+    def __init__(self, *threads: str) -> None:
+        self._left = set(threads)
+
+    def __call__(self) -> float:
+        name = threading.current_thread().name
+        if name in self._left:
+            self._left.remove(name)
+            raise SystemExit("injected")
+        return monotonic()
+
+
+def test_the_threads_of_lanes_that_fail_are_started_again(inbox: Inbox) -> None:
+    driver = HangingDriver(timeout=0.01)
+    lanes = Lanes(
+        {"test": driver},
+        post=inbox.post,
+        take=inbox.take,
+        real_now=SystemClock().now,
+        monotonic=BreakingClock("forewarn-lane", "forewarn-lane-timer"),
+    )
+    lanes.supervisor = Supervisor(pace=RestartPace(first=0))
+    lanes.submit(check("lost"))
+    given_up = ("lost", Unknown("driver test has not answered check within 0.01 s"))
+    assert inbox.wait_for(1) == [given_up]  # by the timer
+    driver.limits = DriverLimits(timeout=timedelta(seconds=PATIENCE), at_once=1)
+    lanes.submit(check("sound", host="b"))
+    assert inbox.wait_for(2)[1] == ("sound", Running(None))
+    restarts = lanes.supervisor.restarts()
+    assert (restarts["lane"], restarts["lane-timer"]) == (1, 1)
+    lanes.stop()
+
+
+def test_an_answer_that_cannot_be_passed_on_holds_up_no_other(
+    inbox: Inbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_: DriverAnswer) -> None:
+        raise RuntimeError("injected")
+
+    with lanes_of(HangingDriver(), inbox) as lanes:
+        lanes.reached = broken
+        lanes.submit(replace(check("web-0"), verb=Verb.REACH))
+        until(lambda: "whether a host can be reached could not be noted" in caplog.text, what="the answer")
+        lanes.submit(check("web-0"))
+        assert inbox.wait_for(1) == [("web-0", Running(None))]
 
 
 def test_nobody_waits_for_calls_that_hang_when_the_server_stops(inbox: Inbox) -> None:

@@ -1,9 +1,12 @@
 """An attempt looks at two hosts one after the other: what only seems broken meanwhile has not failed."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import pytest
 
 from forewarn.control.driver import Done, DriverTask, Failed
 from forewarn.core.model.host import Host
@@ -18,16 +21,19 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
-from forewarn.drivers.libvirt import marks
+from forewarn.drivers.libvirt import decisions, marks
+from forewarn.drivers.libvirt.acts import Acts
 from forewarn.drivers.libvirt.attempts import Attempt
+from forewarn.drivers.libvirt.decisions import Act
 from forewarn.drivers.libvirt.definitions import Definition
 from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
 from forewarn.drivers.libvirt.left_behind import LeftBehind
+from forewarn.drivers.libvirt.library import Declined, NoAnswer
 from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.places import Tools
-from forewarn.drivers.libvirt.sights import DomainState, Seen
+from forewarn.drivers.libvirt.places import Places, Tools
+from forewarn.drivers.libvirt.sights import DomainState, LongCall, Seen, Sight
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 KVM01, KVM02 = (Host(name=HostName(name), uri=f"test://{name}") for name in ("kvm01", "kvm02"))
@@ -125,3 +131,82 @@ def test_a_machine_that_runs_again_where_it_was_is_not_powered_off_there() -> No
     answer = checked(Domain(KVM01.name, HELD, HELD, RUNS), Domain(KVM02.name, RUNS))
     assert isinstance(answer, Failed)
     assert "it runs on both hosts" in answer.why
+
+
+class Migrating(Domain):
+    """A domain on its source whose migration breaks off, and the hypervisors that tell of it."""
+
+    alive = True
+    silent = False
+
+    def migrate(self, _route: object) -> None:
+        raise self.error
+
+    def is_alive(self) -> bool:
+        return self.alive
+
+    def ask(self) -> None:
+        if self.silent:
+            raise NoAnswer(f"{self.host}: client socket is closed", host=self.host)
+
+    error: Exception = Declined("operation failed: Lost connection to destination host")
+
+    @property
+    def hypervisor(self) -> "Migrating":
+        return self
+
+
+def broken_off(here: Migrating, there: Migrating) -> LongCall:
+    """Have a migration break off; return what is known of the call then."""
+    connections: Any = Connections(here, there)
+    connections.open_another = connections.get
+    ended = threading.Event()
+    tools = Tools(
+        connections=connections,
+        options=LibvirtOptions(),
+        calls=LongCalls(ended=lambda _: ended.set()),
+        kept=KeptDefinitions(""),
+        left=LeftBehind(),
+        now=lambda: NOON,
+    )
+    places = Places(TASK, WEB, tools)
+    places.look()
+    Acts(places, tools).do(Act.MIGRATE, replace(marks.new(TASK, now=NOON)))
+    assert ended.wait(60)
+    call = tools.calls.of(TASK.id)
+    assert call is not None
+    return call
+
+
+@pytest.mark.parametrize(
+    "error", [Declined("Lost connection to destination host"), NoAnswer("kvm01: cannot connect to kvm02")]
+)
+def test_a_migration_whose_target_was_away_has_not_failed(error: Exception) -> None:
+    here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
+    here.error, there.silent = error, True
+    call = broken_off(here, there)
+    assert call == LongCall(running=False)
+    late = NOON + timedelta(hours=5)
+    sight = Sight(here=RUNS, call=call)
+    assert RUNS.mark is not None
+    assert decisions.migrating(RUNS.mark, sight, now=late, options=LibvirtOptions()) is Act.MIGRATE
+
+
+@pytest.mark.parametrize("error", [Declined("the CPU is too old"), NoAnswer("cannot connect to kvm02")])
+def test_a_migration_whose_target_was_there_all_the_time_has_failed(error: Exception) -> None:
+    here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
+    here.error = error
+    assert broken_off(here, there) == LongCall(running=False, error=str(error))
+
+
+def test_a_migration_whose_source_was_away_has_not_failed() -> None:
+    here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
+    here.alive = False
+    assert broken_off(here, there) == LongCall(running=False)
+
+
+def test_a_migration_that_is_begun_again_has_its_time_again() -> None:
+    here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
+    there.silent = True
+    broken_off(here, there)
+    assert [mark.asked for mark in here.written] == [NOON]

@@ -233,11 +233,17 @@ def test_a_machine_that_was_paused_by_others_is_not_migrated() -> None:
 
 
 def test_a_machine_starts_where_it_is_defined() -> None:
-    of = mark(Work.START)
+    of = mark(Work.START, begun=60)
     assert decided(of, Sight(here=None, there=OFF), moves=True) is Act.START_THERE
     assert decided(of, Sight(here=None, there=RUNS), moves=True) == Finished(there=True)
     assert isinstance(decided(of, Sight(here=None, there=None), moves=True), Broken)
     assert isinstance(decided(of, Sight(here=None, there=PAUSED), moves=True), Broken)
+
+
+def test_a_machine_that_its_host_is_just_starting_is_waited_for() -> None:
+    assert isinstance(
+        decided(mark(Work.START, begun=59), Sight(here=None, there=PAUSED), moves=True), Running
+    )
 
 
 def test_a_machine_of_a_lost_host_is_defined_and_started_elsewhere_unless_that_still_runs_it() -> None:

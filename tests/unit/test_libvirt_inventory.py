@@ -1,12 +1,15 @@
 """What an import reads of a domain's XML."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from forewarn.core.words import Mobility
+from forewarn.core.model.host import Host, HostResource
+from forewarn.core.words import HostName, Mobility
 from forewarn.drivers.libvirt import inventory
+from forewarn.drivers.libvirt.hypervisor import Hypervisor
 
 XML = """
 <domain type='kvm'>
@@ -39,8 +42,9 @@ def test_leases_are_asked_for_only_where_libvirt_manages_the_network() -> None:
 def test_what_its_owner_says_is_taken() -> None:
     found = said(
         'group="web" update-domain="2" mobility="live" project="shop" network="blue"',
-        '<forewarn:tag name="role" value="front"/><forewarn:tag value="nameless"/>',
+        '<forewarn:tag name="role" value="front"/><forewarn:ephemeral disk="vda" capacity="1"/>',
     )
+    assert found.faults == ()
     assert found.fields == {
         "group": "web",
         "update_domain": 2,
@@ -56,13 +60,56 @@ def test_what_cannot_be_understood_is_said_and_left_out() -> None:
     assert found.fields == {}
     assert found.faults == (
         'its metadata has update-domain="two": expected a whole number',
-        'its metadata has mobility="fast": expected live, cold or none',
+        'its metadata has mobility="fast": expected live, live-only, cold or none',
     )
+
+
+def test_what_is_unknown_in_its_metadata_is_said() -> None:
+    found = said(
+        'group="web" update_domain="1" zone="a" xmlns:other="urn:other" other:mark="x"',
+        '<forewarn:tag value="nameless"/><forewarn:disk/><other:tag xmlns:other="urn:other"/>',
+    )
+    assert found.fields == {"group": "web"}
+    assert found.faults == (
+        "its metadata has update_domain and zone, which forewarn does not know: expected some of group, "
+        "mobility, network, project, update-domain",
+        "its metadata has disk, which forewarn does not know: expected some of ephemeral, tag",
+        "its metadata has a tag without a name",
+    )
+
+
+def test_of_much_that_is_unknown_some_is_named() -> None:
+    long, many = "x" * 300, " ".join(f'a{n}="1"' for n in range(9))
+    (fault,) = said(f'{long}="1" {many}').faults
+    assert fault.startswith(f"its metadata has {'x' * 39}…, a0, a1, a2, a3 and 5 more, which")
 
 
 def test_a_domain_without_metadata_says_nothing() -> None:
     found = inventory.read("<domain><name>bare</name></domain>")
     assert (found.name, found.macs, found.fields) == ("bare", (), {})
+
+
+def test_a_domain_takes_its_memory_and_its_vcpus() -> None:
+    sizes = "<memory unit='KiB'>1572864</memory><vcpu placement='static' current='1'>4</vcpu>"
+    found = inventory.read(f"<domain><name>sized</name>{sizes}</domain>")
+    assert found.fields == {"resources": {"memory": 1.5, "vcpus": 4.0}}
+
+
+class Listed:
+    """The connection to a host that has no domains."""
+
+    def getInfo(self) -> list[object]:  # noqa: N802 - libvirt's name
+        return ["x86_64", 64_000, 32, 2400, 1, 1, 16, 2]
+
+    def listAllDomains(self) -> list[object]:  # noqa: N802 - libvirt's name
+        return []
+
+
+def test_a_host_has_its_memory_and_its_processors() -> None:
+    name = HostName("kvm01")
+    library: Any = SimpleNamespace(libvirtError=RuntimeError)
+    (host,) = inventory.list_host(Hypervisor(library, Listed(), host=name), Host(name=name)).hosts
+    assert host.resources == {"memory": HostResource(amount=62.5), "vcpus": HostResource(amount=32, ratio=16)}
 
 
 def test_an_address_that_a_guest_makes_up_is_none() -> None:

@@ -4,16 +4,24 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from forewarn.core.model.order import Step
+from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, RolloutTerms
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
-from forewarn.core.words import MachineId, StageKind, StepState
+from forewarn.core.rollouts.machine_health import Unwell
+from forewarn.core.words import Kind, MachineId, StageKind, StepState
 from tests.unit.rollouts import begun, done, started, step
 from tests.unit.test_rollout import NOW
 
 MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
 POLICY = Policy()  # work is expected to take five minutes
 WEB_1 = MachineId("web-1")
+NOT_POLLED = "has not polled again"
+
+
+def mute(known: Step) -> Unwell:
+    return Unwell(step=known, reason=NOT_POLLED)
 
 
 def rollout(**terms: Any) -> Rollout:
@@ -24,7 +32,7 @@ def rollout(**terms: Any) -> Rollout:
 def test_a_machine_that_polled_before_its_work_and_not_since_is_silent() -> None:
     wanted, orders = rollout(require_poll=True), [done(1)]
     (silent,) = machine_health.silent(wanted, orders, {WEB_1: NOW})
-    assert silent.machine == WEB_1
+    assert (silent.step.machine, silent.reason) == (WEB_1, NOT_POLLED)
     assert machine_health.silent(wanted, orders, {WEB_1: NOW + MINUTE}) == ()
     assert machine_health.silent(wanted, orders, {}) == ()
     assert machine_health.silent(wanted, [started(1)], {WEB_1: NOW}) == ()
@@ -50,7 +58,7 @@ def test_a_machine_is_unwell_when_its_work_should_have_been_over_for_longer_than
 
 
 def test_a_machine_is_unwell_when_it_has_not_polled_for_as_long_after_its_work() -> None:
-    quiet = [step("web-1", StepState.DONE, ended_at=NOW)]
+    quiet = [mute(step("web-1", StepState.DONE, ended_at=NOW))]
 
     def unwell(after: timedelta) -> list[str]:
         now = NOW + after
@@ -61,7 +69,7 @@ def test_a_machine_is_unwell_when_it_has_not_polled_for_as_long_after_its_work()
 
 
 def test_it_is_looked_at_again_when_the_next_machine_should_be_well() -> None:
-    quiet = [step("web-2", StepState.DONE, ended_at=NOW)]
+    quiet = [mute(step("web-2", StepState.DONE, ended_at=NOW))]
 
     def look_at(after: timedelta) -> timedelta | None:
         now = NOW + after
@@ -77,3 +85,41 @@ def test_a_machine_that_is_away_with_its_host_is_not_said_to_be_unwell() -> None
     now = NOW + timedelta(days=1)
     assert machine_health.unwell(rollout(), [away], (), now=now, policy=POLICY) == {}
     assert machine_health.look_at(rollout(), [away], (), now=NOW, policy=POLICY) is None
+
+
+# Machines that are off
+
+
+def test_a_machine_that_others_have_stopped_since_its_work_is_not_well() -> None:
+    known = step("web-1", StepState.DONE, ended_at=NOW)
+    (off,) = machine_health.off([known, step("web-2", ended_at=NOW)], {WEB_1})
+    found = machine_health.unwell(rollout(), [], [off], now=NOW + 10 * MINUTE, policy=POLICY)
+    assert list(map(str, found.values())) == ["web-1: is off, as its hypervisor says, 10 m after its work"]
+
+
+def test_a_machine_whose_work_is_done_is_looked_at_until_it_is_excused_or_its_rollout_aborted() -> None:
+    def treated(mine: Rollout) -> list[str]:
+        return [each.name for each in machine_health.treated(mine, [done(1), started(2)])]
+
+    assert treated(rollout()) == ["web-1"]
+    assert treated(replace(rollout(), excused=(WEB_1,))) == []
+    assert treated(replace(rollout(), aborting=True)) == []
+
+
+def test_waves_are_looked_at_for_as_long_as_their_machines_may_take_to_be_well() -> None:
+    mine = rollout()
+    over = replace(mine, waves=(replace(mine.waves[0], ended_at=NOW),))
+    assert machine_health.recent(mine, now=NOW + timedelta(days=1)) == mine.begun
+    assert machine_health.recent(over, now=NOW + 10 * MINUTE) == over.begun
+    assert machine_health.recent(over, now=NOW + 10 * MINUTE + SECOND) == ()
+
+
+def test_the_newest_record_says_who_has_stopped_a_machine() -> None:
+    def record(kind: Kind, reason: str) -> Record:
+        return Record(number=1, at=NOW, kind=kind, order=None, event=None, by="test", reason=reason)
+
+    others = record(Kind.MACHINE_CHANGED, "state running to stopped, by other hands")
+    evicted, tagged = record(Kind.STEP_DONE, "evict"), record(Kind.MACHINE_CHANGED, "tags")
+    assert machine_health.is_stopped_by_others([tagged, others, evicted])
+    assert not machine_health.is_stopped_by_others([tagged, evicted, others])
+    assert not machine_health.is_stopped_by_others([])

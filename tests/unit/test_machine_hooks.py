@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from forewarn.config import MachineHookSettings
 from forewarn.control.driver import (
+    Begun,
     CancelAnswer,
     Cancelled,
     Checked,
@@ -442,6 +444,52 @@ def test_what_others_end_has_its_hook_too_and_nothing_of_it_is_begun_any_more(st
     assert (step.worked, (step.folder / "outcome").read_text()) == ([], "abandoned\n")
 
 
+class _HeldAtStart(HookRuns):
+    """Begins hooks only when it is let, as a thread that is not given its turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_at_start, self.goes_on = threading.Event(), threading.Event()
+
+    def begin(self, hook: hook_runs.Hook) -> Begun:
+        self.is_at_start.set()
+        assert self.goes_on.wait(60)
+        return super().begin(hook)
+
+
+def test_an_attempt_that_is_given_up_while_it_begins_has_the_hook_after(step: HookedStep) -> None:
+    runs = _HeldAtStart()
+    step.driver = MachineHooks(step.work, step.settings, runs=runs)
+    beginning = threading.Thread(target=step.driver.begin, args=(step.task,))
+    beginning.start()
+    assert runs.is_at_start.wait(60)
+    step.driver.ended(step.task)  # the lane's thread is between its look and the hook before
+    runs.goes_on.set()
+    beginning.join()
+    until(lambda: "machine-after begin 1" in step.calls, what="the hook after")
+    assert step.calls == ["machine-before begin 1", "machine-after begin 1"]
+
+
+def test_an_attempt_that_has_ended_before_its_call_comes_is_not_begun(step: HookedStep) -> None:
+    step.driver.ended(step.task)
+    assert step.driver.begin(step.task) == Unknown(HAS_ENDED)
+    assert step.calls == []
+
+
+def test_the_hook_before_an_attempt_that_is_given_up_ends_before_the_hook_after_begins(
+    step: HookedStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook_runs, "SHORT", 0.0)
+    step.hook(
+        "before", 'trap "echo ended >> $d/calls; exit" TERM; echo > $d/runs; while :; do sleep 0.01; done'
+    )
+    assert isinstance(step.begin(), Running)
+    until((step.folder / "runs").exists, what="the hook before")
+    step.driver.ended(step.task)
+    until(lambda: "machine-after begin 1" in step.calls, what="the hook after")
+    assert step.calls == ["machine-before begin 1", "ended", "machine-after begin 1"]
+
+
 def test_the_next_attempt_waits_for_the_hook_after_the_last(step: HookedStep) -> None:
     os.mkfifo(step.folder / "go-on")
     step.hook("after", "read word < $d/go-on")
@@ -477,7 +525,7 @@ def test_what_has_ended_is_forgotten(step: HookedStep, monkeypatch: pytest.Monke
 
 def test_what_else_a_driver_can_do_is_asked_of_it(step: HookedStep, tmp_path: Path) -> None:
     step.work.refusing = {"host-1": "full"}
-    assert step.driver.precheck(machine("web-0"), HOST) == "full"
+    assert step.driver.precheck(replace(step.task, target=HOST)) == "full"
     assert step.driver.reach(HOST) is None
     assert step.driver.limits == replace(step.work.limits, timeout=step.work.limits.timeout + AROUND)
 
@@ -504,3 +552,13 @@ def test_how_far_a_step_is_can_be_read_again(mark: HookedMark) -> None:
 def test_settings_that_say_nothing_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         MachineHookSettings(**settings)
+
+
+def test_hooks_have_no_part_in_verifying_that_a_machine_restarted_with_its_host(tmp_path: Path) -> None:
+    step = HookedStep(tmp_path)
+    step.task = replace(TASK, work=Work.START, verifies=True)
+    step.begin()
+    step.check()
+    step.cancel()
+    step.driver.ended(step.task)
+    assert ([each for each, _, _ in step.work.asked], step.calls) == (["begin", "check", "cancel"], [])

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from forewarn.core.guests.notice import MachineNotice, by_machine, impact, summary, summary_of, total
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.event import Approval, Event, NoticeSummary, Resource
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.words import (
@@ -58,49 +59,84 @@ def event(
     )
 
 
-def one(shown: Event, after: timedelta | None) -> MachineNotice:
+def one(shown: Event, after: timedelta | None, *absences: Absence) -> MachineNotice:
     """Return the notice of the only machine, which was sent the event so long after noon."""
     sent = {} if after is None else {MachineId("id of a"): NOON + after}
-    (only,) = by_machine(shown, sent)
+    (only,) = by_machine(shown, sent, absences=absences)
     return only
 
 
+def away(since: timedelta, until: timedelta) -> Absence:
+    """Make a stretch in which guests could not see events, counted from noon."""
+    return Absence(since=NOON + since, until=NOON + until)
+
+
+@pytest.mark.parametrize("after", [timedelta(), 10 * MINUTE, 15 * MINUTE, 16 * MINUTE])
+def test_a_machine_that_polls_late_was_not_told_late(after: timedelta) -> None:
+    got = one(event(), after)
+    assert (got.notice, got.late, got.never) == (max(15 * MINUTE - after, timedelta()), False, False)
+
+
 @pytest.mark.parametrize(
-    ("notice", "after", "late"),
+    ("notice", "absence", "late"),
     [
-        (15 * MINUTE, timedelta(), False),
-        (15 * MINUTE, 30 * SECOND, False),
-        (15 * MINUTE, 31 * SECOND, True),
-        (15 * MINUTE, 15 * MINUTE, True),
-        (30 * SECOND, 15 * SECOND, False),  # of a short notice half may be lost
-        (30 * SECOND, 16 * SECOND, True),
-        (timedelta(days=7), timedelta(days=6), False),  # an hour is enough
-        (timedelta(days=7), timedelta(days=7) - 59 * MINUTE, True),
+        (15 * MINUTE, away(timedelta(), 30 * SECOND), False),
+        (15 * MINUTE, away(timedelta(), 31 * SECOND), True),
+        (15 * MINUTE, away(-5 * MINUTE, 31 * SECOND), True),
+        (15 * MINUTE, away(-5 * MINUTE, timedelta()), False),
+        (15 * MINUTE, away(5 * MINUTE, 6 * MINUTE), True),
+        (15 * MINUTE, away(14 * MINUTE, 20 * MINUTE), True),
+        (15 * MINUTE, away(15 * MINUTE, 20 * MINUTE), False),
+        (30 * SECOND, away(timedelta(), 15 * SECOND), False),  # of a short notice half may be lost
+        (30 * SECOND, away(timedelta(), 16 * SECOND), True),
+        (timedelta(days=7), away(timedelta(), timedelta(days=6)), False),  # an hour is enough
+        (timedelta(days=7), away(timedelta(), timedelta(days=7) - 59 * MINUTE), True),
     ],
 )
-def test_whoever_got_less_than_promised_but_for_a_tolerance_was_told_late(
-    notice: timedelta, after: timedelta, late: bool
+def test_notice_is_late_if_the_service_was_away_for_more_than_a_tolerance(
+    notice: timedelta, absence: Absence, late: bool
 ) -> None:
-    got = one(event(notice=notice, started=notice), after)
-    assert (got.notice, got.late) == (notice - after, late)
+    shown = event(notice=notice, started=notice)
+    got = one(shown, notice, absence)
+    assert (got.notice, got.late) == (timedelta(), late)
+    got = one(shown, None, absence)
+    assert (got.late, got.never) == (late, not late)
 
 
-def test_whoever_approves_gives_up_the_rest_of_the_notice() -> None:
+def test_a_machine_that_was_told_in_time_was_so_though_the_service_was_away_later() -> None:
+    got = one(event(), 30 * SECOND, away(MINUTE, 14 * MINUTE))
+    assert (got.notice, got.late) == (14 * MINUTE + 30 * SECOND, False)
+
+
+def test_absences_add_up() -> None:
+    short = away(MINUTE, MINUTE + 16 * SECOND)
+    assert not one(event(), None, short).late
+    assert one(event(), None, short, away(3 * MINUTE, 3 * MINUTE + 15 * SECOND)).late
+
+
+def test_an_approval_gives_up_the_rest_of_the_notice() -> None:
     early = event(started=2 * SECOND, approved=True)
     assert one(early, SECOND) == MachineNotice(
         machine=MachineName("a"), sent_at=NOON + SECOND, notice=SECOND, late=False
     )
 
 
-def test_an_approval_by_another_does_not_make_up_for_being_told_after_the_start() -> None:
+def test_a_peers_approval_before_the_machine_polled_is_no_lateness() -> None:
     early = event(started=2 * SECOND, approved=True)
-    got = one(early, 3 * SECOND)
-    assert (got.notice, got.late) == (timedelta(), True)
+    got = one(early, 3 * SECOND, away(timedelta(), SECOND))
+    assert (got.notice, got.late) == (timedelta(), False)
 
 
 def test_an_event_that_began_early_was_approved_though_the_machine_that_did_so_has_left() -> None:
     early = event("a", started=2 * SECOND)
-    assert (early.approved, one(early, SECOND).late) == (False, False)
+    assert (early.approved, one(early, SECOND, away(timedelta(), SECOND)).late) == (False, False)
+
+
+def test_once_an_event_is_judged_what_was_judged_stays() -> None:
+    judged = replace(event(), judged=True)
+    assert not one(judged, None, away(timedelta(), 14 * MINUTE)).late
+    (resource,) = judged.resources
+    assert one(replace(judged, resources=(replace(resource, late=True),)), None).late
 
 
 def test_a_late_start_adds_to_the_notice() -> None:
@@ -134,7 +170,9 @@ def test_the_sum_has_the_least_notice_and_counts_who_was_late_or_never_told() ->
     first, second = event("a", "b", "c"), event("d", started=None)
     sent = {MachineId("id of a"): NOON + 22 * SECOND, MachineId("id of b"): NOON + 10 * MINUTE}
     summed = summary([(first, by_machine(first, sent)), (second, by_machine(second, {}))])
-    assert summed == NoticeSummary(least=5 * MINUTE, late=1, never=1, so_far=True)
+    assert summed == NoticeSummary(least=5 * MINUTE, late=0, never=1, so_far=True)
+    told = by_machine(first, sent, absences=[away(timedelta(), 10 * MINUTE)])
+    assert summary([(first, told)]) == NoticeSummary(least=5 * MINUTE, late=2, never=0, so_far=True)
 
 
 def test_what_is_summed_of_events_that_are_listed_is_so_only_until_they_are_judged() -> None:

@@ -131,3 +131,22 @@ def test_hosts_are_those_with_a_compute_service() -> None:
     assert found(services=[service]).hosts == (
         FoundHost(name="compute1", labels={"availability-zone": "nova"}),
     )
+
+
+def test_a_server_takes_what_its_flavor_says() -> None:
+    flavor = {"vcpus": 2, "ram": 1536, "disk": 10}
+    sized, bare = found(server(A, "a", flavor=flavor), server(B, "b")).machines
+    assert (sized.resources, bare.resources) == ({"memory": 1.5, "vcpus": 2.0}, None)
+
+
+def test_metadata_that_forewarn_does_not_know_is_said() -> None:
+    written = {"forewarn:update-domain": "two", "forewarn:mobility": "fast", "forewarn:zone": "a", "own": "x"}
+    aggregate = {"hosts": ["compute1"], "metadata": {"forewarn:colour": "red"}}
+    there = found(server(A, "a", metadata=written), aggregates=[aggregate])
+    assert (there.machines[0].update_domain, there.machines[0].mobility) == (None, None)
+    assert there.notes == (
+        'machine a: its metadata has forewarn:update-domain="two": expected a whole number',
+        'machine a: its metadata has forewarn:mobility="fast": expected live, live-only, cold or none',
+        "machine a: its metadata has forewarn:colour and forewarn:zone, which forewarn does not know: "
+        "expected some of forewarn:group, forewarn:mobility, forewarn:update-domain",
+    )

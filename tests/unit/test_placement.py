@@ -310,3 +310,9 @@ def test_it_goes_elsewhere_where_its_host_cannot_take_it() -> None:
     assert placed(replace(real, state=HostState.CORDONED)) == "a"
     assert placed(real, own=Room()) == "a"
     assert placed(real, but=(real.name,)) == "a"
+
+
+def test_a_host_that_cannot_be_reached_is_not_chosen() -> None:
+    fleet = draft(a=Room(unreachable_since=NOW), b=Room(carried=9))
+    assert chosen(fleet) == "b"
+    assert chosen(draft(a=Room(unreachable_since=NOW))) is None

@@ -13,13 +13,13 @@ import pytest
 
 from forewarn.drivers.programs.program_runs import (
     LONGEST_LINE,
-    MOST_KEPT,
     MOST_OUTPUT,
     Exited,
     Invocation,
     NotRun,
     ProgramRun,
     TimedOut,
+    Unwatched,
     run,
 )
 from tests.process_ends import await_end
@@ -132,11 +132,14 @@ from datetime import timedelta
 from forewarn.drivers.programs.program_runs import Invocation, run
 run(Invocation(words=("/bin/sh", "-c", {text!r}), variables={{}}, timeout=timedelta(minutes=10)))
 """
-# Prints all it can once its server is dead, to both, and tells when it cannot any more.
-FLOOD = "cd {folder}; echo $$ > pid; read word < go-on; yes; yes >&2; echo ended > ended; read word < go-on"
+# Prints once its server is dead, to both, far more than a pipe holds.
+FLOOD = (
+    "cd {folder}; echo $$ > pid; read word < go-on; "
+    "head -c 5000000 /dev/zero && head -c 5000000 /dev/zero >&2 && echo printed > ended; read word < go-on"
+)
 
 
-def test_what_a_program_prints_without_end_is_bounded_though_its_server_is_dead(tmp_path: Path) -> None:
+def test_a_program_prints_on_though_its_server_is_dead(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go-on")
     text = SERVER.format(text=FLOOD.format(folder=tmp_path))
     server = subprocess.Popen([sys.executable, "-c", text])
@@ -147,8 +150,58 @@ def test_what_a_program_prints_without_end_is_bounded_though_its_server_is_dead(
         server.wait()
     (tmp_path / "go-on").write_text("on\n")
     await_file(tmp_path / "ended")
+    assert (tmp_path / "ended").read_text() == "printed\n"
     program = int((tmp_path / "pid").read_text())
-    kept = [os.stat(f"/proc/{program}/fd/{number}") for number in (1, 2)]
-    assert [(each.st_size, each.st_blocks * 512) for each in kept] == [(MOST_KEPT, MOST_KEPT)] * 2
     (tmp_path / "go-on").write_text("on\n")
     await_end(program)
+
+
+def test_a_program_can_open_its_output_again() -> None:
+    outcome = exited(script("echo one > /dev/stdout; echo two >> /dev/stdout; echo three > /dev/stderr"))
+    assert outcome == Exited(code=0, output=b"one\ntwo\n", last_line="three")
+
+
+def test_a_job_in_the_background_keeps_no_program_waiting(tmp_path: Path) -> None:
+    pid, job = tmp_path / "pid", tmp_path / "job"
+    job.write_text('echo $$ > "$0.pid"; mv "$0.pid" "$1"; exec yes')
+    text = 'setsid sh "$0" "$1" & while [ ! -e "$1" ]; do :; done'
+    try:
+        assert exited(script(text, str(job), str(pid))).code == 0
+    finally:
+        await_file(pid)
+        os.kill(int(pid.read_text()), 9)
+    await_end(int(pid.read_text()))
+
+
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), AttributeError("pidfd_open")])
+def test_a_program_is_watched_to_its_end_though_no_descriptor_is_left(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refused(_pid: int) -> int:
+        raise error
+
+    monkeypatch.setattr(os, "pidfd_open", refused)
+    count = tmp_path / "count"
+    assert exited(script('echo begun >> "$0"; sleep 0.2; exit 7', str(count))).code == 7
+    assert count.read_text() == "begun\n"
+
+
+def test_of_a_program_that_cannot_be_watched_it_is_not_said_that_it_was_not_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refused(*_: object) -> object:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "waitid", refused)
+    ended = tmp_path / "ended"
+    outcome = run(script('echo yes > "$0"', str(ended)))
+    assert outcome == Unwatched("how /bin/sh ended is not known: [Errno 5] Input/output error")
+    assert ended.read_text() == "yes\n"
+
+
+def test_what_finds_no_descriptor_to_begin_with_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> tuple[int, int]:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(os, "pipe", refused)
+    assert run(script("exit 0")) == NotRun("/bin/sh cannot be run: Too many open files")

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.admission import holds
 from forewarn.core.model.declaration import FleetDefaults, HostDrivers
+from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import Order, Stage
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, progress
+from forewarn.core.rollouts.machine_health import Unwell
 from forewarn.core.words import HostTask, OrderState, StageKind, StageState, Work
 from tests.unit.rollouts import announced, begun, by_id, cancelled, done, failed, order, started, step
 from tests.unit.test_rollout import NOW, carries, host, over, survey
@@ -214,3 +217,23 @@ def test_who_works_on_hosts_themselves_may_be_another_than_who_moves_their_machi
     assert set(serviced.driven_by(known, by_hook).values()) == {"hook"}
     assert set(asked.driven_by(known, by_hook).values()) == {"external"}
     assert set(moving.driven_by(known, by_hook).values()) == {"libvirt"}
+
+
+# What is off, and what is held
+
+
+def test_the_next_wave_waits_while_a_machine_of_the_last_is_off() -> None:
+    rollout = settled(begun(done(1), planned=1), done(1))
+    quiet = [Unwell(step=step("web-1", ended_at=NOW), reason="is off, as its hypervisor says,")]
+    later = planning.rest(rollout, by_id(done(1)), quiet, now=NOW, policy=POLICY)
+    assert later.due_at == NOW + 5 * SECOND
+    assert said(later.waiting) == ["web-1: is off, as its hypervisor says, since its work"]
+
+
+def test_holds_are_told_for_which_a_host_waits_that_has_begun() -> None:
+    there = Hold(id="1", reason="audit", by="ops", at=NOW, host=host(1))
+    other = replace(there, id="2", host=host(2))
+    waits = (*holds.reaching([there], hosts=[host(1)], projects=[]), Waiting(what="web-1", reason="runs"))
+    orders = by_id(started(1, waiting=waits), done(2, waiting=waits))
+    assert said(progress.held(orders, [there, other])) == ["host host-1: held by ops: audit"]
+    assert progress.held(orders, [other]) == ()

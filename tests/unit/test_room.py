@@ -6,7 +6,16 @@ from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import Order
 from forewarn.core.orders import interventions
 from forewarn.core.wakes import ROOM
-from forewarn.core.words import Action, HostName, HostState, MachineId, OrderState, StepState, Work
+from forewarn.core.words import (
+    Action,
+    HostName,
+    HostState,
+    MachineId,
+    Mobility,
+    OrderState,
+    StepState,
+    Work,
+)
 from tests.unit.slices import MINUTE, Fleet, machine
 
 H1, H2, H3 = (HostName(f"host-{number}") for number in (1, 2, 3))
@@ -171,3 +180,59 @@ def test_a_place_is_kept_while_its_order_waits() -> None:
     made.draft.put_order(replace(made.draft.orders[order.id], reason="kernel"))
     made.turn()
     assert bound_for(made) == H2
+
+
+# A host that is emptied
+
+
+def crowded(**free: int) -> Fleet:
+    """Two hosts with two machines each, and another one with so much room."""
+    made = Fleet(
+        *(machine(name, resources={"vcpus": 4}, mobility=Mobility.COLD) for name in ("web-0", "db-0")),
+        *(
+            machine(name, "host-2", domain=1, resources={"vcpus": 4}, mobility=Mobility.COLD)
+            for name in ("web-1", "db-1")
+        ),
+        hosts=["host-3"],
+    )
+    for name, amount in ({"host_1": 8, "host_2": 8} | free).items():
+        give(made, HostName(name.replace("_", "-")), amount)
+    made.turn()
+    return made
+
+
+def test_two_hosts_that_are_emptied_do_not_keep_places_that_the_other_needs() -> None:
+    made = crowded(host_3=8)
+    first = made.service("host-1", returning=True)
+    made.turn()
+    second = made.service("host-2", returning=True)
+    assert (first.state, second.state) == (OrderState.ANNOUNCED, OrderState.QUEUED)
+    assert [(wait.what, wait.room) for wait in second.waiting if wait.room] == [
+        ("db-1", True),
+        ("web-1", True),
+    ]
+    assert made.draft.hosts[H2].state is HostState.OK
+
+
+def test_a_host_that_cannot_be_emptied_whole_is_not_begun_with() -> None:
+    made = crowded(host_2=8, host_3=4)
+    order = made.service("host-1")
+    assert (order.state, made.events()) == (OrderState.QUEUED, ())
+    assert made.draft.hosts[H1].state is HostState.OK
+    assert [wait.what for wait in order.waiting if wait.room] == ["web-0"]
+
+
+def test_machines_that_are_announced_later_keep_their_place_from_the_first_announcement_on() -> None:
+    made = crowded(host_3=16)
+    made.draft.put_machine(replace(made.machine("db-0"), update_domain=1, group=made.machine("web-0").group))
+    order = made.service("host-1")
+    assert [event.resources[0].name for event in made.events(order.id)] == ["web-0"]
+    assert [bound_for(made, name) for name in ("web-0", "db-0")] == [H3, H3]
+    made.pass_(MINUTE)
+    assert bound_for(made, "db-0") == H3
+
+
+def test_an_emergency_moves_what_finds_room() -> None:
+    made = crowded(host_2=8, host_3=4)
+    order = made.service("host-1", emergency="coolant leak", notice=MINUTE)
+    assert [event.resources[0].name for event in made.events(order.id)] == ["db-0"]

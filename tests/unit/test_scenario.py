@@ -125,7 +125,7 @@ def test_a_command_is_run_for_each_machine_that_something_is_expected_of() -> No
         ),
         (
             HEAD + '[[steps]]\norder = {machine="web-0", action="fail"}',
-            "steps[0]: order.action: expected evict, freeze, recommend-rebalance, redeploy, restart, "
+            "steps[0]: order.action: expected evict, freeze, move, recommend-rebalance, redeploy, restart, "
             "start or terminate",
         ),
         (
@@ -144,7 +144,7 @@ def test_a_command_is_run_for_each_machine_that_something_is_expected_of() -> No
         ),
         (HEAD + '[expect]\nwithin = "1m"', "expect.within: expected approved = true beside it"),
         (HEAD + "[expect]\napproved = 1", "expect.approved: expected true or false, got 1"),
-        ("[scenario", "not TOML"),
+        ("[scenario", "the file is not TOML"),
     ],
 )
 def test_a_bad_scenario_names_the_field(text: str, message: str) -> None:

@@ -32,7 +32,7 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
-from tests.unit.slices import HOUR, MINUTE, Fleet, machine
+from tests.unit.slices import HOUR, MINUTE, SECOND, Fleet, machine
 
 HOST = HostName("host-1")
 OTHERS = ("host-2", "host-3")
@@ -177,8 +177,6 @@ def test_machines_leave_a_few_at_a_time() -> None:
     assert moving(fleet, order) == ["web-2", "web-3"]
     fleet.finish(order.id)
     fleet.finish(order.id)
-    assert stages(fleet, order)[0] == ("evacuate", "started")
-    fleet.pass_(2 * MINUTE)
     assert stages(fleet, order)[0] == ("evacuate", "done")
 
 
@@ -569,6 +567,58 @@ def test_planning_twice_changes_nothing_the_second_time() -> None:
     raise AssertionError(stages(fleet, order))
 
 
+# Events that are over, and listed for a while
+
+LINGER = 90 * SECOND
+
+
+def started_moves(*machines: Machine) -> tuple[Fleet, Order]:
+    fleet = Fleet(*machines, hosts=("host-1", *OTHERS))
+    order = fleet.service()
+    fleet.pass_(15 * MINUTE)
+    return fleet, order
+
+
+def test_an_empty_host_is_worked_on_while_the_events_of_its_machines_are_still_listed() -> None:
+    fleet, order = started_moves(machine("a-0"))
+    fleet.finish(order.id)
+    assert stages(fleet, order) == [("evacuate", "done"), ("host", "started")]
+    assert running_on_host(fleet, order) == ["work"]
+    (event,) = fleet.events()
+    assert event.started_at == fleet.now
+
+
+def test_an_order_says_until_when_its_last_events_are_listed() -> None:
+    fleet, order = started_moves(machine("a-0"))
+    fleet.finish(order.id)
+    (event,) = fleet.events()
+    fleet.finish_host(order.id)
+    assert now(fleet, order).open
+    said = "is done, and stays listed until 2026-01-05T12:16:30Z so that slow pollers see it"
+    assert fleet.waits(order.id) == [f"{event.id}: {said}"]
+    assert now(fleet, order).waiting[0].until == now(fleet, order).due_at == fleet.now + LINGER
+    fleet.pass_(LINGER - SECOND)
+    assert fleet.events() == (event,)
+    fleet.pass_(SECOND)
+    assert (order.id in fleet.draft.orders and now(fleet, order).open, fleet.events()) == (False, ())
+
+
+def test_a_machine_that_stays_waits_for_the_events_of_another_domain_of_its_group() -> None:
+    fleet, order = started_moves(machine("web-0"), staying("web-1", domain=1))
+    fleet.finish(order.id)
+    assert stages(fleet, order) == [("evacuate", "done"), ("host", "queued")]
+    assert fleet.waits(order.id) == ["web: update domain 1 waits for domain 0"]
+    fleet.pass_(LINGER)
+    assert stages(fleet, order) == [("evacuate", "done"), ("host", "announced")]
+
+
+def test_machines_that_have_restarted_with_their_host_say_until_when_they_are_listed() -> None:
+    fleet, order = started_moves(staying("a-0"))
+    fleet.finish_host(order.id)
+    (event,) = fleet.events()
+    assert fleet.waits(order.id)[0].startswith(f"{event.id}: is done, and stays listed until")
+
+
 # What is done to the host itself
 
 
@@ -598,12 +648,13 @@ def test_hooks_come_one_after_another() -> None:
         assert running_on_host(fleet, order) == [task.value]
         assert fleet.draft.hosts[HOST].state is HostState.CORDONED
         fleet.finish_host(order.id, task)
-    assert running_on_host(fleet, order) == ["uncordon"]
-    assert fleet.draft.hosts[HOST].state is HostState.OK
-    fleet.finish_host(order.id, HostTask.UNCORDON)
     assert running_on_host(fleet, order) == ["health"]
-    assert now(fleet, order).state is OrderState.STARTED
     fleet.finish_host(order.id, HostTask.HEALTH)
+    assert running_on_host(fleet, order) == ["uncordon"]
+    assert fleet.draft.hosts[HOST].state is HostState.CORDONED
+    assert now(fleet, order).state is OrderState.STARTED
+    fleet.finish_host(order.id, HostTask.UNCORDON)
+    assert fleet.draft.hosts[HOST].state is HostState.OK
     assert now(fleet, order).state is OrderState.DONE
 
 

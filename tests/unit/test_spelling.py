@@ -1,8 +1,12 @@
 """What somebody may have meant."""
 
-import pytest
+from collections.abc import Iterator
 
-from forewarn.core.spelling import closest, counted, hint
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from forewarn.core.spelling import LONGEST_COMPARED, MOST_NAMES, closest, counted, hint
 
 HOSTS = ("host-1", "host-4", "rack2-host-1")
 
@@ -45,6 +49,67 @@ def test_a_hint_is_a_question_or_nothing() -> None:
 )
 def test_only_what_is_close_is_suggested(written: str, known: str, meant: str | None) -> None:
     assert closest(written, [known]) == meant
+
+
+def slips(written: str, name: str) -> int:
+    """Count slips as the definition has it, however long that takes."""
+    rows = [list(range(len(name) + 1))]
+    for i, letter in enumerate(written, start=1):
+        row = [i]
+        for j, wanted in enumerate(name, start=1):
+            least = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and (letter, written[i - 2]) == (name[j - 2], wanted):
+                least = min(least, rows[-2][j - 2] + 1)
+            row.append(least)
+        rows.append(row)
+    return rows[-1][-1]
+
+
+LETTERS = st.text("abc", min_size=1, max_size=12)
+
+
+@given(LETTERS, LETTERS)
+@example("abcabcabc", "bacbacbac")
+@example("aabbccaabbcc", "abbccaabbcca")
+def test_a_name_is_suggested_if_and_only_if_it_has_few_enough_slips(written: str, name: str) -> None:
+    longest = max(len(written), len(name))
+    is_close = slips(written, name) <= min(longest - 1, max(longest // 3, 1), 3)
+    assert closest(written, [name]) == (name if is_close else None)
+
+
+def test_the_name_with_the_fewest_slips_is_suggested() -> None:
+    assert closest("listening", ["lastenin", "listenink", "loztening"]) == "listenink"
+
+
+class Drawn:
+    """Names, and how many of them were looked at."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names, self.count = names, 0
+
+    def __iter__(self) -> Iterator[str]:
+        for name in self.names:
+            self.count += 1
+            yield name
+
+
+def test_long_names_that_differ_at_both_ends_are_compared_for_a_bounded_time() -> None:
+    """A tenant chooses its machines' names and what it asks for: only the work is bounded, not the names."""
+    middle = "abcdefghijklmnopqrstuvwxyz" * 2
+    names = Drawn([f"x{middle}{'yz'[index % 2]}abcd" for index in range(MOST_NAMES)])
+    closest(f"{middle}dcba", names)
+    assert 0 < names.count < 50
+
+
+def test_no_more_than_so_many_names_are_looked_at() -> None:
+    names = Drawn([f"{'a' * 60}{index}" for index in range(2 * MOST_NAMES)])
+    assert closest("b", names) is None
+    assert names.count == MOST_NAMES
+
+
+def test_what_is_longer_than_any_name_is_compared_with_nothing() -> None:
+    assert closest("a" * LONGEST_COMPARED, ["a" * LONGEST_COMPARED]) == "a" * LONGEST_COMPARED
+    assert closest("a" * (LONGEST_COMPARED + 1), ["a" * LONGEST_COMPARED]) is None
 
 
 def test_one_is_not_many() -> None:

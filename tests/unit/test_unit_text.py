@@ -31,8 +31,10 @@ def test_without_a_program_to_send_signals_there_is_no_reload() -> None:
     assert "ExecReload" not in made("agent", kill=None)
 
 
-def test_a_server_without_a_config_has_none() -> None:
-    assert "ExecStart=/opt/forewarn/bin/forewarn serve\n" in made("server", config=None)
+def test_a_file_of_the_environment_is_no_command_line() -> None:
+    text = made("filter", config=Path("/srv/my own%.env"))
+    assert "\nEnvironmentFile=/srv/my own%%.env\n" in text
+    assert "ExecStart=/opt/forewarn/bin/forewarn host filter %H --watch\n" in text
 
 
 @pytest.mark.parametrize(

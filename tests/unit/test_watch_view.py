@@ -122,6 +122,20 @@ def copy(groups: int, members: int, **more: Any) -> FleetCopy:
     return shown
 
 
+def test_a_server_that_cannot_save_anything_says_so_below_its_name() -> None:
+    shown = copy(1, 1, trouble="nothing can be saved; the log says why")
+    assert drawn(shown)[1] == "The server is not ready: nothing can be saved; the log says why"
+    assert "not ready" not in "".join(drawn(copy(1, 1)))
+
+
+def test_an_event_that_is_held_past_its_not_before_is_due() -> None:
+    late = replace(event(1, "web-0"), not_before=NOW - timedelta(seconds=20))
+    (line,) = (line for line in drawn(copy(1, 1, events=[late])) if "web-0" in line)
+    assert "Scheduled" in line
+    assert "due for 20 s" in line
+    assert "ago" not in line
+
+
 def freeze(shown: FleetCopy, name: str) -> None:
     shown.machines["default", name] = replace(shown.machines["default", name], state=MachineState.FROZEN)
 
@@ -258,6 +272,20 @@ def test_hosts_say_how_they_are_what_they_carry_and_what_they_wait_for() -> None
     ]
     assert lines[first] == "host-1   ok        3 machines, 1 frozen  reboot announced, in 1 m: it: waits"
     assert lines[first + 1] == "host-3   cordoned  0 machines"
+
+
+def test_a_host_that_cannot_be_reached_is_never_shown_as_ok() -> None:
+    shown = copy(1, 3, events=[])
+    shown.hosts = {"host-1": HostState.OK, "host-2": HostState.OK, "host-3": HostState.CORDONED}
+    shown.unreachable = dict.fromkeys(("host-2", "host-3"), "cannot be reached since then: no route")
+    lines = drawn(shown, 160)
+    first = next(place for place, line in enumerate(lines) if line.startswith("host-"))
+    assert [" ".join(line.split()) for line in lines[first : first + 3]] == [
+        "host-2 unreachable 0 machines cannot be reached since then: no route",
+        "host-3 cordoned, unreachable 0 machines cannot be reached since then: no route",
+        "host-1 ok 3 machines",
+    ]
+    assert any("3 hosts (1 ok, 1 unreachable, 1 cordoned)" in line for line in lines)
 
 
 def test_work_on_a_machine_that_waits_for_a_word_is_said_of_its_host() -> None:

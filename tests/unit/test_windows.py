@@ -11,6 +11,7 @@ from hypothesis import given
 from forewarn.core.admission.joint_calendar import FOR_EVER, JointCalendar
 from forewarn.core.admission.timing import LEEWAY, LONGEST_DEADLINE, Timing, check_deadline
 from forewarn.core.errors import Invalid
+from forewarn.core.model.service_time import Slew
 from forewarn.core.model.windows import ALWAYS, Calendar, Window
 from forewarn.core.words import ProjectName
 
@@ -202,6 +203,29 @@ def test_the_first_fit_is_the_first_of_all(known: list[Calendar], offset: int, q
 
 
 # What that means for work that guests are told of
+
+
+SLEW = Slew(at=MONDAY + 3 * HOUR, system=MONDAY)  # they meet at 18:00
+
+
+@pytest.mark.parametrize(
+    ("opens", "service"),
+    [
+        ("14:00", MONDAY + 4 * HOUR),  # not at once, though service time is past it
+        ("17:00", MONDAY + 5.5 * HOUR),
+        ("20:00", MONDAY + 8 * HOUR),
+    ],
+)
+def test_windows_open_by_the_systems_clock_while_service_time_is_ahead(opens: str, service: datetime) -> None:
+    known = JointCalendar([calendar(window(opens, 4))], slew=SLEW)
+    fit = known.fit(SLEW.at, QUARTER)
+    assert fit is not None
+    assert fit.opens == service
+    bound = Timing(calendars={ProjectName("shop"): calendar(window(opens, 4))}, work=QUARTER, slew=SLEW)
+    (waiting,) = bound.why_not_start("it", now=SLEW.at)
+    assert waiting.reason.endswith(f"which opens 2026-01-05 {opens} (UTC)")
+    assert waiting.until == service
+    assert bound.start_at(SLEW.at) == service
 
 
 def timing(*windows: Window, deadline: datetime | None = None) -> Timing:

@@ -1,21 +1,26 @@
 """A caller is answered when what it asked for is saved and shown, and not before (rule 7)."""
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
+from functools import partial
 from math import inf
 from typing import Any
 
 import pytest
 
 from forewarn.control.engine.engine import Stuck
+from forewarn.control.supervision import RestartPace, Supervisor
+from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.server.threads import worker
 from forewarn.server.threads.bridge import WorkerCommands
 from forewarn.server.threads.follow_up import FollowUp
 from forewarn.server.threads.jobs import Job, Jobs
-from forewarn.server.threads.worker import Worker
+from forewarn.server.threads.worker import MOST_TOGETHER, Worker
+from tests.process import PATIENCE
 from tests.unit.slices import NOON
 
 # So often the loop goes round while a guest waits: far more than an answer needs.
@@ -52,7 +57,7 @@ def test_a_guest_waits_until_the_worker_has_saved_its_word(
 ) -> None:
     async def ask() -> None:
         jobs, guests = Jobs(), Saved()
-        commands = WorkerCommands(guests, jobs)  # type: ignore[arg-type]
+        commands = WorkerCommands(guests, jobs, members={})  # type: ignore[arg-type]
         waiting = asyncio.ensure_future(getattr(commands, what)(*given, **named))
         for _ in range(ROUNDS):
             await asyncio.sleep(0)
@@ -75,9 +80,15 @@ class FewJobs:
     def take(self, most: int, *, timeout: float) -> list[Job]:
         return self._left.pop(0)
 
-    waiting = False
+    def put_back(self, jobs: list[Job], *, after: Job) -> None:
+        self._left.insert(0, jobs)
+
+    waiting = guest_waits = False
 
     def end(self) -> None:
+        pass
+
+    def abandon(self) -> None:
         pass
 
 
@@ -117,7 +128,10 @@ class Around:
     def known_due(self, now: datetime) -> datetime | None:
         return now + timedelta(hours=1)
 
-    def prove_present(self, now: datetime) -> int:
+    def ahead(self) -> timedelta:
+        return timedelta()
+
+    def prove_present(self, now: datetime, *, ahead: timedelta) -> int:
         return 0
 
     def look_for(self, number: int) -> None:
@@ -126,7 +140,7 @@ class Around:
     def prune(self) -> bool:
         return False
 
-    def save_all(self, now: datetime) -> None:
+    def save_all(self, now: datetime, *, ahead: timedelta) -> None:
         pass
 
 
@@ -162,6 +176,64 @@ def test_a_job_that_fails_is_answered_with_its_error() -> None:
     assert answer.exception(timeout=0) is fault
 
 
+class BrokenFollowUp(FollowUp):
+    """Breaks once: what the worker does after its jobs."""
+
+    is_broken = True
+
+    def looked(self) -> None:
+        if self.is_broken:
+            self.is_broken = False
+            raise SystemExit("injected")
+        super().looked()
+
+
+def test_a_worker_that_fails_goes_on_and_answers_what_it_had_taken(caplog: pytest.LogCaptureFixture) -> None:
+    around: Any = Around(Future(), [])
+    jobs = Jobs()
+    jobs.follow_up = BrokenFollowUp()
+    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    worker.supervisor = Supervisor(pace=RestartPace(first=0))
+    first = jobs.post(lambda: "one")
+    worker.start()
+    assert first.result(timeout=PATIENCE) == "one"
+    assert jobs.post(lambda: "two").result(timeout=PATIENCE) == "two"
+    worker.stop()
+    assert worker.supervisor.restarts()["worker"] == 1
+    assert "background task worker failed" in caplog.text
+
+
+def test_jobs_that_a_worker_has_taken_when_it_fails_may_have_happened() -> None:
+    class Breaking(Around):
+        def may_be_due(self, now: datetime) -> bool:
+            raise SystemExit("injected")  # between the commit and the answer
+
+    around: Any = Breaking(Future(), [])
+    answer: Future[str] = Future()
+    jobs: Any = FewJobs(Job(lambda: "done", answer))
+    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    worker.start()
+    worker.stop()
+    assert isinstance(answer.exception(timeout=0), Uncertain)
+
+
+def test_a_worker_that_has_ended_leaves_no_caller_waiting() -> None:
+    class Broken(Jobs):
+        def take(self, most: int, *, timeout: float) -> list[Job]:
+            raise SystemExit("injected")
+
+    around: Any = Around(Future(), [])
+    jobs = Broken()
+    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    before = [jobs.post(lambda: None), jobs.post(lambda: None)]
+    worker.supervisor.stop()
+    worker.start()
+    worker.stop()
+    assert not worker.alive
+    for answer in (*before, jobs.post(lambda: None)):
+        assert isinstance(answer.exception(timeout=0), Unavailable)
+
+
 def test_guests_are_shown_what_a_tick_has_saved_though_some_orders_cannot_go_on() -> None:
     seen: list[str] = []
 
@@ -176,6 +248,71 @@ def test_guests_are_shown_what_a_tick_has_saved_though_some_orders_cannot_go_on(
     worker.start()
     worker.stop()
     assert seen[:3] == ["saved", "shown", "a job"]
+
+
+class Batches(Around):
+    """Keeps what is saved together apart."""
+
+    def __init__(self) -> None:
+        super().__init__(Future(), [])
+        self.saved: list[list[str]] = []
+
+    @contextmanager
+    def together(self) -> Iterator["Batches"]:
+        self.saved.append([])
+        yield self
+
+    def save(self, what: str) -> None:
+        self.saved[-1].append(what)
+
+
+def saved_with_a_guest_among(callers: int, *, before: bool) -> list[list[str]]:
+    """Let callers' jobs wait, and a guest come before, or while the first of them is done."""
+    jobs, around = Jobs(), Batches()
+    under_way, arrived = threading.Event(), threading.Event()
+    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)  # type: ignore[arg-type]
+
+    def work(number: int) -> None:
+        if number == 0:
+            under_way.set()
+            arrived.wait()
+        around.save(f"caller {number}")
+
+    async def ask() -> None:
+        guest = partial(jobs.run_for_guests("a"), partial(around.save, "guest"))
+        asked = [asyncio.ensure_future(jobs.run_for("b")(partial(work, number))) for number in range(callers)]
+        asked += [asyncio.ensure_future(guest())] if before else []
+        await asyncio.sleep(0)
+        worker.start()
+        await asyncio.to_thread(under_way.wait)
+        asked += [] if before else [asyncio.ensure_future(guest())]
+        await asyncio.sleep(0)
+        arrived.set()
+        await asyncio.gather(*asked)
+
+    asyncio.run(ask())
+    worker.stop()
+    return around.saved
+
+
+@pytest.fixture
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LONGEST_BATCH", "LONGEST_WITHOUT_TICK"):
+        monkeypatch.setattr(worker, name, inf)
+
+
+@pytest.mark.usefixtures("no_hurry")
+def test_a_guest_that_comes_while_many_jobs_are_done_waits_for_the_one_that_is_under_way() -> None:
+    saved = saved_with_a_guest_among(MOST_TOGETHER + 1, before=False)
+    assert [len(batch) for batch in saved] == [1, 1, MOST_TOGETHER]
+    assert saved[1] == ["guest"]
+
+
+@pytest.mark.usefixtures("no_hurry")
+def test_what_a_guest_asked_for_is_saved_before_the_jobs_of_callers_that_come_after_it() -> None:
+    saved = saved_with_a_guest_among(MOST_TOGETHER, before=True)
+    assert [len(batch) for batch in saved] == [1, MOST_TOGETHER]
+    assert saved[0] == ["guest"]
 
 
 class AlwaysDue(Around):

@@ -239,12 +239,13 @@ class AgentDaemon:
         """Read the config again; one that is not sound changes nothing."""
         self._systemd.reloading()
         try:
-            config = self._options.load()
+            self._take_if_complete(self._options.load())
         except Invalid as refusal:
             self._log.warn(f"the config stays as it was: {refusal}")
-        else:
-            self._take_if_complete(config)
-        self._systemd.ready(self._state.in_words())
+        except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on, and systemd learns that
+            self._log.warn(f"the config stays as it was: {type(error).__name__}: {error}")
+        finally:
+            self._systemd.ready(self._state.in_words())
 
     def _take_if_complete(self, config: Config) -> None:
         """Take a config, unless a handler is missing in it that has to undo what it has prepared."""

@@ -4,12 +4,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from forewarn.api.declared import Body, declared, given, maybe
-from forewarn.api.request_fields import LINE, NAME, TIME, line, seconds
+from forewarn.api.request_fields import HOST, NAME, TIME, free_text, seconds
 from forewarn.core.catalogue import MAINTENANCE_WORK
+from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import EXTERNAL, ServiceMode, Work
+from forewarn.core.words import EXTERNAL, HostName, ServiceMode, Work
 from forewarn.wire.fields import choice, flag
 
 DAY: Final = 86400
@@ -31,7 +32,7 @@ WHOLE = (
     "409 if it carries two update domains of a group.",
 )
 TOGETHER = (
-    line(least=1),
+    free_text(least=1),
     "Why a host is done in one go though it carries two update domains of a group; "
     "recorded as a broken promise to those groups.",
 )
@@ -52,7 +53,7 @@ HOST_WORK = (
 class OrderBody(Body):
     """Why something is ordered."""
 
-    reason: str = given(LINE, "Why, for the records.", default="")
+    reason: str = given(free_text(), "Why, for the records.", default="")
 
 
 @declared
@@ -60,7 +61,7 @@ class HostOrderBody(OrderBody):
     """Who does the work, and how long they may be silent."""
 
     emergency: str | None = maybe(
-        line(least=1), "Why the promised notice is not kept; recorded as a broken promise."
+        free_text(least=1), "Why the promised notice is not kept; recorded as a broken promise."
     )
     notice_seconds: float | None = maybe(
         seconds(minimum=0, maximum=30 * DAY), "The notice of an emergency; none if left out."
@@ -127,7 +128,7 @@ class FailBody(HostOrderBody):
     """That a host has failed, and who vouches that it does not touch its machines any more."""
 
     fenced: str | None = maybe(
-        line(least=1),
+        free_text(least=1),
         "Why the host is known to touch its machines no more, by the word of the caller: they are recovered "
         "at once, without waiting for it to be fenced. Also for a host that is failed already.",
     )
@@ -142,6 +143,21 @@ class MachineOrderBody(HostOrderBody):
         "Do not wait for the guests: the word of the machine's owner is approval enough.",
         default=False,
     )
+
+
+@declared
+class MoveBody(HostOrderBody):
+    """Where a machine is to go, and how."""
+
+    to: HostName | None = maybe(HOST, "The host that it goes to; left out: the best one, as for a redeploy.")
+    live: bool = given(
+        flag, "Move it while it runs: a Freeze of seconds. Otherwise it is redeployed.", default=False
+    )
+
+    def request(self, by: str, **terms: Any) -> OrderRequest:
+        """Return what is asked for, and what that does to the machine."""
+        work = Work.FREEZE if self.live else Work.REDEPLOY
+        return replace(HostOrderBody.request(self, by, **terms), work=work)
 
 
 def check_heartbeat(seconds: float | None, driver: str | None) -> None:

@@ -3,13 +3,17 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from types import NoneType
 from typing import Any, NamedTuple, Protocol, get_args, get_origin, runtime_checkable
 
 from starlette.requests import ClientDisconnect, Request
 
 from forewarn.api.declared import Body, Query
+from forewarn.api.request_fields import FreeText
+from forewarn.core.access import Caller
 from forewarn.core.errors import Invalid
+from forewarn.core.operators_words import said_by_operator
 from forewarn.wire.fields import Schema, table
 
 
@@ -79,7 +83,11 @@ class InBody(NamedTuple):
     async def read(self, name: str, request: Request) -> Body | None:
         """Read the body; null is the same as none."""
         written = await _json(request, required=self.required)
-        return None if written is None else self.kind.read(written)
+        if written is None:
+            return None
+        caller: Caller = request.state.caller
+        body = self.kind.read(written)
+        return body if caller.project is not None else _said_by_operator(body)
 
 
 class TableInBody(NamedTuple):
@@ -90,6 +98,13 @@ class TableInBody(NamedTuple):
     async def read(self, name: str, request: Request) -> Mapping[str, object]:
         """Return the object that the body is."""
         return table(await _json(request, required=True), "the body")
+
+
+def _said_by_operator(body: Body) -> Body:
+    """Mark what an operator has written freely: the people of projects do not read it."""
+    texts = {each.name: getattr(body, each.name) for each in fields(body)}
+    marked = {name: said_by_operator(text) for name, text in texts.items() if isinstance(text, FreeText)}
+    return replace(body, **marked) if marked else body
 
 
 def inputs(handler: Callable[..., Any]) -> dict[str, Input]:

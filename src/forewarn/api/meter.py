@@ -4,7 +4,6 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.metadata import version
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -17,6 +16,8 @@ from forewarn.control.durations import BOUNDS, Distribution, ReadCounts
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.fleet.fleet_views import Counts
 from forewarn.control.push.webhooks import WebhookView
+from forewarn.control.supervision import Supervisor
+from forewarn.version import version
 
 __all__ = ["CONTENT_TYPE", "Counted", "Meter"]
 
@@ -38,6 +39,15 @@ class Saving:
     refused_holds: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unanswered:
+    """Connections and requests that were not answered: refused by a limit, or given up by the client."""
+
+    connections: Mapping[tuple[str, str], int]  # refused, by port and limit
+    requests: Mapping[Limit, int]  # refused, of the operator API
+    hang_ups: int
+
+
 class Meter:
     """Writes metrics from a registry of its own, so that nothing else in the process shows up."""
 
@@ -45,16 +55,16 @@ class Meter:
         self,
         guest_counters: Callable[[], Mapping[str, float]],
         *,
-        refused: Callable[[], Mapping[tuple[str, str], int]] = dict,
-        refused_requests: Mapping[Limit, int],
+        unanswered: Unanswered,
         saving: Saving,
         clock_offset: Callable[[], timedelta],
         durations: Mapping[str, Mapping[tuple[str, ...], Distribution]],
+        background: Supervisor,
     ) -> None:
         self._guest_counters = guest_counters
-        self._refused = refused
-        self._refused_requests = refused_requests
+        self._unanswered = unanswered
         self._saving = saving
+        self._background = background
         self._clock_offset = clock_offset
         self._reads = ReadCounts()
         self._durations = durations
@@ -107,14 +117,17 @@ class Meter:
             yield CounterMetricFamily(f"forewarn_guest_{name}", said, value=value)
         said = "Connections that a limit has refused."
         refused = CounterMetricFamily("forewarn_connections_refused", said, labels=["plane", "limit"])
-        for labels, value in self._refused().items():
+        for labels, value in self._unanswered.connections.items():
             refused.add_metric(labels, value)
         yield refused
         said = "Requests to the operator API that a limit has refused."
         requests = CounterMetricFamily("forewarn_requests_refused", said, labels=["limit"])
-        for limit, value in self._refused_requests.items():
+        for limit, value in self._unanswered.requests.items():
             requests.add_metric([limit], value)
         yield requests
+        said = "Clients of the operator API that hung up before they were answered."
+        yield CounterMetricFamily("forewarn_operator_hang_ups", said, value=self._unanswered.hang_ups)
+        yield from _of_background(self._background)
         yield from _of_reads(self._reads)
         yield from _of_driver_calls(self._driver_calls)
         for what, (said, named) in _DURATIONS.items():
@@ -133,7 +146,7 @@ _DURATIONS = {
 
 def _build_info() -> Metric:
     info = GaugeMetricFamily("forewarn_build_info", "What runs.", labels=["version", "python"])
-    info.add_metric([version("forewarn"), platform.python_version()], 1.0)
+    info.add_metric([version(), platform.python_version()], 1.0)
     return info
 
 
@@ -142,14 +155,28 @@ def _of_counts(counts: Counts) -> Iterator[Metric]:
         yield _gauge(f"forewarn_{what}", f"How many {what} there are.", "state", by_state)
     said = "How many hosts there are, by who does the work on them."
     yield _gauge("forewarn_hosts_by_driver", said, "driver", counts.drivers)
+    said = "1 if the driver of a host reaches it, 0 if not; only of hosts whose drivers can tell."
+    yield _gauge("forewarn_host_reachable", said, "host", counts.reachable)
     yield _gauge("forewarn_holds", "How many holds are in force, by what they reach.", "reach", counts.holds)
     said = "For how long the event that should have started first has not, in service time."
     yield GaugeMetricFamily(
         "forewarn_oldest_overdue_start_seconds", said, value=counts.overdue.total_seconds()
     )
+    said = "Open orders that wait for a person, such as those announced three times without a start."
+    yield GaugeMetricFamily("forewarn_orders_stuck", said, value=counts.stuck)
     for kind, count in counts.tallies.items():
         said = f"Machines told of by records of the kind {kind}."
         yield CounterMetricFamily(f"forewarn_{kind.replace('-', '_')}", said, value=count)
+
+
+def _of_background(background: Supervisor) -> Iterator[Metric]:
+    said = "How often background tasks were started again after an unexpected error."
+    restarts = CounterMetricFamily("forewarn_background_restarts", said, labels=["task"])
+    for task, count in background.restarts().items():
+        restarts.add_metric([task], count)
+    yield restarts
+    said = "How many background tasks keep failing."
+    yield _gauge("forewarn_background_failing", said, "task", background.failing())
 
 
 def _of_reads(reads: ReadCounts) -> Iterator[Metric]:
@@ -170,6 +197,11 @@ def _of_driver_calls(calls: DriverCallCounts) -> Iterator[Metric]:
     yield _gauge("forewarn_driver_calls_running", said, "driver", calls.running)
     said = "How many calls of drivers were given up, and have not returned."
     yield _gauge("forewarn_driver_calls_hung", said, "driver", calls.hung)
+    said = "How often the process of a driver has died, and was started again."
+    crashes = CounterMetricFamily("forewarn_driver_crashes", said, labels=["driver"])
+    for driver, count in calls.crashes.items():
+        crashes.add_metric([driver], count)
+    yield crashes
 
 
 def _gauge(name: str, said: str, label: str, values: Mapping[str, int]) -> Metric:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import date, datetime
 from enum import StrEnum
-from importlib.metadata import version
 from inspect import cleandoc, getdoc
 from types import NoneType, UnionType
 from typing import Any, NewType, Union, get_args, get_origin
@@ -22,6 +21,7 @@ from forewarn.api.idempotency import ABOUT_KEY, KEY_HEADER, KEY_SCHEMA
 from forewarn.api.inputs import InBody, InHeader, InPath, Input, InQuery, TableInBody
 from forewarn.api.routing import ApiRoute, WithStatus
 from forewarn.core.browser_sessions import CSRF_HEADER
+from forewarn.version import RELEASE
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import key_of_page
 from forewarn.wire.answers.service_answers import ErrorAnswer
@@ -85,7 +85,7 @@ def document(endpoints: Iterable[ApiRoute]) -> dict[str, Any]:
             operations[endpoint.method.lower()] = _operation(endpoint, components)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "forewarn", "description": ABOUT, "version": version("forewarn")},
+        "info": {"title": "forewarn", "description": ABOUT, "version": RELEASE},
         "paths": paths,
         "components": {"schemas": components.schemas, "securitySchemes": _SECURITY_SCHEMES},
     }

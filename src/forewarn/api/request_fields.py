@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import format_span
+from forewarn.core.operators_words import unmarked
 from forewarn.core.words import GroupName, HostName, MachineName, ProjectName
 from forewarn.wire.fields import Field, choice, name, numbered, sequence
 from forewarn.wire.rfc3339 import EXPECTED_TIME, read_time
@@ -57,6 +58,18 @@ def line(*, least: int = 0, most: int = LONGEST_LINE, **schema: Any) -> Field[st
 
     bounds = {"minLength": least, "maxLength": most} if least else {"maxLength": most}
     return Field(read=reader, schema={"type": "string", **bounds, "pattern": _LINE_PATTERN, **schema})
+
+
+class FreeText(str):
+    """What a person has written freely, such as a reason: it may name anything."""
+
+    __slots__ = ()
+
+
+def free_text(*, least: int = 0) -> Field[str]:
+    """Declare a line that a person writes freely."""
+    written = line(least=least)
+    return Field(read=lambda value: FreeText(unmarked(written(value))), schema=written.schema)
 
 
 def _bounded(kind: str, expected: str, parse: Callable[[object], Any], **bounds: float) -> Field[Any]:

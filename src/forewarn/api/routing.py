@@ -23,6 +23,7 @@ from forewarn.control.durations import Durations
 from forewarn.control.ports.foreseen import Foreseen, ForeseenUseCase
 from forewarn.core.access import Right, check
 from forewarn.core.errors import ForewarnError, Unavailable
+from forewarn.core.words import ProjectName
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body
 
@@ -56,6 +57,8 @@ class Promise:
     shown: bool = True
     # What the worker does once the answer is saved, and again when it is repeated: it may have been killed.
     finish: Callable[[Services, Mapping[str, Any]], None] | None = None
+    # Refuses to answer a call again with this body if what it told of has ended meanwhile.
+    check_repeated: Callable[[Services, Mapping[str, Any]], None] | None = None
     # What is answered where nothing can be saved: it takes the call, if it has a key, and the handler's
     # arguments; None if there is nothing else to say than that. It may still happen as it was asked for.
     otherwise: Callable[..., "WithStatus[Any] | None"] | None = None
@@ -184,7 +187,7 @@ class ApiRoute(Route):
             arguments = await self._with_prepared(request, self.promise.prepare, arguments)
         if not inspect.iscoroutinefunction(self.handler):
             try:
-                return await run(self._job(services, call, arguments))
+                return await run(self._job(services, call, arguments, project=request.state.caller.project))
             except Unavailable:
                 otherwise = self._otherwise(call, arguments)
                 if otherwise is None:
@@ -204,14 +207,20 @@ class ApiRoute(Route):
         return None if answer is None else self._answered(answer)
 
     def _job(
-        self, services: Services, call: KeyedCall | None, arguments: Mapping[str, Any]
+        self,
+        services: Services,
+        call: KeyedCall | None,
+        arguments: Mapping[str, Any],
+        *,
+        project: ProjectName | None,
     ) -> Callable[[], Answered]:
         def job() -> Answered:
             return self._work(services, call, arguments)
 
         if self.promise.machine is not None:
             answer = None if call is None else call.saved_as
-            return ForeseenUseCase(job, Foreseen(machine=arguments[self.promise.machine], answer=answer))
+            machine = arguments[self.promise.machine]
+            return ForeseenUseCase(job, Foreseen(machine=machine, project=project, answer=answer))
         return job if self.promise.finish is None else Alone(job)
 
     def _work(self, services: Services, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered:
@@ -219,6 +228,8 @@ class ApiRoute(Route):
             return self._answered(self.handler(**arguments))
 
         answered = services.answering.answer(call, work) if call else work()
+        if answered.again and self.promise.check_repeated is not None:
+            self.promise.check_repeated(services, json.loads(answered.body))
         if self.promise.finish is not None:
             self.promise.finish(services, json.loads(answered.body))
         return answered

@@ -11,7 +11,6 @@ from forewarn.api.inputs import FromRequest
 from forewarn.api.limits import BodyLimits, CallerLimits
 from forewarn.control.access.answering_once import AnsweringOnce
 from forewarn.control.access.browser_sessions import BrowserSessions
-from forewarn.control.alone import Alone
 from forewarn.control.callers import (
     CallerReads,
     CallerUseCases,
@@ -23,10 +22,11 @@ from forewarn.control.callers import (
 from forewarn.control.driver import Listing
 from forewarn.control.durations import Distribution, ReadCounts
 from forewarn.control.engine.driver_counts import DriverCallCounts
-from forewarn.control.ports.foreseen import ForeseenUseCase
 from forewarn.control.ports.scope import Scope
+from forewarn.control.supervision import Supervisor
 from forewarn.core import access
 from forewarn.core.browser_sessions import Identified
+from forewarn.core.errors import ForewarnError
 from forewarn.core.model.host import Host
 from forewarn.core.model.inventory import Found
 from forewarn.core.model.webhook import Webhook
@@ -160,6 +160,8 @@ class ApiParts:
     probes: Probes
     guest_counters: Callable[[], Mapping[str, float]] = dict  # for the metrics, by name
     refused: Callable[[], Mapping[tuple[str, str], int]] = dict  # connections, by port and limit
+    background: Supervisor = field(default_factory=Supervisor)
+    hang_ups: Callable[[], int] = int  # of callers, before they were answered
     store_durations: Callable[[], Mapping[tuple[str, ...], Distribution]] = dict  # of transactions, by kind
     driver_calls: Callable[[], DriverCallCounts] = DriverCallCounts
     read_counts: Callable[[], ReadCounts] = ReadCounts
@@ -169,7 +171,7 @@ class Services(CallerUseCases):
     """All that endpoints use, for one caller: what is not made for its scope it cannot reach."""
 
     def __init__(self, parts: ApiParts, scope: Scope, *, caller: str | None = None) -> None:
-        """Take the scope and, unless it is the server itself, the name of who calls."""
+        """Take the scope and, unless it is the server itself, whose turns are taken."""
         super().__init__(parts.shared, scope)
         self._parts = parts
         self._run = parts.run if caller is None else parts.run_for(caller)
@@ -178,6 +180,8 @@ class Services(CallerUseCases):
         self.probes = parts.probes
         self.guest_counters = parts.guest_counters
         self.refused = parts.refused
+        self.background = parts.background
+        self.hang_ups = parts.hang_ups
         self.store_durations = parts.store_durations
         self.driver_calls = parts.driver_calls
         self.read_counts = parts.read_counts
@@ -186,19 +190,16 @@ class Services(CallerUseCases):
     async def run(self, job: Callable[[], T], /) -> T:
         """Return the answer of what may change something, once its effect can be seen.
 
-        It waits for all that others change. Its errors come in the caller's words.
+        It waits for all that others change. Its errors come in the caller's words, for which a thread that
+        reads looks: the worker has others to serve.
         """
-
-        def worded() -> T:
-            return self.in_its_words(job)
-
-        match job:
-            case Alone():
-                return await self._run(Alone(worded))
-            case ForeseenUseCase():
-                return await self._run(ForeseenUseCase(worded, job.foreseen))
-            case _:
-                return await self._run(worded)
+        try:
+            return await self._run(job)
+        except ForewarnError as error:
+            reads, refused = self.reads, error
+            if not reads.rewords(refused):
+                raise
+        raise await self._read(lambda: reads.reworded(refused))
 
     async def read(self, job: Callable[[CallerReads], T], /) -> T:
         """Return the answer of what only reads, beside whatever is being changed.
@@ -222,8 +223,9 @@ class Services(CallerUseCases):
         self._parts.shared.context.store.after_saving(act)
 
     def scoped(self, caller: access.Caller) -> "Services":
-        """Return the services of a caller."""
-        return Services(self._parts, Scope(caller=caller.project), caller=caller.name)
+        """Return the services of a caller; the people of a project share its turns, however many they are."""
+        turns = f"token {caller.name}" if caller.project is None else f"project {caller.project}"
+        return Services(self._parts, Scope(caller=caller.project), caller=turns)
 
     @property
     def fleet(self) -> FleetUseCases:

@@ -80,7 +80,9 @@ class CommandGroup(typer.Typer):
 
 
 def _leave_out_guesses(error: Any) -> None:
-    """Let Click suggest only options that are close to what was typed."""
+    """Let Click suggest only options that are close to what was typed, and say how names with - are typed."""
+    if hasattr(error, "possibilities") and not error.option_name.startswith("--"):
+        error.message += ". A name that begins with - goes after --"
     if getattr(error, "possibilities", None):
         from forewarn.core.spelling import closest
 

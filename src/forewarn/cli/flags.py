@@ -21,7 +21,7 @@ _SAME_NAME = (
         "max_failures",
     ),
     *("name", "overlap", "project", "reason", "require_poll", "role", "secret", "since", "state"),
-    *("host_work", "together", "whole"),
+    *("host_work", "live", "to", "together", "whole"),
 )
 FLAGS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},

@@ -55,7 +55,15 @@ def starts(event: "EventAnswer", now: datetime) -> str:
     """Write when an event starts or has started, as seen from now."""
     if event.started_at is not None:
         return f"started {countdown(event.started_at, now)}".replace("started now", "just started")
-    return countdown(event.not_before, now)
+    return until_start(event.not_before, now)
+
+
+def until_start(not_before: datetime, now: datetime) -> str:
+    """Write when an event that has not started may start: `in 14 m 32 s`, `due for 20 s` if it waits."""
+    overdue = (now - not_before).total_seconds()
+    if round(overdue) <= 0:
+        return countdown(not_before, now)
+    return f"due for {format_span_briefly(overdue)}"
 
 
 def between(start: datetime, end: datetime | None) -> str:

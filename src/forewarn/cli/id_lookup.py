@@ -22,7 +22,7 @@ def path_of(what: str, name: str) -> str:
     from urllib.parse import quote
 
     project, slash, rest = name.partition("/")
-    if not name or slash:
+    if name in ("", ".", "..") or slash:
         meant = (
             f"; say {rest} --project {project}"
             if what == "machine" and is_name(project) and is_name(rest)

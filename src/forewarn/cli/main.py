@@ -105,9 +105,9 @@ app = CommandGroup(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from forewarn.version import version
 
-        typer.echo(f"forewarn {version('forewarn')}")
+        typer.echo(f"forewarn {version()}")
         raise typer.Exit
 
 

@@ -1,7 +1,7 @@
 """The use cases that callers reach: those made for their scope, and those for who sees everything."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from forewarn.control import naming
@@ -30,7 +30,7 @@ from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, ReadingContext
 from forewarn.control.views import Views
-from forewarn.core.errors import Conflict, Refused
+from forewarn.core.errors import Conflict, ForewarnError, Refused
 from forewarn.core.words import ProjectName
 
 T = TypeVar("T")
@@ -46,6 +46,7 @@ class SharedReads:
     recent: RecentRecords
     rehearsals: GoingOn
     unsaved_holds: HoldsInMemory
+    hints: naming.HintAllowance = field(default_factory=naming.HintAllowance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +95,29 @@ class CallerReads:
         return FleetReads.made(self._shared)
 
     def in_its_words(self, job: Callable[[], T]) -> T:
-        """Do something for the caller; it is refused in words that the caller may read."""
-        return _in_its_words(job, self._shared.context.store, self.scope)
+        """Read something for the caller; it is refused in words that the caller may read."""
+        try:
+            return job()
+        except ForewarnError as error:
+            if not self.rewords(error):
+                raise
+            said = self.reworded(error)
+        raise said
+
+    def rewords(self, error: ForewarnError) -> bool:
+        """Return whether the caller is refused in other words than these."""
+        return error.unknown is not None or self._hides_names_in(error)
+
+    def reworded(self, error: ForewarnError) -> ForewarnError:
+        """Return a refusal in words that the caller may read, and with the name that may have been meant."""
+        store = self._shared.context.store
+        if not self._hides_names_in(error):
+            return naming.hinted(store, error, scope=self.scope, allowance=self._shared.hints)
+        with store.scoped(self.scope).read() as snapshot:
+            return disclosed_refusal(snapshot.fleet, error, scope=self.scope)
+
+    def _hides_names_in(self, error: ForewarnError) -> bool:
+        return self.scope.caller is not None and isinstance(error, Conflict | Refused)
 
     def narrowed(self, project: ProjectName | None) -> "CallerReads":
         """Return the same for one project alone; NotFound if the scope does not have it."""
@@ -117,26 +139,11 @@ class CallerUseCases:
         self.webhooks = Webhooks(context, scope, terms=shared.webhooks)
         self.rehearsals = Rehearsals(context, scope, open_ones=shared.rehearsals)
 
-    def in_its_words(self, job: Callable[[], T]) -> T:
-        """Do something for the caller; it is refused in words that the caller may read."""
-        return _in_its_words(job, self._shared.context.store, self.scope)
-
     def narrowed(self, project: ProjectName | None) -> "CallerUseCases":
         """Return the same for one project alone; NotFound if the scope does not have it."""
         if project is None:
             return self
         return CallerUseCases(self._shared, _narrowed(self._shared.context.store, self.scope, project))
-
-
-def _in_its_words(job: Callable[[], T], store: ReadStore, scope: Scope) -> T:
-    if scope.caller is None:
-        return job()
-    try:
-        return job()
-    except (Conflict, Refused) as error:
-        with store.scoped(scope).read() as snapshot:
-            said = disclosed_refusal(snapshot.fleet, error, scope=scope)
-    raise said
 
 
 def _narrowed(store: ReadStore, scope: Scope, project: ProjectName) -> Scope:

@@ -9,13 +9,14 @@ from forewarn.core import disclosure
 from forewarn.core.disclosure import Disclosure
 from forewarn.core.errors import ForewarnError, Refused
 from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import ProjectName
 
-V = TypeVar("V", Machine, Order, Event, Record, Webhook)
+V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)
 
 
 def disclosed(fleet: FleetQueries, values: Iterable[V], *, scope: Scope) -> Sequence[V]:

@@ -42,6 +42,9 @@ class DriverTask:
     deadline: datetime | None = None  # when the step should be over, as guests were told
     mark: str = ""  # what the driver left to recognise the attempt by
     driver: str
+    # The machine was to restart with its host, which has been worked on: verify that it runs, and start it if
+    # it does not. `work` is `start` then.
+    verifies: bool = False
     heartbeat: timedelta | None = None  # the longest time between two reports, if the order says so
     taken_up_at: datetime | None = None  # when somebody outside first said that they are at it
 
@@ -60,7 +63,8 @@ class DriverTask:
         """Whose step it is, as people say."""
         if self.machine is not None:
             return self.machine.name
-        return f"{self.task} of {self.source.name if self.source is not None else 'a host'}"
+        host = self.source.name if self.source is not None else "a host"
+        return host if self.task is None else f"{self.task} of {host}"
 
     @property
     def host(self) -> Host | None:
@@ -105,6 +109,7 @@ class Unknown:
 
     why: str
     look_at: datetime | None = None  # when to ask again; None: as soon as is usual
+    host: HostName | None = None  # the host that cannot be reached, if that is why
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +127,17 @@ Checked: TypeAlias = Done | Running | Failed | NotBegun | Unknown
 CancelAnswer: TypeAlias = Cancelled | TooLate | Unknown
 
 
+# With the time that an answer may take, a host that has fallen silent is known within ten seconds.
+REACH_EVERY = timedelta(seconds=4)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverLimits:
     """How a driver that takes its time is called: in lanes, one for each host."""
 
     timeout: timedelta  # of real time; a call that takes longer is given up
     at_once: int  # how many calls may run in a host's lane, unless the host says otherwise
+    reach_every: timedelta = REACH_EVERY  # how often it is asked whether it reaches a host, if it can tell
 
 
 class Driver(Protocol):
@@ -209,6 +219,17 @@ class InOwnWords(Protocol):
 
 
 @runtime_checkable
+class LoadingNativeCode(Protocol):
+    """A driver whose library may crash its process: its calls are made in a process of its own.
+
+    The driver is made in the server too, which reads what it offers and never calls it. So it loads the
+    library when it is first called, and not when it is made.
+    """
+
+    isolated: ClassVar[bool]
+
+
+@runtime_checkable
 class WorkingOnHosts(Protocol):
     """A driver that can do the work on a host itself; its tasks have no machine, and `task` is `work`."""
 
@@ -219,17 +240,41 @@ class WorkingOnHosts(Protocol):
 
 
 @runtime_checkable
-class Prechecking(Protocol):
-    """A driver that can tell beforehand whether a machine can go to a host."""
+class VerifyingRestarts(Protocol):
+    """A driver that verifies, after work on a host, that each machine that stayed on it runs.
 
-    def precheck(self, machine: Machine, target: Host) -> str | None:
-        """Return why a machine could not go to a host; None if it could."""
+    It is begun, checked and called off like any other step; `task.verifies` is set and `task.work` is
+    `start`. It starts a machine that is off, and answers Failed if it cannot.
+    """
+
+    @property
+    def verifies_restarts(self) -> bool:
+        """Whether it does so, as it is set."""
+        ...
+
+
+@runtime_checkable
+class Prechecking(Protocol):
+    """A driver that can tell beforehand whether a machine can move.
+
+    forewarn asks before it announces a move, and again before `begin`.
+    """
+
+    def precheck(self, task: DriverTask) -> str | Unknown | None:
+        """Return why a step could not be done; None if it could; Unknown if that cannot be told now.
+
+        `Unknown.host` names a host that cannot be reached. Nothing is begun, and nothing is changed. The step
+        may never come.
+        """
         ...
 
 
 @runtime_checkable
 class Reaching(Protocol):
-    """A driver that can tell whether it reaches a host; asked now and then, in the host's lane."""
+    """A driver that can tell whether it reaches a host; asked every `limits.reach_every`.
+
+    The call waits for no other, and is given up after five seconds: then the host counts as out of reach.
+    """
 
     def reach(self, host: Host) -> str | None:
         """Return why a host cannot be reached now; None if it can."""

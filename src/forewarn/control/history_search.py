@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from forewarn.core.model.record import Record
+from forewarn.core.operators_words import unmarked
 from forewarn.core.words import STANDALONE
 
 # Some milliseconds of work each: what a project's people are shown of a record takes longer to find out.
@@ -43,7 +44,7 @@ class Found:
 
 
 def _texts(record: Record) -> Iterator[str]:
-    yield from (str(record.kind), record.by, record.reason)
+    yield from (str(record.kind), record.by, unmarked(record.reason))
     for text in (record.machine, record.host, record.event, record.order):
         if text is not None:
             yield text

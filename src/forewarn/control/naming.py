@@ -3,31 +3,35 @@
 An empty list says that there is nothing; it must not be the answer to a slip of the finger.
 """
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from forewarn.clock import monotonic
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.parts.records import HistoryFilter, RecordQueries
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedSnapshot
+from forewarn.control.ports.scope import EVERYTHING, Scope
+from forewarn.control.ports.store import ReadStore, ScopedSnapshot
 from forewarn.core.copies import replace
-from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.errors import Conflict, ForewarnError, NotFound, UnknownName
 from forewarn.core.model.machine import Machine
-from forewarn.core.spelling import hint
+from forewarn.core.spelling import MOST_NAMES, hint
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     GroupKind,
     GroupName,
     HostName,
     MachineName,
+    NameKind,
     OrderId,
     ProjectName,
 )
 
 T = TypeVar("T")
 
-# Among so many is looked for what was meant: all of most fleets, and a few milliseconds in any.
-LOOKED_AT = 1000
+# A hint takes some milliseconds of one processor, which all threads share. People make fewer slips than that.
+HINTS_A_SECOND, HINTS_AT_ONCE = 10, 20
+
 # As many as a person reads.
 NAMED = 5
 
@@ -37,10 +41,43 @@ def known_machine(fleet: FleetQueries, name: str, *, scope: Scope) -> Machine:
     try:
         return fleet.machine(name)
     except NotFound:
-        if scope.asked is None:
-            raise unknown_machine(fleet, name) from None
-    mine = (each.name for each in _some_machines(fleet))
-    raise NotFound(f'machine "{name}" does not exist in project {scope.asked}{hint(name, mine)}')
+        where = "" if scope.asked is None else f" in project {scope.asked}"
+    raise NotFound(f'machine "{name}" does not exist{where}', unknown=_unknown(NameKind.MACHINE, name, scope))
+
+
+class HintAllowance:
+    """How often names are looked for that may have been meant; its lock makes it fit for any thread."""
+
+    def __init__(self, *, monotonic: Callable[[], float] = monotonic) -> None:
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._due = 0.0  # when all of them may be taken again
+
+    def take(self) -> bool:
+        """Take one, if there is one left."""
+        with self._lock:
+            now = self._monotonic()
+            if self._due - now > (HINTS_AT_ONCE - 1) / HINTS_A_SECOND:
+                return False
+            self._due = max(self._due, now) + 1 / HINTS_A_SECOND
+            return True
+
+
+def hinted(
+    store: ReadStore, error: ForewarnError, *, scope: Scope, allowance: HintAllowance
+) -> ForewarnError:
+    """Return a refusal with the name that may have been meant, if it refuses a name that nothing has.
+
+    The worker never does this: others wait for it, and callers choose the names.
+    """
+    unknown = error.unknown
+    if unknown is None or not allowance.take():
+        return error
+    if unknown.project is not None:
+        scope = scope.narrowed(unknown.project)
+    with store.scoped(scope).read() as snapshot:
+        known = snapshot.fleet.names_like(unknown.kind, unknown.name, limit=MOST_NAMES)
+    return type(error)(f"{error}{hint(unknown.name, known)}")
 
 
 def existing(found: T | None, what: str, id_: str) -> T:
@@ -50,52 +87,28 @@ def existing(found: T | None, what: str, id_: str) -> T:
     return found
 
 
-def unknown_machine(fleet: FleetQueries, name: str) -> NotFound:
-    """Refuse a machine that does not exist, and name which may have been meant."""
-    return _unknown("machine", name, (each.name for each in _some_machines(fleet)))
+def unknown(kind: NameKind, name: str, *, scope: Scope = EVERYTHING) -> NotFound:
+    """Refuse a name that nothing has."""
+    return NotFound(f'{kind} "{name}" does not exist', unknown=_unknown(kind, name, scope))
 
 
-def unknown_group(fleet: FleetQueries, name: str) -> NotFound:
-    """Refuse a group that does not exist, and name which may have been meant."""
-    return _unknown("group", name, group_names(fleet))
-
-
-def unknown_host(fleet: FleetQueries, name: str) -> NotFound:
-    """Refuse a host that does not exist, and name which may have been meant."""
-    return _unknown("host", name, host_names(fleet))
-
-
-def unknown_project(fleet: FleetQueries, name: str) -> NotFound:
-    """Refuse a project that does not exist, and name which may have been meant."""
-    return _unknown("project", name, (each.name for each in fleet.projects()))
-
-
-def group_names(fleet: FleetQueries) -> list[str]:
-    """List names among which the one that was meant may be."""
-    known, _ = fleet.groups(after=None, limit=LOOKED_AT)
-    return [each.name for each in known]
-
-
-def host_names(fleet: FleetQueries) -> list[str]:
-    """List names among which the one that was meant may be."""
-    known, _ = fleet.hosts(after=None, limit=LOOKED_AT)
-    return [each.name for each in known]
+def _unknown(kind: NameKind, name: str, scope: Scope) -> UnknownName:
+    return UnknownName(kind=kind, name=name, project=scope.asked)
 
 
 def check_project(fleet: FleetQueries, project: ProjectName, *, scope: Scope) -> None:
     """Refuse a project that does not exist in the scope; for operators the default one always does."""
-    known = {scope.project or DEFAULT_PROJECT, *(each.name for each in fleet.projects())}
-    if project not in known:
-        raise _unknown("project", project, known)
+    if project != (scope.project or DEFAULT_PROJECT) and fleet.project(project) is None:
+        raise unknown(NameKind.PROJECT, project, scope=scope)
 
 
-def check_group(fleet: FleetQueries, name: GroupName | None) -> None:
+def check_group(fleet: FleetQueries, name: GroupName | None, *, scope: Scope) -> None:
     """Refuse a group that does not exist."""
     if name is None:
         return
     group = fleet.group(name)
     if group is None or group.kind is GroupKind.STANDALONE:
-        raise unknown_group(fleet, name)
+        raise unknown(NameKind.GROUP, name, scope=scope)
 
 
 def check_host(fleet: FleetQueries, name: HostName | None, *, scope: Scope) -> None:
@@ -104,24 +117,24 @@ def check_host(fleet: FleetQueries, name: HostName | None, *, scope: Scope) -> N
         return
     if scope.project is not None:
         raise NotFound(f'host "{name}" carries no machine of project {scope.project}')
-    raise unknown_host(fleet, name)
+    raise unknown(NameKind.HOST, name)
 
 
-def check_machine(snapshot: ScopedSnapshot, name: MachineName) -> None:
+def check_machine(snapshot: ScopedSnapshot, name: MachineName, *, scope: Scope) -> None:
     """Refuse a machine that neither is nor was: one that is gone has records."""
     if _has_records(snapshot.records, HistoryFilter(machine=name)) or _is_there(snapshot.fleet, name):
         return
-    raise unknown_machine(snapshot.fleet, name)
+    raise unknown(NameKind.MACHINE, name, scope=scope)
 
 
 def check_filter(snapshot: ScopedSnapshot, wanted: HistoryFilter, *, scope: Scope) -> None:
     """Refuse to list the records of what neither is nor was."""
     if wanted.group is not None and not _has_records(snapshot.records, HistoryFilter(group=wanted.group)):
-        check_group(snapshot.fleet, wanted.group)
+        check_group(snapshot.fleet, wanted.group, scope=scope)
     if wanted.host is not None and not _has_records(snapshot.records, HistoryFilter(host=wanted.host)):
         check_host(snapshot.fleet, wanted.host, scope=scope)
     if wanted.machine is not None:
-        check_machine(snapshot, wanted.machine)
+        check_machine(snapshot, wanted.machine, scope=scope)
     if wanted.event is not None:
         existing(snapshot.work.event(wanted.event), "event", wanted.event)
     if wanted.order is not None:
@@ -146,15 +159,6 @@ def _is_there(fleet: FleetQueries, name: MachineName) -> bool:
     except Conflict:  # in several projects
         return True
     return True
-
-
-def _some_machines(fleet: FleetQueries) -> Sequence[Machine]:
-    found, _ = fleet.machines(after=None, limit=LOOKED_AT)
-    return found
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> NotFound:
-    return NotFound(f'{what} "{name}" does not exist{hint(name, known)}')
 
 
 def some(names: Sequence[str]) -> str:

@@ -1,36 +1,69 @@
-"""Whether drivers can reach their hosts, as they last said: in memory, for whoever looks at a host."""
+"""Whether drivers reach their hosts, as they last said: in memory. The store keeps what follows from it."""
 
-from collections.abc import Collection
+import threading
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
+from forewarn.core.copies import replace
 from forewarn.core.words import HostName
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """What a driver has last said of a host."""
+class ReachState(StrEnum):
+    """Whether the driver of a host reaches it."""
 
-    why: str | None  # why it cannot be reached; None: it can
-    at: datetime  # real time
+    REACHABLE = "reachable"
+    UNREACHABLE = "unreachable"
+    UNKNOWN = "unknown"  # its driver has not been asked yet, or cannot tell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reachability:
+    """Whether a host is reached, since when, and when it last was; in service time."""
+
+    state: ReachState = ReachState.UNKNOWN
+    since: datetime | None = None  # since when it has been in this state
+    last_reached: datetime | None = None
+    why: str = ""  # why it cannot be reached
+
+    def heard(self, why: str | None, *, at: datetime) -> "Reachability":
+        """Return what is known after a driver has reached a host, or has said why it cannot."""
+        state = ReachState.REACHABLE if why is None else ReachState.UNREACHABLE
+        since = self.since if state is self.state else at
+        last_reached = at if why is None else self.last_reached
+        return replace(self, state=state, since=since, last_reached=last_reached, why=why or "")
+
+
+UNKNOWN = Reachability()
 
 
 class ReachedHosts:
-    """Hosts that drivers were asked to reach. Any thread may read and write."""
+    """What is known of each host. Any thread may read and write; a lock keeps them apart."""
 
     def __init__(self) -> None:
-        self._by_host: dict[HostName, Reach] = {}
+        self._lock = threading.Lock()
+        self._by_host: dict[HostName, Reachability] = {}
 
-    def of(self, host: HostName) -> Reach | None:
-        """Return what is known of a host; None: its driver has not been asked, or cannot tell."""
-        return self._by_host.get(host)
+    def of(self, host: HostName) -> Reachability:
+        """Return what is known of a host."""
+        with self._lock:
+            return self._by_host.get(host, UNKNOWN)
 
-    def note(self, host: HostName, reach: Reach) -> bool:
-        """Take over what a driver says; return whether that is news."""
-        before = self._by_host.get(host)
-        self._by_host[host] = reach
-        return before is None or (before.why is None) is not (reach.why is None)
+    def all(self) -> Mapping[HostName, Reachability]:
+        """Return what is known of all hosts, as at this moment."""
+        with self._lock:
+            return dict(self._by_host)
+
+    def note(self, host: HostName, why: str | None, *, at: datetime) -> bool:
+        """Take over what a driver says; return whether the state has changed."""
+        with self._lock:
+            before = self._by_host.get(host, UNKNOWN)
+            self._by_host[host] = before.heard(why, at=at)
+            return self._by_host[host].state is not before.state
 
     def keep(self, hosts: Collection[HostName]) -> None:
         """Forget all hosts but these."""
-        self._by_host = {name: reach for name, reach in self._by_host.items() if name in hosts}
+        with self._lock:
+            for name in self._by_host.keys() - hosts:
+                del self._by_host[name]

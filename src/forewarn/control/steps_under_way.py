@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.control.driver import DriverTask
+from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
-from forewarn.core.orders import host_work
+from forewarn.core.orders import host_work, service
 from forewarn.core.words import HostName, MachineId, Work
 
 
@@ -30,16 +31,22 @@ class StepsUnderWay:
     running: dict[AttemptId, StepUnderWay] = field(default_factory=dict)  # begun, or changed since
     ended: set[AttemptId] = field(default_factory=set)
     hosts: dict[HostName, Host] = field(default_factory=dict)  # that are reached in another way now
+    prechecks: list[DriverTask] = field(default_factory=list)  # of moves that are to be announced
     # Whether something may run that is not here: what was saved before the start, or may have been saved.
     incomplete: bool = True
 
     def __bool__(self) -> bool:
-        return bool(self.running or self.ended or self.hosts or self.incomplete)
+        return bool(self.running or self.ended or self.hosts or self.prechecks or self.incomplete)
 
     def note(
-        self, running: Iterable[StepUnderWay], ended: Iterable[AttemptId], hosts: Iterable[Host] = ()
+        self,
+        running: Iterable[StepUnderWay],
+        ended: Iterable[AttemptId],
+        hosts: Iterable[Host] = (),
+        prechecks: Iterable[DriverTask] = (),
     ) -> None:
         """Take over what was saved."""
+        self.prechecks += prechecks
         self.running.update((step.task.id, step) for step in running)
         self.ended.update(ended)
         self.hosts.update((host.name, host) for host in hosts)
@@ -53,6 +60,30 @@ class StepsUnderWay:
         taken = self.running, self.ended, self.hosts
         self.running, self.ended, self.hosts = {}, set(), {}
         return taken
+
+    def take_prechecks(self) -> list[DriverTask]:
+        """Hand over what drivers are to be asked beforehand."""
+        taken, self.prechecks = self.prechecks, []
+        return taken
+
+
+def to_precheck(draft: Draft) -> list[DriverTask]:
+    """Return the moves that a draft wants drivers to be asked about before they are announced."""
+    found = list[DriverTask]()
+    for order in draft.orders.values():
+        known = draft.base.orders.get(order.id)
+        if order is known:
+            continue
+        asked = set() if known is None else {(step.machine, step.work, step.precheck) for step in known.steps}
+        for step in order.steps:
+            precheck = step.precheck
+            if precheck is None or precheck.answered_at is not None:
+                continue
+            if (step.machine, step.work, precheck) in asked:
+                continue
+            (under_way,) = steps_of(draft, order, [step])
+            found.append(replace(under_way.task, target=_host(draft, precheck.target)))
+    return found
 
 
 def changed(draft: Draft) -> tuple[list[StepUnderWay], list[AttemptId]]:
@@ -94,7 +125,7 @@ def _under_way(
     about = (
         _of_host(draft, order, step)
         if isinstance(step, HostStep)
-        else _of_machine(draft, step, deadlines.get(step.machine))
+        else _of_machine(draft, order, step, deadlines.get(step.machine))
     )
     task = DriverTask(
         **about,
@@ -112,10 +143,12 @@ def _under_way(
     return StepUnderWay(task=task, look_at=step.look_at, given_up=given_up)
 
 
-def _of_machine(draft: Draft, step: Step, deadline: datetime | None) -> dict[str, Any]:
+def _of_machine(draft: Draft, order: Order, step: Step, deadline: datetime | None) -> dict[str, Any]:
     machine = draft.machines[step.machine]
+    verifies = any(step is each for each in service.staying(order))
     return {
-        "work": step.work,
+        "work": Work.START if verifies else step.work,
+        "verifies": verifies,
         "machine": machine,
         "source": _host(draft, machine.host) or _left_on(draft, step, machine),
         "target": _host(draft, step.target),

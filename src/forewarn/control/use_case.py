@@ -8,11 +8,12 @@ from datetime import datetime
 from forewarn.control.disclosing import V, disclosed
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.control.parts.fleet import FleetQueries
+from forewarn.control.plan_prechecks import PlanPrechecks
 from forewarn.control.ports.clock import ServiceClock
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ReadStore, ScopedStore, ScopedTransaction, Store
 from forewarn.control.reached_hosts import ReachedHosts
-from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew
+from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew, to_precheck
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
@@ -31,6 +32,7 @@ class ReadingContext:
     real_now: Callable[[], datetime]  # the world's own time, for what the service's clock does not govern
     drivers: KnownDrivers = field(default_factory=KnownDrivers)
     reached: ReachedHosts = field(default_factory=ReachedHosts)  # by their drivers
+    plan_prechecks: PlanPrechecks = field(default_factory=PlanPrechecks)
     preview: bool = False  # whether guests are offered versions that are not generally available
 
 
@@ -107,9 +109,12 @@ class UseCase(Reading):
         )
         running, ended = changed(draft)
         hosts = reached_anew(draft) if changes.hosts else []
-        if running or ended or hosts:
+        prechecks = to_precheck(draft) if self._policy.prechecking else []
+        if running or ended or hosts or prechecks:
             noted = self._under_way
-            self._saved_in.after_saving(lambda: noted.note(running, ended, hosts), undone=noted.lose)
+            self._saved_in.after_saving(
+                lambda: noted.note(running, ended, hosts, prechecks), undone=noted.lose
+            )
 
 
 class ScopedUseCase(UseCase, ScopedReading):

@@ -19,6 +19,7 @@ from forewarn.control.use_case import ReadingContext, ScopedReading
 from forewarn.core.copies import replace
 from forewarn.core.guests import notice
 from forewarn.core.guests.notice import MachineNotice
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.event import Event, NoticeSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
@@ -26,6 +27,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.promise import MonthlyPromises
 from forewarn.core.model.record import Record
+from forewarn.core.model.slice import Sent
 from forewarn.core.model.summary import FleetSummary
 from forewarn.core.words import (
     EventId,
@@ -33,6 +35,7 @@ from forewarn.core.words import (
     GroupName,
     MachineId,
     MachineName,
+    NameKind,
     OrderId,
     ProjectName,
 )
@@ -112,7 +115,7 @@ class Views(ScopedReading):
                 check_sees_hosts(snapshot.fleet, scope=self._scope)
             page, more = snapshot.fleet.machines(wanted, after=after, limit=limit)
             if not page:
-                naming.check_group(snapshot.fleet, wanted.group)
+                naming.check_group(snapshot.fleet, wanted.group, scope=self._scope)
                 naming.check_host(snapshot.fleet, wanted.host, scope=self._scope)
                 naming.check_host(snapshot.fleet, wanted.bound_for, scope=self._scope)
             return self._seen(snapshot, page, fresh), more
@@ -127,15 +130,16 @@ class Views(ScopedReading):
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
         """List groups."""
         with self._store.read() as snapshot:
-            return snapshot.fleet.groups(after=after, limit=limit)
+            found, more = snapshot.fleet.groups(after=after, limit=limit)
+            return self._disclosed(snapshot.fleet, found), more
 
     def group(self, name: str) -> Group:
         """Show one group."""
         with self._store.read() as snapshot:
             group = snapshot.fleet.group(GroupName(name))
             if group is None or group.kind is GroupKind.STANDALONE:
-                raise naming.unknown_group(snapshot.fleet, name)
-        return group
+                raise naming.unknown(NameKind.GROUP, name, scope=self._scope)
+            return self._disclosed(snapshot.fleet, [group])[0]
 
     def projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
         """List projects."""
@@ -147,7 +151,7 @@ class Views(ScopedReading):
         with self._store.read() as snapshot:
             project = snapshot.fleet.project(ProjectName(name))
             if project is None:
-                raise naming.unknown_project(snapshot.fleet, name)
+                raise naming.unknown(NameKind.PROJECT, name, scope=self._scope)
             return project
 
     def orders(
@@ -192,13 +196,14 @@ class Views(ScopedReading):
             ids = [event.id for event in page]
             owners, simulated = snapshot.work.projects_of_events(ids), snapshot.work.simulated_events(ids)
             sent = unsaved.notices(snapshot.work, ids) if with_notice else {}
+            absences = snapshot.work.absences()
             shown = self._disclosed(snapshot.fleet, page)
         owned = [
             OwnedEvent(
                 event=event,
                 project=owners.get(event.id),
                 simulated=event.id in simulated,
-                notice=notice.summary_of(event, notice.by_machine(event, sent[event.id])) if sent else None,
+                notice=_summed(event, sent, absences) if sent else None,
             )
             for event in shown
         ]
@@ -211,7 +216,7 @@ class Views(ScopedReading):
         if not page:
             naming.check_host(snapshot.fleet, wanted.host, scope=self._scope)
             if wanted.machine is not None:
-                naming.check_machine(snapshot, wanted.machine)
+                naming.check_machine(snapshot, wanted.machine, scope=self._scope)
 
     def coming(self) -> Sequence[ComingEvent]:
         """List all events that are announced and will come, and when each was deferred."""
@@ -258,7 +263,7 @@ class Views(ScopedReading):
     def check_machine(self, name: MachineName) -> None:
         """Refuse a machine that neither is nor was."""
         with self._store.read() as snapshot:
-            naming.check_machine(snapshot, name)
+            naming.check_machine(snapshot, name, scope=self._scope)
 
     def _noted(
         self, snapshot: ScopedSnapshot, order: Order | None, events: Sequence[Event], unsaved: NoticesNow
@@ -266,13 +271,13 @@ class Views(ScopedReading):
         """Add to events of an order what notice their machines got, and what they went through."""
         ids = [event.id for event in events]
         sent, owners = unsaved.notices(snapshot.work, ids), snapshot.work.projects_of_events(ids)
-        simulated = snapshot.work.simulated_events(ids)
+        simulated, absences = snapshot.work.simulated_events(ids), snapshot.work.absences()
         return [
             EventView(
                 event=event,
                 project=owners.get(event.id),
                 simulated=event.id in simulated,
-                notices=(notices := notice.by_machine(event, sent[event.id], order)),
+                notices=(notices := notice.by_machine(event, sent[event.id], order, absences=absences)),
                 notice=notice.summary_of(event, notices),
                 impact=notice.impact(order, event) if order else None,
             )
@@ -300,3 +305,7 @@ def _newest(
     machine: MachineId, saved: Mapping[MachineId, datetime], unsaved: Mapping[MachineId, datetime]
 ) -> datetime | None:
     return max((seen[machine] for seen in (saved, unsaved) if machine in seen), default=None)
+
+
+def _summed(event: Event, sent: Sent, absences: Sequence[Absence]) -> NoticeSummary | None:
+    return notice.summary_of(event, notice.by_machine(event, sent[event.id], absences=absences))

@@ -62,6 +62,13 @@ ON_MACHINES: Mapping[Action, ActionFacts] = {
         description="Virtual machine is going to be redeployed as requested by authorized user.",
         only_if_enabled=True,
     ),
+    # What is done, the order says: a live move is a Freeze.
+    Action.MOVE: ActionFacts(
+        about="Move a machine with notice, to a host of your choice or while it runs",
+        work=Work.REDEPLOY,
+        description="Host server is undergoing maintenance.",
+        can_wait=True,
+    ),
     Action.FREEZE: ActionFacts(
         about="Pause a machine for seconds",
         work=Work.FREEZE,

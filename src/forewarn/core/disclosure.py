@@ -1,11 +1,10 @@
 """What the people of a project are shown: not which host, not which operator, and nothing of others.
 
-Reasons are texts that may name a host or an operator. So a text is looked through for words that have such
-names in them, in whatever case; what a project's own people have said is shown as they said it, or an answer
-would tell which words are names. Operators allow a project to see both with `sees-hosts`.
-
-What a driver says names addresses, users and paths of hypervisors, which no list of names has: of that a
-project reads only that it was said. It is marked when it comes in (`said_by_driver`).
+What operators and drivers write may name anything: people, addresses, users and paths of hypervisors, other
+projects' machines. It is marked when it comes in (`said_by_operator`, `said_by_driver`), and a project reads
+only that it was said. The rest of a reason is forewarn's own. It is looked through for names, as forewarn
+writes them. What a project's own people have said is shown as they said it, or an answer would tell which
+words are names. Operators allow a project to see hosts and operators with `sees-hosts`, but no more.
 """
 
 import re
@@ -16,20 +15,26 @@ from typing import Any, TypeVar
 
 from forewarn.core.copies import replace
 from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.group import Group
 from forewarn.core.model.hold import FLEET_REACH
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, OrderTerms, Stage, Step
+from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
-from forewarn.core.words import FOREWARN, HOOK, ApprovedBy, Kind, ProjectName
+from forewarn.core.operators_words import without_operators_words
+from forewarn.core.words import DECLARED, FOREWARN, HOOK, SIMULATED, ApprovedBy, Kind, ProjectName
 
-V = TypeVar("V", Machine, Order, Event, Record, Webhook)
+V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)
 
 # What stands in the place of the names.
 OPERATOR = "operator"
 A_HOST = "a host"
 A_MACHINE = "another machine"
+A_GROUP = "another group"
+A_PROJECT = "another project"
+# What is shown for the name of a driver; that nothing is really done is known from elsewhere, too.
+A_DRIVER = "platform"
 ANOTHER_GUEST = "another project's guest"
 # What a project sees of that for which an order waits and which is not its own.
 OF_OTHERS = Waiting(what="the platform", reason="waits for something that is not of your project")
@@ -43,8 +48,11 @@ _DRIVER_SAYS = "its driver says: "
 _HOOK_SAYS = "its hook says: "
 # How texts go on that have words of a driver in them, to their ends.
 _DRIVERS_WORDS = re.compile(
-    rf"(?:{_DRIVER_SAYS}|{_HOOK_SAYS}).*|(?P<broke>\bdriver \S+ broke): .*", re.DOTALL
+    rf"(?:{_DRIVER_SAYS}|{_HOOK_SAYS}).*|\bdriver \S+ (?P<fault>broke|cannot be used): .*", re.DOTALL
 )
+# How forewarn's own texts name a driver.
+_DRIVER_NAMED = re.compile(r"\bdriver [A-Za-z0-9][A-Za-z0-9._-]*(?=:| has not| is not| cannot be)")
+ITS_DRIVER = "its driver"
 # Where hypervisors are reached. Links of the web are for people, and stay.
 _ADDRESS = re.compile(r"\b(?!https?:)[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 AN_ADDRESS = "an address"
@@ -74,6 +82,8 @@ class Names:
     hosts: frozenset[str] = frozenset()  # those that were removed too
     others: frozenset[str] = frozenset()  # people of no project, or of another one
     strangers: frozenset[str] = frozenset()  # machines of other projects
+    other_groups: frozenset[str] = frozenset()  # these two as they are written
+    other_projects: frozenset[str] = frozenset()
     people: frozenset[str] = frozenset()
     machines: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
@@ -87,8 +97,16 @@ def said_by_driver(text: str, driver: str = "") -> str:
     return f"{_HOOK_SAYS if driver == HOOK else _DRIVER_SAYS}{text}"
 
 
+def as_driver_said(text: str) -> str:
+    """Return a text without its mark, for operators alone."""
+    return text.removeprefix(_DRIVER_SAYS).removeprefix(_HOOK_SAYS)
+
+
 def _without_drivers_words(said: str) -> str:
-    return _DRIVERS_WORDS.sub(lambda found: "its driver broke" if found["broke"] else TOLD_OPERATORS, said)
+    said = _DRIVERS_WORDS.sub(
+        lambda found: f"{ITS_DRIVER} {found['fault']}" if found["fault"] else TOLD_OPERATORS, said
+    )
+    return _DRIVER_NAMED.sub(ITS_DRIVER, said)
 
 
 def words(values: Iterable[object]) -> frozenset[str]:
@@ -113,7 +131,12 @@ class Disclosure:
     def shown(self, value: V) -> V:
         """Return a value as the project's people see it."""
         if isinstance(value, Machine):
-            return value if self.sees_hosts else replace(value, host=None, last_host=None, bound_for=None)
+            source = self._source(value.source)
+            if self.sees_hosts:
+                return replace(value, source=source)
+            return replace(value, source=source, host=None, last_host=None, bound_for=None)
+        if isinstance(value, Group):
+            return replace(value, source=self._source(value.source))
         if isinstance(value, Order):
             return self._order(value)
         if isinstance(value, Event):
@@ -128,10 +151,13 @@ class Disclosure:
             return name
         return OPERATOR
 
+    def _source(self, source: str) -> str:
+        return source if source == DECLARED else A_DRIVER
+
     def text(self, said: str) -> str:
-        """Return a text without the names of hosts and operators, and without a driver's words."""
-        said = _without_drivers_words(said)
-        return said if self.sees_hosts else _NAMED.sub(self._put, _ADDRESS.sub(AN_ADDRESS, said))
+        """Return a text without names of others, and without a driver's or an operator's words."""
+        said = without_operators_words(_without_drivers_words(said))
+        return _NAMED.sub(self._put, said if self.sees_hosts else _ADDRESS.sub(AN_ADDRESS, said))
 
     def _put(self, found: re.Match[str]) -> str:
         """Return what is shown for a word: another one in place of all of it if a name is in it."""
@@ -141,10 +167,14 @@ class Disclosure:
             return found[0]
         rest = word.removeprefix(bare)
         candidates = {candidate.lower() for candidate in _candidates(word)}
-        if candidates & names.hosts:
+        if candidates & names.hosts and not self.sees_hosts:
             return f"{A_HOST}{rest}"
-        if candidates & names.others:
+        if candidates & names.others and not self.sees_hosts:
             return f"{OPERATOR}{rest}"
+        if bare in names.other_groups and (found["quote"] or _LIKE_A_NAME.match(bare)):
+            return f"{A_GROUP}{rest}"
+        if bare in names.other_projects and (found["quote"] or _LIKE_A_NAME.match(bare)):
+            return f"{A_PROJECT}{rest}"
         # Machines often have the names of common things: only what is marked as a name, or looks like one.
         if any(found["quote"] or _LIKE_A_NAME.match(each) for each in candidates & names.strangers):
             return f"{A_MACHINE}{rest}"
@@ -158,24 +188,22 @@ class Disclosure:
     def _order(self, order: Order) -> Order:
         own = order.project == self.project
         order = order if own else self._share(order)
+        said_by_own = order.by in self.names.people
         order = replace(
             order,
             why=self.text(order.why),
             waiting=tuple(map(self._waiting, order.waiting)),
             stages=tuple(_with_steps(stage, map(self._step, stage.steps)) for stage in order.stages),
-            host_steps=tuple(replace(each, why=self.text(each.why)) for each in order.host_steps),
-        )
-        if self.sees_hosts:
-            return order
-        said_by_own = order.by in self.names.people
-        return replace(
-            order,
-            host=None,
+            host_steps=tuple(map(self._host_step, order.host_steps)) if self.sees_hosts else (),
+            driver=_shown_driver(order.driver),
             by=self.person(order.by),
             reason=order.reason if said_by_own else self.text(order.reason),
             terms=self._terms(order.terms, said_by_own=said_by_own),
-            host_steps=(),
         )
+        return order if self.sees_hosts else replace(order, host=None)
+
+    def _host_step(self, step: HostStep) -> HostStep:
+        return replace(step, why=self.text(step.why), driver=_shown_driver(step.driver))
 
     def _waiting(self, waiting: Waiting) -> Waiting:
         shown = _without_report(waiting)
@@ -184,7 +212,12 @@ class Disclosure:
     def _terms(self, terms: OrderTerms, *, said_by_own: bool) -> OrderTerms:
         texts = {} if said_by_own else _texts(terms)
         shown: dict[str, Any] = {name: self.text(said) for name, said in texts.items()}
-        return replace(terms, **shown | {"abandoned_by": self.person(terms.abandoned_by)})
+        shown |= {"abandoned_by": self.person(terms.abandoned_by)}
+        if terms.host_driver is not None:
+            shown["host_driver"] = _shown_driver(terms.host_driver)
+        if not self.sees_hosts:
+            shown |= {"homes": (), "to": None}
+        return replace(terms, **shown)
 
     def _share(self, order: Order) -> Order:
         """Return what of a host's order concerns the project; its stages keep their places."""
@@ -208,11 +241,9 @@ class Disclosure:
     def _step(self, step: Step) -> Step:
         refused = tuple(replace(each, why=self.text(each.why)) for each in step.refused)
         shown = replace(step, refused=refused, why=self.text(step.why))
-        return shown if self.sees_hosts else replace(shown, target=None, refused=(), mark="")
+        return shown if self.sees_hosts else replace(shown, target=None, refused=(), failed_on=(), mark="")
 
     def _event(self, event: Event) -> Event:
-        if self.sees_hosts:
-            return replace(event, why=self.text(event.why))
         return replace(
             event,
             description=self.text(event.description),
@@ -243,10 +274,14 @@ class Disclosure:
         return record.reason if said_by_own or record.kind in _OF_WEBHOOKS else self.text(record.reason)
 
 
+def _shown_driver(driver: str) -> str:
+    return driver if driver in (SIMULATED, A_DRIVER) else A_DRIVER
+
+
 def _texts(terms: OrderTerms) -> dict[str, str]:
     """Return all texts of the terms, by their names: also of terms that come later."""
     values = {each.name: getattr(terms, each.name) for each in fields(terms)}
-    return {name: value for name, value in values.items() if isinstance(value, str)}
+    return {name: value for name, value in values.items() if type(value) is str}  # and no enum
 
 
 def _without_report(waiting: Waiting) -> Waiting:
@@ -275,6 +310,8 @@ def _words_of(value: object) -> Iterator[str]:
             yield from words_in(value)
         case Order():
             texts = (value.by, value.reason, value.why, *_texts(value.terms).values())
+            texts += tuple(step.why for step in value.host_steps)
+            texts += tuple(each.why for step in value.steps for each in step.refused)
             yield from chain.from_iterable(map(words_in, texts))
             for each in value.waiting:
                 yield from (each.what, *words_in(each.what), *words_in(each.reason))
@@ -289,5 +326,5 @@ def _words_of(value: object) -> Iterator[str]:
             yield from (value.by, *words_in(value.reason))
         case Webhook():
             yield value.by
-        case _:  # a machine has no texts of others
+        case _:  # machines and groups have no texts of others
             return

@@ -97,6 +97,11 @@ class Draft:
             raise RoomNotLoaded("a machine is to be moved, but the room for it was not loaded")
         return self._room
 
+    @property
+    def known_room(self) -> Mapping[HostName, Room]:
+        """The same, empty where no room was loaded."""
+        return {} if self._room is None else self._room
+
     def record(
         self, kind: Kind, about: About, *, order: OrderId | None = None, by: str = "", reason: str = ""
     ) -> int:

@@ -3,9 +3,30 @@
 A message names the thing and its state, so that it can be shown to a person as it is.
 """
 
+from dataclasses import dataclass
+
+from forewarn.core.words import NameKind, ProjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownName:
+    """A name that a request gives, and that nothing has."""
+
+    kind: NameKind
+    name: str
+    project: ProjectName | None = None  # the one in which it was looked for, if the request named one
+
 
 class ForewarnError(Exception):
-    """Anything forewarn turns down on purpose."""
+    """Anything forewarn turns down on purpose.
+
+    To look for the name that was meant takes time, so the thread that refuses an unknown name leaves that
+    to another one.
+    """
+
+    def __init__(self, *args: object, unknown: UnknownName | None = None) -> None:
+        super().__init__(*args)
+        self.unknown = unknown
 
 
 class Invalid(ForewarnError):

@@ -10,6 +10,9 @@ _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 # Beyond it the number itself says more: it is a slip of the finger.
 _LONGEST = 1e10
 
+# From here on only whole seconds are written for people.
+_WHOLE_FROM = 60
+
 # How a span of time is written in settings, files and commands.
 EXPECTED_SPAN = "expected a time such as 90, 15m, 1h30m or 7d"
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -28,6 +31,8 @@ def format_span(span: timedelta | float) -> str:
     seconds = span.total_seconds() if isinstance(span, timedelta) else span
     if not 0 <= seconds < _LONGEST:
         return f"{seconds:g} s"
+    if seconds >= _WHOLE_FROM:
+        seconds = round(seconds)
     return " ".join(f"{count:g} {unit}" for unit, count in _counted(seconds) if count) or "0 s"
 
 

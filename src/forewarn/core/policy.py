@@ -60,6 +60,10 @@ class Policy:
     working_on_hosts: frozenset[str] = field(default=frozenset({SIMULATED}), metadata=SET_ELSEWHERE)
     cordoning: frozenset[str] = field(default=frozenset(), metadata=SET_ELSEWHERE)
     choosing_hosts: frozenset[str] = field(default=frozenset(), metadata=SET_ELSEWHERE)
+    # Drivers that say, before a move is announced, whether it can be.
+    prechecking: frozenset[str] = field(default=frozenset(), metadata=SET_ELSEWHERE)
+    # Drivers that verify, after work on a host, that the machines that stayed on it run.
+    verifying_restarts: frozenset[str] = field(default=frozenset(), metadata=SET_ELSEWHERE)
 
     def __post_init__(self) -> None:
         for name in ("stale_after", "save_activity_every", "external_silence", "return_by"):
@@ -117,9 +121,15 @@ def notice_of(order: Order, work: Work, groups: Iterable[Group], policy: Policy)
         ahead=min(promised, shortened) if order.terms.emergency and not WORKS[work].hint else promised,
         promised=promised,
         least=policy.notice(type_),
-        description=ACTIONS[order.action].description,
+        description=_description(order, work),
         duration_seconds=_duration(order, work, policy),
     )
+
+
+def _description(order: Order, work: Work) -> str:
+    """Return what guests read; a live move reads as the live migration that it is."""
+    live = order.action is Action.MOVE and work is Work.FREEZE
+    return ACTIONS[Action.FREEZE if live else order.action].description
 
 
 def _ahead(order: Order, type_: EventType, group: Group, policy: Policy) -> timedelta:
@@ -173,7 +183,7 @@ def work_of(order: Order) -> Work:
 
 def _duration(order: Order, work: Work, policy: Policy) -> int:
     match order.action, work:
-        case Action.FREEZE, _:
+        case Action.FREEZE | Action.MOVE, Work.FREEZE:
             return int(policy.freeze_duration.total_seconds())
         case Action.MAINTENANCE | Action.SERVICE, Work.FREEZE:
             return int(policy.host_freeze_duration.total_seconds())

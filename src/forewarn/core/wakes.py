@@ -9,7 +9,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import GroupName, HostName, MachineState
+from forewarn.core.words import GroupName, HostName, Kind, MachineState
 
 
 def with_wakes(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Group]) -> Changes:
@@ -19,6 +19,7 @@ def with_wakes(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Grou
         relieved_groups=frozenset(_relieved(changes, base)),
         hosts_gaining_machines=frozenset(_gaining_hosts(changes)),
         changed_groups_and_hosts=frozenset(name for name in _stirred(changes) if name is not None),
+        machine_found_off=any(_found_off(changes)),
         budgets_tightened=any(
             name in groups and groups[name].policy.budget for name in _tightened(changes, base)
         ),
@@ -84,6 +85,15 @@ def _tightened(changes: Changes, base: Slice) -> Iterable[GroupName]:
         known = base.groups.get(group.name)
         if known is not None and group.policy.budget > known.policy.budget:
             yield group.name
+
+
+def _found_off(changes: Changes) -> Iterable[bool]:
+    """Return of each machine whether others have stopped it: forewarn itself records a step."""
+    changed = {record.machine for record in changes.records if record.kind is Kind.MACHINE_CHANGED}
+    for machine in changes.machines:
+        before = changes.machines_before.get(machine.id)
+        ran = before is not None and before.state is not MachineState.STOPPED
+        yield ran and machine.state is MachineState.STOPPED and machine.name in changed
 
 
 def _makes_room(before: Machine) -> bool:

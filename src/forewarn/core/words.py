@@ -18,8 +18,19 @@ PUT: Final = "put"  # a person, one thing at a time
 BY_PEOPLE = frozenset({DECLARED, PUT})
 # By whom what the service does by itself is said to be done.
 FOREWARN = "forewarn"
+# How a record ends of what was done to a machine outside forewarn, as an import found it.
+OTHER_HANDS: Final = "by other hands"
 # What precedes the id of a standalone machine in the name of its own group; no declared name has a slash.
 STANDALONE = "standalone/"
+
+
+class NameKind(StrEnum):
+    """What a name is the name of."""
+
+    MACHINE = "machine"
+    GROUP = "group"
+    HOST = "host"
+    PROJECT = "project"
 
 
 class GroupKind(StrEnum):
@@ -61,7 +72,8 @@ class Priority(StrEnum):
 class Mobility(StrEnum):
     """How a machine can leave its host when that is evacuated."""
 
-    LIVE = "live"  # a live migration: it freezes for a moment
+    LIVE = "live"  # a live migration: it freezes for a moment; a redeploy if that fails
+    LIVE_ONLY = "live-only"  # a live migration, and never a redeploy instead
     COLD = "cold"  # it is redeployed on another host
     NONE = "none"  # it stays, and restarts with its host
 
@@ -71,6 +83,7 @@ class Action(StrEnum):
 
     RESTART = "restart"
     REDEPLOY = "redeploy"
+    MOVE = "move"
     FREEZE = "freeze"
     EVICT = "evict"
     TERMINATE = "terminate"
@@ -269,6 +282,8 @@ class Kind(StrEnum):
     HOST_CHANGED = "host-changed"
     HOST_REMOVED = "host-removed"
     HOST_LOST = "host-lost"  # it did not come back from the work on it in time
+    HOST_UNREACHABLE = "host-unreachable"  # its driver cannot reach it
+    HOST_REACHABLE = "host-reachable"  # its driver reaches it again
     HOST_FENCED = "host-fenced"  # somebody vouches that it touches its machines no more
     PROJECT_ADDED = "project-added"
     PROJECT_CHANGED = "project-changed"
@@ -284,7 +299,7 @@ class Kind(StrEnum):
     WEBHOOK_FAILING = "webhook-failing"
     WEBHOOK_RECOVERED = "webhook-recovered"
     IMPOSTOR_REFUSED = "impostor-refused"  # somebody used a machine's address from another MAC
-    NOTICE_LATE = "notice-late"  # machines that were sent an event too short before its start, or after it
+    NOTICE_LATE = "notice-late"  # machines that could not see an event in time
     NOTICE_NEVER = "notice-never"  # machines that were not sent an event as long as it was listed
     TOKEN_CREATED = "token-created"  # noqa: S105 - no password
     TOKEN_REVOKED = "token-revoked"  # noqa: S105 - no password

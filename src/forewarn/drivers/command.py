@@ -29,7 +29,16 @@ from forewarn.core.errors import Invalid
 from forewarn.core.moments import format_span
 from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriver
 from forewarn.drivers.programs.program_answers import ProgramAnswer, Said, read_answer
-from forewarn.drivers.programs.program_runs import GRACE, Exited, Invocation, NotRun, Outcome, TimedOut, run
+from forewarn.drivers.programs.program_runs import (
+    GRACE,
+    Exited,
+    Invocation,
+    NotRun,
+    Outcome,
+    TimedOut,
+    Unwatched,
+    run,
+)
 from forewarn.drivers.programs.tasks_as_json import as_json, as_variables
 from forewarn.wire.text import on_one_line
 
@@ -53,6 +62,7 @@ class CommandOptions(CallOptions):
     command: tuple[str, ...] = ()  # a program and its arguments
     works_on_hosts: bool = False  # whether it does the work on hosts themselves, too
     fences: bool = False  # whether it keeps failed hosts from touching their machines
+    verifies_restarts: bool = False  # whether it verifies that machines run after work on their host
 
 
 def make(setup: DriverSetup) -> "CommandDriver":
@@ -93,6 +103,11 @@ class CommandDriver:
     def works_on_hosts(self) -> bool:
         """Whether the command works on hosts."""
         return self._options.works_on_hosts
+
+    @property
+    def verifies_restarts(self) -> bool:
+        """Whether the command verifies that machines run after work on their host."""
+        return self._options.verifies_restarts
 
     def begin(self, task: DriverTask) -> Begun:
         """Have the command begin."""
@@ -150,7 +165,7 @@ class CommandDriver:
     def _said(self, task: DriverTask, call: str, outcome: Outcome) -> Said:
         """Return what the end of the command says of the step."""
         match outcome:
-            case NotRun(why=why):
+            case NotRun(why=why) | Unwatched(why=why):
                 return Unknown(why)
             case TimedOut():
                 allowed = format_span(self._options.timeout)

@@ -15,38 +15,26 @@ REMEMBERED = 10_000
 
 @dataclass(slots=True)
 class HookedAttempt:
-    """What is known of an attempt."""
+    """What is known of an attempt; only the caller whose turn it is reads or changes it."""
 
-    to_begin: Part | None = None  # saved as under way by this server, and begun by nobody yet
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    to_begin: Part | None = None  # saved as under way by this server, and not begun yet
     begun: bool = False  # something of it was begun, for all that is known
-    begin_open: bool = False  # the driver's `begin` has not returned
-    begins: int = 0  # how often the driver was told to begin
     given_up: bool = False  # nothing more of it is begun but the hook after
     called_off: bool = False  # the driver does no more of it
     after: bool = False  # the hook after was begun, or may have been
     hook_mark: str = ""  # what the hook after left while the step was called off
-    over: bool = False  # its end was answered
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    over: bool = False  # its end was answered, or seen to
 
     def takes_turn(self, part: Part) -> bool:
-        """Return whether a part is to be begun now; it is then begun by the caller, and by nobody else."""
-        with self._lock:
-            if self.to_begin is not part:
-                return False
-            self.to_begin = None
-            is_next = not (part is Part.AFTER and self.after)
-            self.after = self.after or part is Part.AFTER
-            self.begun = True
-            return is_next
-
-    def opens_begin(self) -> bool:
-        """Return whether the driver is to begin now; one caller alone has it begin."""
-        with self._lock:
-            if self.begin_open or self.given_up:
-                return False
-            self.begun = self.begin_open = True
-            self.begins += 1
-            return True
+        """Return whether a part is to be begun now; the caller begins it then."""
+        if self.to_begin is not part:
+            return False
+        self.to_begin = None
+        is_next = not (part is Part.AFTER and self.after)
+        self.after = self.after or part is Part.AFTER
+        self.begun = True
+        return is_next
 
 
 class HookedAttempts:

@@ -4,10 +4,15 @@ A step is then up to three parts: the hook before, the work, the hook after. Whi
 the step's mark before it is begun. So each is begun once for an attempt, and after a crash whoever does the
 part is asked with `check` first, as always. The hook after is run however the attempt ends, once the hook
 before it, or the work, was begun.
+
+One lock for each attempt keeps its calls apart. Lanes make them in several threads, and an order may be
+abandoned while one of them is under way: whichever of the two comes last starts the hook after.
 """
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
+from typing import TypeVar
 
 from forewarn.config import MachineHookSettings
 from forewarn.control.driver import (
@@ -30,7 +35,6 @@ from forewarn.control.driver import (
 from forewarn.core.copies import replace
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
 from forewarn.core.words import HOOK
 from forewarn.drivers.hooked_attempts import HookedAttempt, HookedAttempts
 from forewarn.drivers.machine_hook_calls import hook_after, hook_before
@@ -43,8 +47,12 @@ log = logging.getLogger(__name__)
 AROUND = timedelta(seconds=5)
 # When a step is looked at again that waits for a hook of an earlier attempt.
 SOON = timedelta(seconds=1)
+# How long a call waits for another one of its attempt, in seconds: a lane has others to make.
+PATIENCE = 1.0
 HAS_ENDED = "it has ended already"
-NOT_ANSWERED = "it was begun, and its driver has not answered yet"
+NOT_ANSWERED = "it was asked before, and has not answered yet"
+
+Answer = TypeVar("Answer")
 
 
 class MachineHooks:
@@ -69,9 +77,9 @@ class MachineHooks:
             limits if limits is None or not self._is_set else replace(limits, timeout=limits.timeout + AROUND)
         )
 
-    def precheck(self, machine: Machine, target: Host) -> str | None:
+    def precheck(self, task: DriverTask) -> str | Unknown | None:
         """Have the driver tell beforehand, if it can."""
-        return self._driver.precheck(machine, target) if isinstance(self._driver, Prechecking) else None
+        return self._driver.precheck(task) if isinstance(self._driver, Prechecking) else None
 
     def reach(self, host: Host) -> str | None:
         """Have the driver tell, if it can."""
@@ -81,57 +89,83 @@ class MachineHooks:
 
     def begin(self, task: DriverTask) -> Begun:
         """Run the hook before, or begin the work if there is none."""
-        if task.machine is None or not self._is_set:
+        if task.machine is None or task.verifies or not self._is_set:
             return self._driver.begin(task)
-        known = self._attempts.known(task.id)
         part = Part.BEFORE if self._settings.before else Part.WORK
-        known.to_begin = part
-        answer = self._check(task, known, HookedMark(part=part))
-        return Unknown("it has not begun") if isinstance(answer, NotBegun) else answer
+
+        def begin(known: HookedAttempt) -> Begun:
+            known.to_begin = part
+            answer = self._check(task, known, HookedMark(part=part))
+            return Unknown("it has not begun") if isinstance(answer, NotBegun) else answer
+
+        return self._in_turn(task, begin)
 
     def check(self, task: DriverTask) -> Checked:
         """Look at the part that is under way; what comes after it is begun once that is saved."""
         mark = self._mark_of(task)
         if mark is None:
             return self._driver.check(task)
-        if self._attempts.has_ended(task.id):
-            return Unknown(HAS_ENDED)
-        return self._check(task, self._attempts.known(task.id), mark)
+        return self._in_turn(task, lambda known: self._check(task, known, mark))
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
         """Call the work off, and run the hook after; it is called off once that has ended."""
         mark = self._mark_of(task)
         if mark is None:
             return self._driver.cancel(task)
-        if self._attempts.has_ended(task.id):
-            return Unknown(HAS_ENDED)
         if mark.part is Part.AFTER:
             return TooLate()
         is_new = task.id not in self._attempts
-        known = self._attempts.known(task.id)
-        known.given_up = True
-        # The server before may have called it off, and begun the hook after.
-        known.after = known.after or is_new
-        if not known.called_off:
-            answer = self._call_off(task, known, mark)
-            if not isinstance(answer, Cancelled):
-                return answer
-            known.called_off = True
-        return self._leave_called_off(task, known)
+
+        def cancel(known: HookedAttempt) -> CancelAnswer:
+            known.given_up = True
+            # The server before may have called it off, and begun the hook after.
+            known.after = known.after or is_new
+            if not known.called_off:
+                answer = self._call_off(task, known, mark)
+                if not isinstance(answer, Cancelled):
+                    return answer
+                known.called_off = True
+            return self._leave_called_off(task, known)
+
+        return self._in_turn(task, cancel)
 
     def ended(self, task: DriverTask) -> None:
         """Forget an attempt; if it ended otherwise than was said here, start the hook after."""
-        mark, known = self._mark_of(task), self._attempts.end(task.id)
-        if mark is None or known is None or task.machine is None:
+        if self._mark_of(task) is not None and (known := self._attempts.end(task.id)) is not None:
+            self._see_to_end(task, known)
+
+    def _in_turn(self, task: DriverTask, ask: Callable[[HookedAttempt], Answer]) -> Answer | Unknown:
+        """Ask about an attempt once no other call is at it."""
+        if self._attempts.has_ended(task.id):
+            return Unknown(HAS_ENDED)
+        known = self._attempts.known(task.id)
+        if not known.turn.acquire(timeout=PATIENCE):
+            return Unknown(NOT_ANSWERED)
+        try:
+            # It may have ended meanwhile: a call that was on its way must not begin anything.
+            return Unknown(HAS_ENDED) if self._attempts.has_ended(task.id) else ask(known)
+        finally:
+            known.turn.release()
+            if self._attempts.has_ended(task.id):
+                self._see_to_end(task, known)
+
+    def _see_to_end(self, task: DriverTask, known: HookedAttempt) -> None:
+        """Start the hook after an attempt that has ended, unless a call is at it, which then does this."""
+        if task.machine is None or not known.turn.acquire(blocking=False):
             return
-        self._runs.forget((task.id, Part.BEFORE))
-        hook = hook_after(task, self._settings, end=None)
-        if known.over or not known.begun or not self._settings.after:
-            self._runs.forget(hook.key)
-            return
-        if not known.after:
-            self._runs.start(hook)
-        self._attempts.leave(task.machine.id, hook.key)
+        try:
+            before, hook = (task.id, Part.BEFORE), hook_after(task, self._settings, end=None)
+            if known.over or not known.begun or not self._settings.after:
+                self._runs.forget(before)
+                self._runs.forget(hook.key)
+                return
+            known.over = True
+            self._attempts.leave(task.machine.id, hook.key)
+            if not known.after:
+                self._runs.start(hook, ending=before)
+            self._runs.forget(before)
+        finally:
+            known.turn.release()
 
     # Parts
 
@@ -166,24 +200,16 @@ class MachineHooks:
         if known.takes_turn(Part.WORK):
             return self._begin_work(inside, known, mark)
         known.begun = True
-        before = known.begin_open, known.begins
         answer = self._driver.check(inside)
         if not isinstance(answer, NotBegun):
             return self._of_work(task, known, mark, answer)
-        if (False, known.begins) != before:
-            return Unknown(NOT_ANSWERED)
         if known.given_up:
             return self._ended_with(task, known, Cancelled())
         return self._begin_work(inside, known, mark)
 
     def _begin_work(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> Checked:
-        if not known.opens_begin():
-            return Unknown(NOT_ANSWERED)
-        try:
-            answer = self._driver.begin(task)
-        finally:
-            known.begin_open = False
-        return self._of_work(task, known, mark, answer)
+        known.begun = True
+        return self._of_work(task, known, mark, self._driver.begin(task))
 
     def _of_work(self, task: DriverTask, known: HookedAttempt, mark: HookedMark, answer: Begun) -> Checked:
         match answer:
@@ -292,7 +318,7 @@ class MachineHooks:
 
     def _mark_of(self, task: DriverTask) -> HookedMark | None:
         """Return how far a step is; None if it has nothing to do with hooks."""
-        if task.machine is None:
+        if task.machine is None or task.verifies:
             return None
         mark = read_mark(task.mark)
         is_hooked = bool(self._settings.before or self._settings.after)

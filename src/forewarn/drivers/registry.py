@@ -18,7 +18,10 @@ from forewarn.control.driver import (
     Driver,
     Fencing,
     Listing,
+    LoadingNativeCode,
+    Prechecking,
     Reaching,
+    VerifyingRestarts,
     WorkingOnHosts,
 )
 from forewarn.control.known_drivers import KnownDrivers
@@ -29,6 +32,8 @@ from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.hooked_attempts import REMEMBERED
 from forewarn.drivers.hooks import HookDriver
+from forewarn.drivers.isolation.driver_process import DriverProcess, Origin
+from forewarn.drivers.isolation.isolated_driver import IsolatedDriver
 from forewarn.drivers.machine_hooks import MachineHooks
 from forewarn.drivers.not_installed import NotInstalled
 from forewarn.drivers.programs.hook_runs import HookRuns
@@ -39,6 +44,8 @@ log = logging.getLogger(__name__)
 
 ENTRY_POINTS = "forewarn.drivers"
 
+# What the settings may say of a driver of any kind; the rest is read by the driver itself.
+_OF_EVERY_KIND = ("kind", "isolated")
 _ASKED = ("limits", "begin", "check", "cancel")
 
 
@@ -54,6 +61,7 @@ class Drivers:
     ) -> None:
         """Make all that are installed or set; Invalid names the setting, or the package, that is wrong."""
         self._woken: Callable[[MachineId], None] | None = None
+        self._restarted: Callable[[], object] | None = None
         self.by_name = DriversByName()
         self.kinds: dict[str, str] = {}  # of all that were found, by name
         self.unusable: dict[str, str] = {}  # why, by name
@@ -70,7 +78,7 @@ class Drivers:
                 wake=self._wake,
             )
             try:
-                self.by_name[each.name] = _made(each.kind, setup)
+                self.by_name[each.name] = self._made(each, setup)
             except UnusableDriver as error:
                 self.unusable[each.name] = f"{error}"
                 self.by_name[each.name] = NotInstalled(each.name, f"{error}")
@@ -82,6 +90,9 @@ class Drivers:
         self.working_on_hosts = frozenset(name for name in self.names if _works_on_hosts(self.by_name[name]))
         self.cordoning = frozenset(name for name in self.names if _cordons(self.by_name[name]))
         self.choosing_hosts = frozenset(name for name in self.names if _chooses_hosts(self.by_name[name]))
+        self.verifying_restarts = frozenset(
+            name for name in self.names if _verifies_restarts(self.by_name[name])
+        )
         self.reaching = frozenset(name for name in self.names if isinstance(self.by_name[name], Reaching))
         self.listing = frozenset(name for name in self.names if isinstance(self.by_name[name], Listing))
         external = self.by_name[EXTERNAL] if EXTERNAL in self.names else None
@@ -94,6 +105,11 @@ class Drivers:
         """What use cases know of them."""
         return KnownDrivers(names=self.names, kinds=self.kinds, unusable=self.unusable, listing=self.listing)
 
+    @property
+    def prechecking(self) -> frozenset[str]:
+        """The drivers that say whether a move can be made before it is announced."""
+        return frozenset(name for name in self.names if isinstance(self.by_name[name], Prechecking))
+
     def wake_by(self, woken: Callable[[MachineId], None]) -> None:
         """Pass on from now on that a driver has news of a machine."""
         self._woken = woken
@@ -101,6 +117,44 @@ class Drivers:
     def _wake(self, machine: MachineId) -> None:
         if self._woken is not None:
             self._woken(machine)
+
+    # Drivers in processes of their own
+
+    def _made(self, wanted: "_Wanted", setup: DriverSetup) -> Driver:
+        made = _made(wanted.kind, setup)
+        if not _isolates(made, wanted):
+            return made
+        given = {"name": setup.name, "settings": setup.settings, "options": dict(setup.options)}
+        process = DriverProcess(
+            Origin(name=setup.name, entry=wanted.kind.value, settings=given),
+            monotonic=setup.monotonic,
+            wake=self._wake,
+            restarted=self._has_restarted,
+        )
+        return IsolatedDriver(made, process)
+
+    def restarted_by(self, restarted: Callable[[], object]) -> None:
+        """Tell from now on, from any thread, that a driver's process has taken the place of one that died."""
+        self._restarted = restarted
+
+    def _has_restarted(self) -> None:
+        if self._restarted is not None:
+            self._restarted()
+
+    @property
+    def _processes(self) -> Iterator[tuple[str, DriverProcess]]:
+        for name, driver in self.by_name.items():
+            if isinstance(driver, IsolatedDriver):
+                yield name, driver.process
+
+    def crashes(self) -> Mapping[str, int]:
+        """Count how often the process of each driver that has one has died."""
+        return {name: process.crashes for name, process in self._processes}
+
+    def stop(self) -> None:
+        """End the processes of drivers."""
+        for _, process in self._processes:
+            process.stop()
 
 
 class DriversByName(dict[str, Driver]):
@@ -148,20 +202,36 @@ class _Wanted:
     name: str
     kind: EntryPoint
     options: Mapping[str, Any]
+    isolated: bool | None  # None: as the driver declares
 
 
 def _wanted(kinds: Mapping[str, EntryPoint], tables: Mapping[str, Mapping[str, Any]]) -> Iterator[_Wanted]:
     """Yield every kind under its own name, and those that the settings name."""
     for name, kind in kinds.items():
-        yield _Wanted(name=name, kind=kind, options=_options(tables.get(name, {})))
+        yield _want(name, kind, tables.get(name, {}))
     for name, table in tables.items():
         kind = _kind_of(name, table, kinds)
         if kind.name != name:
-            yield _Wanted(name=name, kind=kind, options=_options(table))
+            yield _want(name, kind, table)
 
 
-def _options(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {key: value for key, value in table.items() if key != "kind"}
+def _want(name: str, kind: EntryPoint, table: Mapping[str, Any]) -> _Wanted:
+    options = {key: value for key, value in table.items() if key not in _OF_EVERY_KIND}
+    isolated = table.get("isolated")
+    if isolated is not None and not isinstance(isolated, bool):
+        raise Invalid(f"[drivers.{name}] isolated: expected true or false, got {shown(isolated)}")
+    if isolated and kind.name in ANSWERING_AT_ONCE:
+        raise Invalid(f'[drivers.{name}] isolated: "{kind.name}" is part of the server')
+    return _Wanted(name=name, kind=kind, options=options, isolated=isolated)
+
+
+def _isolates(driver: Driver, wanted: _Wanted) -> bool:
+    """Return whether a driver gets a process of its own; Invalid if it must have one and may not."""
+    declared = isinstance(driver, LoadingNativeCode) and driver.isolated
+    if declared and wanted.isolated is False:
+        why = f"{wanted.kind.name} loads C code, whose crash would end the server"
+        raise Invalid(f"[drivers.{wanted.name}] isolated: expected true, got false: {why}")
+    return declared or bool(wanted.isolated)
 
 
 def _kind_of(name: str, table: Mapping[str, Any], kinds: Mapping[str, EntryPoint]) -> EntryPoint:
@@ -215,6 +285,10 @@ def _cordons(driver: Driver) -> bool:
 
 def _chooses_hosts(driver: Driver) -> bool:
     return isinstance(driver, ChoosingHosts) and driver.chooses_hosts
+
+
+def _verifies_restarts(driver: Driver) -> bool:
+    return isinstance(driver, VerifyingRestarts) and driver.verifies_restarts
 
 
 def _called(entry: EntryPoint) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.errors import Conflict, NotFound
@@ -91,7 +92,7 @@ async def _project(api: OperatorApi, name: str | None) -> str:
             ready = ", ".join(each.name for each in known if each.rehearsal) or "none yet"
             raise Conflict(f"say in which project with --project; those for rehearsals: {ready}")
         name = known[0].name
-    if not (await api.call("GET", f"/v1/projects/{name}", ProjectAnswer)).rehearsal:
+    if not (await api.call("GET", f"/v1/projects/{quote(name, safe='')}", ProjectAnswer)).rehearsal:
         raise Conflict(f"project {name} is not for rehearsals: {how_to_mark(name)}")
     return name
 

@@ -66,7 +66,7 @@ async def private_service(
             # Not on this loop: the worker's last word to the boards needs it.
             await asyncio.to_thread(parts.worker.stop)
     finally:
-        opened.store.close()
+        opened.close()
 
 
 def _for_rehearsals(fleet: FleetSpec) -> FleetSpec:

@@ -1,10 +1,8 @@
 """A scenario as people write it, read from TOML; what is wrong is refused with the name of the field."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from forewarn.clock import clock_of
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, ON_HOSTS, ON_MACHINES
@@ -12,6 +10,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.moments import parse_span
 from forewarn.core.rehearsal.faults import Fault, FaultKind
+from forewarn.core.toml_text import parse_toml
 from forewarn.core.words import Action, Priority
 from forewarn.rehearsal.scenario import (
     CancelStep,
@@ -32,7 +31,7 @@ from forewarn.wire.wording import either, shown
 
 def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario:
     """Read a scenario; Invalid names the first thing that is wrong."""
-    tables = fields.read(_parsed(text), _SCENARIO_FILE, "")
+    tables = fields.read({"steps": (), **parse_toml(text, name="the file")}, _SCENARIO_FILE, "")
     head = fields.read(tables.get("scenario", {}), _HEAD, "scenario.")
     if "name" not in head:
         raise Invalid("scenario.name: expected a name, but it is missing")
@@ -176,14 +175,6 @@ _EXPECT: Readers = {
 
 
 # Tables
-
-
-def _parsed(text: str) -> Mapping[str, Any]:
-    try:
-        parsed = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Invalid(f"not TOML: {error}") from None
-    return {"steps": (), **parsed}
 
 
 def _fleet(declared: Mapping[str, object]) -> FleetSpec:

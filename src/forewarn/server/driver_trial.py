@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from forewarn.clock import SystemClock, monotonic
 from forewarn.config import Settings
 from forewarn.control.driver import Cancelled, Done, DriverTask, Failed, NotBegun, Running, TooLate, Unknown
-from forewarn.control.engine.driver_calls import Answer, DriverCall, Reached, Refused, Verb, perform
+from forewarn.control.engine.driver_calls import Answer, DriverCall, Possible, Reached, Refused, Verb, perform
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
@@ -174,9 +174,9 @@ def _words(answer: Answer) -> tuple[str, str]:
             return type(answer).__name__.lower(), why
         case NotBegun():
             return "not-begun", ""
-        case Cancelled():
-            return "cancelled", ""
         case TooLate():
             return "too-late", ""
+        case Cancelled() | Possible():
+            return type(answer).__name__.lower(), ""
         case Reached(why=why):
             return ("reached", "") if why is None else ("unreachable", why)

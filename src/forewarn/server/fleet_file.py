@@ -8,7 +8,8 @@ from pathlib import Path
 from forewarn.control.fleet.declaring import FleetCommands, check_declaration
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.wire.fleet import parse_fleet_file, read_fleet, unreadable_fleet_file
+from forewarn.core.toml_text import parse_toml
+from forewarn.wire.fleet import read_fleet, unreadable_fleet_file
 
 # More lines of one kind than that tell a person nothing.
 SHOWN = 10
@@ -16,7 +17,7 @@ SHOWN = 10
 
 def check_file(path: str, drivers: KnownDrivers) -> None:
     """Refuse a fleet file that would be refused whatever the store holds."""
-    table = parse_fleet_file(read_file(path), name=path)
+    table = parse_toml(read_file(path), name=path)
     try:
         check_declaration(read_fleet(table), drivers)
     except Invalid as error:
@@ -29,7 +30,7 @@ def apply_file(fleet: FleetCommands, path: str, *, say: Callable[[str], None]) -
     digest = hashlib.sha256(text.encode()).hexdigest()
     if digest == fleet.applied_fleet():
         return
-    table = parse_fleet_file(text, name=path)
+    table = parse_toml(text, name=path)
     try:
         spec = read_fleet(table)
         checked = fleet.check(spec, by=f"file {path}")

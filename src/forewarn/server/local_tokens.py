@@ -2,11 +2,10 @@
 
 import getpass
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from forewarn.api.audit import audit
-from forewarn.config import Settings
 from forewarn.control.access.tokens import Tokens
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict, NotFound
@@ -94,20 +93,23 @@ def _named(database: str) -> str:
 @contextmanager
 def _tokens(database: str) -> Iterator[Tokens]:
     settings = settings_of({"database": database})
-    store = _opened(settings)
-    try:
+    with _opened(settings.database) as store:
         yield tokens_of(store, store_time.standing(store), settings)
-    finally:
-        store.close()
 
 
-def _opened(settings: Settings) -> SqlStore:
-    """Open a store; its schema is brought up to date only if no server runs on it."""
-    try:
-        with lock.hold(settings.database):
-            return open_store(settings.database, new_id=new_id)
-    except Conflict:
-        return open_store(settings.database, new_id=new_id, as_it_is=True)
+@contextmanager
+def _opened(database: str) -> Iterator[SqlStore]:
+    """Open a store; its schema is brought up to date only if no server runs on it.
+
+    The lock is released after the store is closed: `FileLock` says why.
+    """
+    with ExitStack() as opened:
+        try:
+            opened.enter_context(lock.hold(database))
+            as_it_is = False
+        except Conflict:
+            as_it_is = True
+        yield opened.enter_context(closing(open_store(database, new_id=new_id, as_it_is=as_it_is)))
 
 
 def _who() -> str:

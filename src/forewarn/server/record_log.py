@@ -3,6 +3,7 @@
 import logging
 
 from forewarn.control.ports.saved import Saved, records_of
+from forewarn.core.operators_words import unmarked
 from forewarn.core.words import Kind
 from forewarn.wire.rfc3339 import write_time
 
@@ -46,6 +47,7 @@ def log_records(saved: Saved) -> None:
         level = level_of(record.kind)
         if log.isEnabledFor(level):
             fields = {name: getattr(record, name) or None for name in FIELDS}
+            fields["reason"] = unmarked(record.reason) or None
             fields["at_service_time"] = write_time(record.at)
             # As `log.log` does, but without looking for who calls: that takes a third of the time of a line.
             said = log.makeRecord(

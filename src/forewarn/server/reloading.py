@@ -13,6 +13,9 @@ from forewarn.server.tls import tls_of
 
 log = logging.getLogger(__name__)
 
+# Whatever a file may make of its reading: nesting without end, huge numbers, a NUL within a path.
+_BAD_FILE = (ForewarnError, OSError, ValueError, RecursionError)
+
 
 class Reloading:
     """Puts into force what has changed in the settings, as far as that needs no restart."""
@@ -31,7 +34,7 @@ class Reloading:
     def _reload(self) -> None:
         try:
             wanted = self._read()
-        except ForewarnError as error:
+        except _BAD_FILE as error:
             log.error("the settings cannot be read again, and stay as they are: %s", error)  # noqa: TRY400
             return
         self._try("the log's settings", lambda: set_up_log(wanted))
@@ -43,7 +46,7 @@ class Reloading:
     def _try(self, what: str, use: Callable[[], None]) -> None:
         try:
             use()
-        except ForewarnError as error:
+        except _BAD_FILE as error:
             log.error("%s stays as it was: %s", what, error)  # noqa: TRY400 - it says all there is
 
     def _use_certificate(self, wanted: Settings) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +17,7 @@ from typing import Any
 import uvloop
 
 from forewarn import config_reading
+from forewarn.clock import clock_of
 from forewarn.config import Settings
 from forewarn.control.restored_store import RestoredStore
 from forewarn.core.errors import Invalid
@@ -70,6 +71,7 @@ def serve(options: Mapping[str, Any]) -> None:
     # Read first: a slip there must not leave a new or changed store behind.
     places = _places(settings)
     drivers = drivers_of(settings)
+    clock_of(settings.clock)
     if settings.fleet is not None:
         _look_at_fleet(settings.fleet, settings.database, drivers)
     shares = descriptors.share(descriptors.raise_limit(), settings)
@@ -84,7 +86,7 @@ def serve(options: Mapping[str, Any]) -> None:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(_serve(opened, places, shares, held=held, hangups=hangups, reloading=reloading))
         finally:
-            opened.store.close()
+            opened.close()
 
 
 def _look_at_fleet(path: str, database: str, drivers: Drivers) -> None:
@@ -192,8 +194,9 @@ async def _serve(
     parts.worker.start()
     parts.pusher.start()
     operator = OperatorServer(
-        parts.app, bound, caps=shares.operators, refusals=parts.operator_refusals, tls=places.tls
+        parts.app, bound, caps=shares.operators, counts=parts.operator_counts, tls=places.tls
     )
+    operator.supervisor = parts.supervisor
     await asyncio.to_thread(operator.start)
     urls = [places.url(*each.getsockname()[:2]) for each in bound]
     _greet(opened, parts, shares, operators=urls, origins=places.origins, drivers=drivers)
@@ -217,14 +220,22 @@ async def _serve(
 
 async def _stop(parts: Parts, operator: OperatorServer) -> None:
     parts.health.leaving = True
+    parts.supervisor.stop()
     parts.recent.close()
-    await asyncio.to_thread(operator.stop)
-    await parts.guest.stop(drain=DRAIN_SECONDS)
-    await asyncio.to_thread(parts.pusher.stop)
-    await asyncio.to_thread(parts.reads.stop)
-    await asyncio.to_thread(parts.lanes.stop)
-    # Not on this loop: the worker's last word to the boards needs it.
-    await asyncio.to_thread(parts.worker.stop)
+    # Not on this loop: the worker's last changes to the boards need it.
+    stops: tuple[Callable[[], Awaitable[None]], ...] = (
+        partial(asyncio.to_thread, operator.stop),
+        partial(parts.guest.stop, drain=DRAIN_SECONDS),
+        partial(asyncio.to_thread, parts.pusher.stop),
+        partial(asyncio.to_thread, parts.reads.stop),
+        partial(asyncio.to_thread, parts.lanes.stop),
+        partial(asyncio.to_thread, parts.worker.stop),
+    )
+    for stop in stops:
+        try:
+            await stop()
+        except Exception:  # the others are still to be stopped
+            log.exception("a part of the server could not be stopped")
 
 
 def _look_for_garbage() -> None:

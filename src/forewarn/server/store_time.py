@@ -21,7 +21,7 @@ def begin(clock: Clock, store: Store, *, name: str, system: datetime) -> None:
     Conflict if it is the system's clock, and the store's time was turned and is ahead of it.
     """
     with store.read() as snapshot:
-        reached, saved = snapshot.time.reached(), snapshot.time.kind()
+        reached, saved, slew = snapshot.time.reached(), snapshot.time.kind(), snapshot.time.slew()
     ahead = timedelta() if reached is None else reached - system
     kind = TimeKind.SYSTEM if isinstance(clock, SystemClock) else TimeKind.TURNED
     if kind is TimeKind.SYSTEM and not can_be_the_systems(kind_of(saved, ahead=ahead), ahead=ahead):
@@ -31,7 +31,9 @@ def begin(clock: Clock, store: Store, *, name: str, system: datetime) -> None:
             "another --database (FOREWARN_DATABASE=…) begins anew"
         )
     if reached is not None:
-        clock.start_from(reached)
+        # Since then service time was shown that is not saved, if the server was killed.
+        shown = slew.to_service(system) if slew is not None and kind is TimeKind.SYSTEM else reached
+        clock.start_from(max(reached, shown))
     if abs(clock.offset) >= WORTH_TELLING:
         log.warning("service time is %s the system's (clock %s)", format_offset(clock.offset), clock.kind)
     if saved is not kind:

@@ -5,13 +5,15 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
+from forewarn.control.supervision import BackgroundTask
 from forewarn.core.errors import Conflict, Unavailable
 from forewarn.guest.http.refusals import Limit, Refusals
 from forewarn.sdk.platform.systemd import Systemd
 from forewarn.server import descriptors
 from forewarn.server.health import Health
-from forewarn.server.threads.reaching import ASK_EVERY
+from forewarn.server.threads.reaching import LOOK_EVERY
 from forewarn.server.wiring import Parts
 from forewarn.store.opening.lock import Lock
 
@@ -62,27 +64,31 @@ async def keeping_up(
     systemd: Systemd,
 ) -> AsyncIterator[None]:
     """Do all this while the block lasts; ask it to stop, and raise Conflict, if another has the lock."""
-    losing = asyncio.create_task(_watch_lock(held, stopping))
-    others = [
-        asyncio.create_task(each)
-        for each in (
-            _watch_descriptors(parts.guest.refusals),
-            _reload_on_hangup(hangups, reload, systemd),
-            _feed_watchdog(parts.health, systemd),
-            _reach_hosts(parts),
-        )
-    ]
+    lost: list[Conflict] = []
+
+    def lose(error: Conflict) -> None:
+        lost.append(error)
+        stopping.set()
+
+    tasks = {
+        BackgroundTask.LOCK: partial(_watch_lock, held, lose),
+        BackgroundTask.DESCRIPTORS: partial(_watch_descriptors, parts.guest.refusals),
+        BackgroundTask.RELOAD: partial(_reload_on_hangup, hangups, reload, systemd),
+        BackgroundTask.WATCHDOG: partial(_feed_watchdog, parts.health, systemd),
+        BackgroundTask.REACHING: partial(_reach_hosts, parts),
+    }
+    running = [asyncio.create_task(parts.supervisor.run_async(*each)) for each in tasks.items()]
     systemd.ready(SERVING)
     try:
         yield
     finally:
-        for task in (losing, *others):
+        for task in running:
             task.cancel()
-    if losing.done():
-        losing.result()
+    if lost:
+        raise lost[0]
 
 
-async def _watch_lock(held: Lock, stopping: asyncio.Event) -> None:
+async def _watch_lock(held: Lock, lose: Callable[[Conflict], None]) -> None:
     """Look after the lock: a server that has lost it to another must not go on."""
     while True:
         await asyncio.sleep(LOOK_AT_LOCK_EVERY)
@@ -90,9 +96,9 @@ async def _watch_lock(held: Lock, stopping: asyncio.Event) -> None:
             await asyncio.to_thread(held.keep)
         except Unavailable as error:
             log.warning("the lock is lost until the database is back: %s", error)
-        except Conflict:
-            stopping.set()
-            raise
+        except Conflict as error:
+            lose(error)
+            return
 
 
 async def _watch_descriptors(refusals: Refusals) -> None:
@@ -110,22 +116,29 @@ async def _reload_on_hangup(
     while True:
         await hangups.wait()
         systemd.reloading()
-        await reload()
-        systemd.ready(SERVING)
+        try:
+            await reload()
+        finally:
+            systemd.ready(SERVING)
 
 
 async def _reach_hosts(parts: Parts) -> None:
-    """Have drivers that can tell say now and then whether they reach their hosts."""
-    while parts.reaching.wanted:
+    """Have drivers that can tell say again and again whether they reach their hosts."""
+    reaching = parts.reaching
+    while True:
         try:
-            await parts.reads.run(parts.reaching.ask)
+            if reaching.is_stale:
+                await parts.reads.run(reaching.load)
         except Unavailable as error:
-            log.debug("hosts are not asked for as long as the database is silent: %s", error)
-        await asyncio.sleep(ASK_EVERY)
+            log.debug("hosts are not read anew while the database is silent: %s", error)
+        if reaching.wanted:
+            await asyncio.to_thread(reaching.ask)
+        await asyncio.sleep(LOOK_EVERY)
 
 
 async def _feed_watchdog(health: Health, systemd: Systemd) -> None:
-    """Send systemd that the service works, for as long as it does: after that it is to be restarted."""
-    while systemd.watchdog_seconds is not None and health.unhealthy() is None:
-        systemd.alive()
+    """Send systemd that the service works whenever it does; without that systemd restarts it."""
+    while systemd.watchdog_seconds is not None:
+        if health.unhealthy() is None:
+            systemd.alive()
         await asyncio.sleep(systemd.watchdog_seconds)

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 
 from forewarn.config import OperatorSettings
 from forewarn.console.console_paths import HOME
@@ -13,6 +12,7 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.moments import format_time
 from forewarn.core.spelling import counted
 from forewarn.core.words import EXTERNAL, SIMULATED, OrderState
+from forewarn.version import version
 from forewarn.wire.azure import offered
 
 (DEFAULT_OPERATOR,) = OperatorSettings().listen
@@ -37,7 +37,7 @@ def addresses(
     more = f"; {len(own)} machines have ports of their own, {own[0]} to {own[-1]}" if own else ""
     more = f"; a machine has a port of its own, {own[0]}" if len(own) == 1 else more
     return [
-        f"forewarn {version('forewarn')} serves {about}",
+        f"forewarn {version()} serves {about}",
         f"  guests     {', '.join(f'http://{place}' for place in guests)}, known by their addresses{more}",
         f"  operators  {', '.join(operators)}",
         f"  console    {', '.join(f'{place}{HOME}' for place in (*origins, operators[0]))}",

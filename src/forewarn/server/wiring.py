@@ -5,7 +5,7 @@ import uuid
 from base64 import b64encode
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from starlette.types import ASGIApp
 
@@ -19,9 +19,11 @@ from forewarn.control.access.browser_sessions import BrowserSessions
 from forewarn.control.access.tokens import Tokens
 from forewarn.control.alone import Alone
 from forewarn.control.callers import FleetUseCases, Shared
+from forewarn.control.engine import prechecks
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.engine.host_reach import HostReach
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.following.board_feed import BoardFeed
@@ -34,6 +36,7 @@ from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import SECRET_PREFIX, WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.signal import Signal
+from forewarn.control.supervision import Supervisor
 from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
@@ -55,6 +58,7 @@ from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsO
 from forewarn.server.threads.jobs import Jobs
 from forewarn.server.threads.lanes import Lanes, TakeAnswers
 from forewarn.server.threads.listings import Listings
+from forewarn.server.threads.operator_connection import PortCounts
 from forewarn.server.threads.reaching import HostReaching
 from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.time_watch import TimeWatch
@@ -129,8 +133,15 @@ class OpenedService:
             working_on_hosts=self.drivers.working_on_hosts,
             cordoning=self.drivers.cordoning,
             choosing_hosts=self.drivers.choosing_hosts,
+            prechecking=self.drivers.prechecking,
+            verifying_restarts=self.drivers.verifying_restarts,
         )
         return replace(context, drivers=self.drivers.known, policy=policy)
+
+    def close(self) -> None:
+        """End the processes of drivers, and close the store."""
+        self.drivers.stop()
+        self.store.close()
 
     @property
     def fleet(self) -> FleetCommands:
@@ -185,7 +196,8 @@ class Parts:
     recent: RecentRecords
     pusher: Pusher
     reaching: HostReaching
-    operator_refusals: Refusals
+    operator_counts: PortCounts
+    supervisor: Supervisor
 
 
 def wire(opened: OpenedService) -> Parts:
@@ -205,7 +217,7 @@ def wire(opened: OpenedService) -> Parts:
     context = replace(opened.context, store=NoticeSavingStore(opened.store, unsaved))
     guest = GuestServer(
         board,
-        WorkerCommands(GuestUseCases(context), jobs),
+        WorkerCommands(GuestUseCases(context), jobs, members=board.members),
         clock=clock,
         settings=endpoint_settings(settings),
         new_id=new_id,
@@ -253,20 +265,21 @@ def wire(opened: OpenedService) -> Parts:
         sessions=sessions,
         unsaved_holds=UnsavedHolds(context, answering=answering),
     )
-    holds = shared.unsaved_holds
+    holds, reaching = shared.unsaved_holds, _reaching(opened, context, lanes, jobs)
     worker.first = holds.save
     opened.store.saved = _telling(
         log_records,
         feed.note,
         engine.note,
+        reaching.note,
         lambda saved: holds.heard(None if saved is None else records_of(saved)),
     )
     _watch_waits(jobs, opened.store.deadlines, worker)
-    operator_refusals = Refusals("operator")
-    api = api_settings(settings.operator)
+    operator_counts, api = PortCounts(Refusals("operator")), api_settings(settings.operator)
     fleet = FleetUseCases.made(shared, new_secret=new_secret)
-    health = Health(worker, opened.store.deadlines)
     pusher = _pusher(shared, jobs, reads, lineage=lineage)
+    supervisor = _supervisor(worker, reads, lanes, pusher, opened.store.deadlines)
+    health = Health(worker, opened.store.deadlines, supervisor)
     services = Services(
         ApiParts(
             shared=shared,
@@ -284,13 +297,15 @@ def wire(opened: OpenedService) -> Parts:
             ),
             probes=health,
             guest_counters=guest.counters,
-            driver_calls=lanes.counts,
+            driver_calls=lambda: replace(lanes.counts(), crashes=drivers.crashes()),
             store_durations=opened.store.durations.seen,
             refused=lambda: {
                 (each.plane, limit): count
-                for each in (guest.refusals, operator_refusals)
+                for each in (guest.refusals, operator_counts.refusals)
                 for limit, count in each.counts.items()
             },
+            hang_ups=lambda: operator_counts.hang_ups,
+            background=supervisor,
         ),
         EVERYTHING,
     )
@@ -305,9 +320,22 @@ def wire(opened: OpenedService) -> Parts:
         health=health,
         recent=recent,
         pusher=pusher,
-        reaching=_reaching(opened, context, lanes),
-        operator_refusals=operator_refusals,
+        reaching=reaching,
+        operator_counts=operator_counts,
+        supervisor=supervisor,
     )
+
+
+class _Supervised(Protocol):
+    supervisor: Supervisor
+
+
+def _supervisor(*parts: _Supervised) -> Supervisor:
+    """Make one supervisor of all background tasks, so that probes and metrics see them together."""
+    supervisor = Supervisor()
+    for each in parts:
+        each.supervisor = supervisor
+    return supervisor
 
 
 def _telling(*listeners: Listener) -> Listener:
@@ -325,15 +353,22 @@ def _watch_waits(jobs: Jobs, deadlines: Deadlines, worker: Worker) -> None:
     jobs.waited_now = lambda: deadlines.waiting(worker.thread)
 
 
-def _reaching(opened: OpenedService, context: Context, lanes: Lanes) -> HostReaching:
+def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs) -> HostReaching:
+    drivers = opened.drivers
+    host_reach = HostReach(context)
+    limits = {name: drivers.by_name[name].limits for name in drivers.reaching}
     reaching = HostReaching(
-        opened.drivers.reaching,
-        store=ReadOnlyStore(opened.store),
+        {name: each.reach_every.total_seconds() for name, each in limits.items() if each is not None},
+        context.to_read(ReadOnlyStore(opened.store)),
         submit=lanes.submit,
-        reached=context.reached,
-        real_now=SystemClock().now,
+        save=lambda changed: jobs.post(Alone(lambda: host_reach.save(changed()))),
+        monotonic=monotonic,
     )
     lanes.reached = reaching.heard
+    plans = context.plan_prechecks
+    lanes.planned = lambda answer: plans.heard(answer.call.task, prechecks.read(answer))
+    plans.submit = lambda task: lanes.submit(prechecks.call_for(task))
+    opened.drivers.restarted_by(reaching.ask_soon)
     return reaching
 
 

@@ -24,6 +24,7 @@ from forewarn.store.opening.database import (
     parse_database,
 )
 from forewarn.store.opening.deadlines import Deadlines
+from forewarn.store.opening.lock import check_unserved
 from forewarn.store.opening.private_files import create_private, keep_private
 from forewarn.store.opening.schema import check_schema, migrate
 from forewarn.store.reads.open_transaction import KnownMeta, OpenTransaction
@@ -233,6 +234,8 @@ def open_store(url: str, *, new_id: Callable[[], str], as_it_is: bool = False) -
     Others open it `as_it_is`: Conflict if its schema is not this forewarn's.
     """
     database = parse_database(url)
+    if as_it_is:
+        check_unserved(database)
     store = SqlStore(database, create_engines(database))
     try:
         if as_it_is:

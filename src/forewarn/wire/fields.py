@@ -4,7 +4,7 @@ A reader takes what was written and returns what it means. One that refuses says
 adds where that was.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -119,6 +119,22 @@ def object_schema(fields: Fields, required: Iterable[str] = ()) -> Schema:
     properties = {name_: field.schema for name_, field in fields.items()}
     schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": list(required)} if required else schema
+
+
+def changes_schema(fields: Fields, *, but: Collection[str] = ()) -> Schema:
+    """Write the schema of a table that changes something: null clears a field, but for some."""
+    return object_schema(
+        {
+            name_: field if field.nullable or name_ in but else replace(field, schema=_or_null(field.schema))
+            for name_, field in fields.items()
+        }
+    )
+
+
+def _or_null(schema: Schema) -> Schema:
+    inner = {key: value for key, value in schema.items() if key != "description"}
+    about = {"description": schema["description"]} if "description" in schema else {}
+    return {"anyOf": [inner, {"type": "null"}], **about}
 
 
 def part(fields: Fields, make: Callable[..., T], *, required: Mapping[str, str] | None = None) -> Field[T]:

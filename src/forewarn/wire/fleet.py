@@ -3,7 +3,6 @@
 What is wrong is refused with the name of the field and what was expected there, so that the line is found.
 """
 
-import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -28,6 +27,7 @@ from forewarn.core.words import (
     GroupKind,
     GroupName,
     HostName,
+    MachineName,
     Mobility,
     Priority,
 )
@@ -162,7 +162,8 @@ MACHINE: Fields = {
     "size": fields.text,
     "os": fields.text,
     "mobility": fields.choice(tuple(Mobility)).about(
-        "How it leaves its host: live (paused for a moment), cold (it is down meanwhile), none (it stays)."
+        "How it leaves its host: live (paused for a moment; redeployed if that fails), live-only (never "
+        "redeployed instead), cold (it is down meanwhile), none (it stays)."
     ),
     "resources": fields.amounts(fields.amount).about(
         "What it takes of its host, by names of your own; it moves only where there is as much."
@@ -171,6 +172,17 @@ MACHINE: Fields = {
 }
 _HOST_REQUIRED = {"host": "a name"}  # but of bare metal, which is its own
 _REQUIRED_OF_MACHINE = {"name": "a name"}
+
+# What null does not clear: it would say too little, or too much.
+_OF_GROUPS, _OF_MACHINES = ("kind", "project"), ("name", "project")
+
+# What a body takes that changes one thing.
+PROJECT_CHANGES = fields.changes_schema(PROJECT)
+HOST_CHANGES = fields.changes_schema(HOST)
+MACHINE_CHANGES = fields.changes_schema(MACHINE, but=_OF_MACHINES)
+GROUP_CHANGES = fields.changes_schema(
+    {**GROUP, "policy": replace(GROUP["policy"], schema=fields.changes_schema(POLICY))}, but=_OF_GROUPS
+)
 
 # What an answer shows of a machine besides its declaration.
 _SHOWN = frozenset({"state", "enabled", "last_seen"})
@@ -216,14 +228,6 @@ FLEET: Fields = {
 }
 
 
-def parse_fleet_file(text: str, *, name: str) -> dict[str, Any]:
-    """Return what a fleet file says, before anything of it is checked; errors name the file."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Invalid(f"{name} is not TOML: {error}") from None
-
-
 def unreadable_fleet_file(name: str, error: OSError | UnicodeDecodeError) -> Invalid:
     """Return the error for a fleet file that cannot be read."""
     why = (error.strerror if isinstance(error, OSError) else None) or str(error)
@@ -252,41 +256,65 @@ def read_fleet(declared: object) -> FleetSpec:
 
 
 def read_machine(declared: object, *, name: str, present: MachineSpec | None) -> MachineSpec:
-    """Read the declaration of one machine; what it leaves out stays as it is."""
+    """Read the declaration of one machine; what it leaves out stays as it is, what is null goes."""
     body = fields.table(declared)
     for key in body:
         if key in _SHOWN:
             raise Invalid(f"{key}: this is shown, not declared: leave it out")
-    given = fields.read(body, MACHINE, "")
-    if present is not None:
-        return replace(present, **given)
-    return MachineSpec(**fields.read({"name": name}, MACHINE, "") | given)
+    plain = MachineSpec(name=MachineName(fields.name(name)))
+    asked, cleared = _cleared(body, MACHINE, plain, but=_OF_MACHINES)
+    return replace(present or plain, **cleared, **fields.read(asked, MACHINE, ""))
 
 
 def read_host(declared: object, *, name: str, present: HostSpec | None) -> HostSpec:
-    """Read the declaration of one host; what it leaves out stays as it is."""
-    given = fields.read(fields.table(declared), HOST, "")
-    return replace(present or HostSpec(name=HostName(fields.name(name))), **given)
+    """Read the declaration of one host; what it leaves out stays as it is, what is null goes."""
+    plain = HostSpec(name=HostName(fields.name(name)))
+    given, cleared = _cleared(declared, HOST, plain)
+    return replace(present or plain, **cleared, **fields.read(given, HOST, ""))
 
 
 def read_group(declared: object, *, name: str, present: GroupSpec | None) -> GroupSpec:
-    """Read the declaration of one group; what it leaves out stays as it is, also of its policy."""
-    body = dict(fields.table(declared))
+    """Read the declaration of one group; what it leaves out stays as it is, also of its policy.
+
+    What is null goes, be it the whole policy or a key of it.
+    """
+    plain = GroupSpec(name=GroupName(fields.name(name)), kind=GroupKind.AVAILABILITY_SET)
+    body, cleared = _cleared(declared, GROUP, plain, but=_OF_GROUPS)
     policy = body.get("policy")
-    if present is not None and isinstance(policy, Mapping):
-        body["policy"] = {**write_policy(present.policy), **_with_underscores(policy)}
-    given = fields.read(body, GROUP, "")
+    if isinstance(policy, Mapping):
+        known = {} if present is None else write_policy(present.policy)
+        asked = _with_underscores(policy)
+        body["policy"] = {
+            key: value for key, value in {**known, **asked}.items() if value is not None or key not in POLICY
+        }
+    given = {**cleared, **fields.read(body, GROUP, "")}
     if present is not None:
         return replace(present, **given)
     fields.require(given, {"kind": either(_GROUP_KINDS)}, "")
-    return GroupSpec(name=GroupName(fields.name(name)), **given)
+    return replace(plain, **given)
 
 
 def read_one_project(declared: object, *, name: str, present: Project | None) -> Project:
-    """Read the declaration of one project; what it leaves out stays as it is."""
+    """Read the declaration of one project; what it leaves out stays as it is, what is null goes."""
     known = {} if present is None else write_project(present)
-    made = read_project(fields.name(name), {**known, **_with_underscores(fields.table(declared))}, "")
+    asked = {**known, **_with_underscores(fields.table(declared))}
+    kept = {key: value for key, value in asked.items() if value is not None or key not in PROJECT}
+    made = read_project(fields.name(name), kept, "")
     return made if present is None else replace(made, source=present.source)
+
+
+def _cleared(
+    declared: object, known: Fields, plain: object, *, but: Collection[str] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Divide a declaration: what is given, and what is null and so gets its default."""
+    given, cleared = dict[str, Any](), dict[str, Any]()
+    for key, value in fields.table(declared).items():
+        name = key.replace("-", "_")
+        if value is None and name in known and name not in but and not known[name].nullable:
+            cleared[name] = getattr(plain, name)
+        else:
+            given[key] = value
+    return given, cleared
 
 
 def _with_underscores(table: Mapping[str, Any]) -> dict[str, Any]:

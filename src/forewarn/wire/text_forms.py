@@ -7,8 +7,9 @@ from forewarn.core.errors import Invalid
 from forewarn.wire.wording import shown
 
 # The longest name a machine may have on Azure.
-NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-NAME_RULE = "1 to 64 letters, digits, dots, underscores and hyphens"
+# Clients and proxies take `.` and `..` out of paths, also where they are percent-encoded.
+NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}")
+NAME_RULE = "1 to 64 letters, digits, dots, underscores and hyphens, and not . or .."
 LONGEST_TEXT = 256
 # Pairs with colons or hyphens between them, threes of four with dots, or nothing between.
 MAC = re.compile(

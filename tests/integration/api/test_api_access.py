@@ -114,6 +114,7 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("DELETE", "/v1/machines/a-0", RUN_200),
     ("POST", "/v1/machines/a-0/restart", USED),
     ("POST", "/v1/machines/a-0/redeploy", USED),
+    ("POST", "/v1/machines/a-0/move", RUN),
     ("POST", "/v1/machines/a-0/terminate", USED),
     ("POST", "/v1/machines/{stopped}/start", USED),
     ("POST", "/v1/machines/a-0/freeze", RUN),

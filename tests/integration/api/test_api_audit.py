@@ -102,3 +102,12 @@ def test_a_dry_run_is_not_audited_and_takes_nothing_of_the_worker(
     assert (fields(caplog), written) == ([], [])
     assert api("PUT", "/v1/fleet", json=fleet, headers=bearer(OPERATOR)).status_code == 200
     assert (len(fields(caplog)), len(written)) == (1, 1)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_a_probe_of_another_method_is_refused_and_logged_nowhere(
+    api: Api, caplog: pytest.LogCaptureFixture, method: str, path: str
+) -> None:
+    assert api(method, path).status_code == 405
+    assert caplog.messages == []

@@ -145,6 +145,8 @@ def test_groups_and_hosts_are_listed_and_shown(api: Api) -> None:
             "cordoned_for": None,
             "source": "declared",
             "reachable": None,
+            "reached_at": None,
+            "unreachable_since": None,
             "unreachable_because": None,
             "machines": ["db", "web-1", "web-4"],
             "projects": ["default"],

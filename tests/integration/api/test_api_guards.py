@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from importlib.metadata import version
 
 import httpx
 import pytest
@@ -11,6 +10,7 @@ from starlette.types import ASGIApp
 
 from forewarn.api.services import ApiSettings
 from forewarn.core.errors import Unavailable
+from forewarn.version import RELEASE
 from tests.harness import Service
 from tests.served import Api, Health, app_of, sample, serving
 from tests.stores import sqlite_url
@@ -292,7 +292,7 @@ def test_operations_are_named_alike_a_verb_and_what_it_is_done_to(api: Api) -> N
 
 def test_the_document_has_the_products_version_and_what_a_caller_can_be_known_by(api: Api) -> None:
     document = api("GET", "/openapi.json").json()
-    assert document["info"]["version"] == version("forewarn")
+    assert document["info"]["version"] == RELEASE
     schemes = document["components"]["securitySchemes"]
     assert {each.get("scheme", each.get("in")) for each in schemes.values()} == {"bearer", "basic", "cookie"}
     assert document["paths"]["/v1/machines"]["get"]["security"] == [{name: []} for name in schemes]

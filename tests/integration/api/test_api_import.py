@@ -95,6 +95,17 @@ def test_a_difference_that_is_not_the_one_shown_is_refused(api: Api, hypervisor:
     assert api("GET", "/v1/machines").json()["machines"] == []
 
 
+def test_an_import_that_changes_nothing_is_not_audited(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    """A watcher imports once a minute."""
+    caplog.set_level("INFO", logger="forewarn.audit")
+    imported(api, hosts=HOSTS)
+    assert len(caplog.records) == 1
+    imported(api)
+    assert len(caplog.records) == 1
+    refused(api, digest="another")
+    assert len(caplog.records) == 2
+
+
 def test_a_file_leaves_alone_what_was_imported(service: Service, api: Api) -> None:
     imported(api, hosts=HOSTS)
     service.apply(fleet(machine("db", host="host-1"), hosts=1))
@@ -114,6 +125,29 @@ def test_a_machine_that_others_moved_counts_as_unannounced(api: Api, hypervisor:
     (counted,) = api("GET", "/v1/promises").json()["promises"]
     assert (counted["unannounced"], counted["judged"], counted["simulated"]) == (1, 0, False)
     assert "forewarn_unannounced_impact_total 1.0" in api("GET", "/metrics").text
+
+
+def test_a_failed_order_is_retried_from_where_its_machine_was_found(
+    service: Service, api: Api, hypervisor: Hypervisor
+) -> None:
+    imported(api, hosts=HOSTS)
+    hypervisor.fails = "its host does not have it any more"
+    order = api("POST", "/v1/machines/web-1/restart").json()["order"]["id"]
+    service.tick()
+    assert api("GET", f"/v1/orders/{order}").json()["order"]["state"] == "failed"
+    hypervisor.domains["kvm02"] = {IDS[1]: hypervisor.domains["kvm01"].pop(IDS[1])}
+    found = imported(api)
+    assert found["changes"] == ["~ machine web-1: moved from kvm01 to kvm02 by other hands"]
+    assert found["notes"] == [
+        f"machine web-1 is in order {order} (restart), which has failed: "
+        "retry it from where the machine is now, or abandon it"
+    ]
+    hypervisor.fails = ""
+    api("POST", f"/v1/orders/{order}/retry")
+    service.tick()
+    assert api("GET", f"/v1/orders/{order}").json()["order"]["state"] == "done"
+    sources = [task.source.name for task in hypervisor.begun if task.source is not None]
+    assert sources == ["kvm01", "kvm02"]
 
 
 def test_what_a_person_puts_is_theirs(api: Api, hypervisor: Hypervisor) -> None:
@@ -248,6 +282,11 @@ def test_what_a_guest_says_and_cannot_be_read_keeps_nobody_from_being_imported()
         update_domain=10**20,
         tags={"a": "\n"},
     )
-    (machine,) = tidied(Found(machines=(odd,))).machines
+    tidy = tidied(Found(machines=(odd,)))
+    (machine,) = tidy.machines
     assert (machine.vm_id, machine.macs, machine.addresses) == (IDS[0], ("52:54:00:00:00:01",), ("10.0.0.1",))
     assert (machine.update_domain, machine.tags) == (None, None)
+    assert [note.partition(": ")[2] for note in tidy.notes] == [
+        f"update-domain {odd.update_domain} cannot be declared: left out",
+        "its tags cannot be declared: left out",
+    ]

@@ -59,7 +59,7 @@ def test_each_call_is_carried_out_in_its_callers_turn(service: Service, key: dic
     api = Api(app_of(service, turns=turns))
     for method, path in (("GET", "/v1/machines"), ("POST", "/v1/machines/a-0/restart")):
         assert api(method, path, headers={**bearer(A_USER), **key}).status_code in (200, 202)
-        assert turns == ["anna"]
+        assert turns == ["project a"]
         turns.clear()
 
 

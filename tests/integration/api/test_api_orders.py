@@ -64,6 +64,46 @@ def test_a_start_says_that_it_makes_no_event(service: Service, api: Api) -> None
     assert (answer.json()["event"], answer.json()["reason"]) == (None, "a start makes no event")
 
 
+def test_a_machine_moves_live_to_a_named_host(service: Service, api: Api) -> None:
+    answer = api(
+        "POST", "/v1/machines/web-0/move", json={"to": "host-2", "live": True, "reason": "noisy neighbour"}
+    )
+    assert answer.status_code == 202
+    check_answer(OrderOnMachineAnswer, answer.json())
+    order, event = answer.json()["order"], answer.json()["event"]
+    assert (order["action"], order["work"], order["to"]) == ("move", "freeze", "host-2")
+    assert (event["type"], event["source"], event["duration_seconds"]) == ("Freeze", "Platform", 5)
+    assert event["not_before"] == "2026-01-05T12:15:00Z"
+    service.advance(minutes=25)
+    machine = api("GET", "/v1/machines/web-0").json()["machine"]
+    assert (machine["host"], machine["state"]) == ("host-2", "running")
+    assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["state"] == "done"
+
+
+def test_a_move_is_cold_and_free_to_choose_unless_it_says_more(service: Service, api: Api) -> None:
+    answer = api("POST", "/v1/machines/web-0/move").json()
+    assert (answer["order"]["work"], answer["order"]["to"]) == ("redeploy", None)
+    assert answer["event"]["type"] == "Redeploy"
+    service.advance(minutes=25)
+    assert api("GET", "/v1/machines/web-0").json()["machine"]["host"] != "host-1"
+
+
+@pytest.mark.parametrize(
+    ("to", "status", "said"),
+    [
+        ("host-9", 404, 'host "host-9" does not exist'),
+        ("host-1", 409, 'machine "web-0" is on host host-1 already'),
+        ("host-2", 409, 'machine "web-0" cannot move: host host-2 is cordoned; name another host, or none'),
+        ("host 2", 400, "to: "),
+    ],
+)
+def test_a_move_to_a_host_that_does_not_take_it_is_refused(api: Api, to: str, status: int, said: str) -> None:
+    api("POST", "/v1/hosts/host-2/cordon")
+    answer = api("POST", "/v1/machines/web-0/move?project=default", json={"to": to})
+    assert answer.status_code == status
+    assert answer.json()["error"]["message"].startswith(said)
+
+
 def test_a_machine_that_several_projects_could_have_is_found_by_project(api: Api) -> None:
     assert api("POST", "/v1/machines/web-0/freeze?project=default").status_code == 202
     assert api("POST", "/v1/machines/web-0/freeze?project=other").status_code == 404

@@ -8,6 +8,7 @@ import pytest
 
 from forewarn.control.rehearsals import open_rehearsals
 from forewarn.core.errors import Unavailable
+from forewarn.core.operators_words import unmarked
 from forewarn.core.words import HostName, ProjectName
 from forewarn.store.opening import database
 from forewarn.store.sql import open_store
@@ -99,7 +100,7 @@ def test_an_order_of_a_rehearsal_is_known_for_one(service: Service, api: Api) ->
     assert placed["order"]["rehearsal"] == "mine"
     assert api("GET", f"/v1/orders/{placed['order']['id']}").json()["order"]["rehearsal"] == "mine"
     record = next(each for each in service.history() if each.kind == "order-placed")
-    assert record.reason == "freeze (rehearsal of mine): exercise"
+    assert unmarked(record.reason) == "freeze (rehearsal of mine): exercise"
     host = api("POST", "/v1/hosts/own/maintenance", json={**REHEARSAL, "action": "reboot"}).json()
     assert host["order"]["rehearsal"] == "mine"
 

@@ -96,6 +96,32 @@ def with_cookie(app: ASGIApp, value: str, name: str = COOKIE, **headers: str) ->
 # Signing in
 
 
+def test_a_sign_in_that_is_repeated_after_its_session_has_ended_is_refused(
+    browser: Browser, app: ASGIApp
+) -> None:
+    key = {"Idempotency-Key": "sign-in"}
+    browser.sign_in(A_USER, **key)
+    again = Browser(app)
+    again.sign_in(A_USER, **key)
+    assert again.secret == browser.secret
+    assert browser.change("DELETE", "/v1/session").status_code == 200
+    refused = Browser(app)("POST", "/v1/session", headers={**bearer(A_USER), **key})
+    assert refused.status_code == 409
+    assert "its session has ended" in refused.text
+    assert "set-cookie" not in refused.headers
+    Browser(app).sign_in(A_USER, **{"Idempotency-Key": "another"})
+
+
+def test_a_sign_in_that_is_repeated_after_its_session_is_over_is_refused(
+    browser: Browser, app: ASGIApp, service: Service
+) -> None:
+    key = {"Idempotency-Key": "sign-in"}
+    service.sessions.life = timedelta(hours=1)
+    browser.sign_in(A_USER, **key)
+    service.real += 2 * 3600
+    assert Browser(app)("POST", "/v1/session", headers={**bearer(A_USER), **key}).status_code == 409
+
+
 def test_whoever_signs_in_with_a_token_is_known_by_a_cookie(browser: Browser) -> None:
     begun = browser.sign_in(A_USER)
     assert begun["caller"] == {"name": "anna", "role": "user", "project": "a", "rights": ["see", "use"]}

@@ -22,7 +22,7 @@ from tests.tenants import A, B, two_projects
 
 # What a project's snapshot gives of others: numbers alone, and what the rules need to decide.
 NO_PROJECTS_OWN = {
-    *("rules.around", "records.newest", "records.pruning"),
+    *("rules.around", "records.newest", "records.pruning", "work.absences"),
     *("webhooks.count", "work.scheduled_user_orders"),
 }
 # Of things that were found by the others.
@@ -35,6 +35,7 @@ LOOKED_UP_TO_HIDE = {"fleet.names_among"}
 FOUND_BY_PROJECT = {
     *("fleet.machine", "fleet.machines", "fleet.summary", "fleet.last_seen", "fleet.group", "fleet.groups"),
     *("fleet.host", "fleet.hosts", "fleet.project", "fleet.projects", "fleet.page_of_projects"),
+    *("fleet.names_like", "fleet.stopped", "fleet.unreachable_hosts"),
     *("work.order", "work.orders", "work.event", "work.events", "work.events_of_order"),
     *("work.listed_events", "work.promises"),
     *("records.history", "records.following", "records.count_following", "webhooks.find", "webhooks.page"),

@@ -143,6 +143,11 @@ def test_things_are_put_and_deleted_one_at_a_time() -> None:
     shown = run("group", "show", "db").stdout
     assert "scale-set" in shown
     assert "shop" in shown
+    assert "22:00" in run("project", "show", "shop").stdout
+    assert "22:00" not in run("project", "put", "shop", "--no-windows").stdout
+    run("project", "put", "shop", "--no-windows", "--window", "21:00 2h", code=2)
+    assert "notice" not in run("group", "put", "db", "--policy", "notice=").stdout
+    assert "rack" not in run("host", "put", "kvm09", "--no-labels", "--driver", "").stdout
     for noun, name in (("group", "db"), ("project", "shop"), ("host", "kvm09")):
         assert run(noun, "delete", name).stdout == f"{name} is no longer in the fleet.\n"
     assert "expected [DAYS] START LENGTH" in run("project", "put", "x", "--window", "late", code=2).output

@@ -183,5 +183,6 @@ def test_a_tenant_is_shown_an_emergency_but_no_way_past_what_it_waits_for(
     assert "To go on at once:" in run("order", "show", order).stdout
     monkeypatch.setenv("FOREWARN_TOKEN", A_USER)
     shown = run("order", "show", order).stdout
-    assert "smoke" in shown
+    assert "smoke" not in shown
+    assert "(an operator's reason)" in shown
     assert "To go on at once:" not in shown

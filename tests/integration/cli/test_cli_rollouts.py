@@ -192,7 +192,7 @@ def test_a_plan_says_why_its_waves_are_smaller_than_they_may_be() -> None:
 def test_a_rollout_that_finishes_what_it_has_begun_is_aborting(service: Service) -> None:
     run("start", "host-1", "host-2", "--detach")
     service.advance(minutes=16)
-    assert "aborting; what has started is finished first" in run("abort").stdout
+    assert "aborting; what has started ends first" in run("abort").stdout
     assert "aborting" in run("list").stdout
     assert "aborting" in run("show").stdout
     shown = answer("show")["rollout"]

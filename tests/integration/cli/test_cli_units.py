@@ -47,6 +47,27 @@ def test_a_config_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     assert "agent init no.toml` writes one, or name another with --config" in refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("program", "default"),
+    [
+        ("agent", "agent.toml"),
+        ("server", "forewarn.toml"),
+        ("filter", "filter.env"),
+        ("import", "import.env"),
+    ],
+)
+def test_a_unit_without_a_config_is_refused_with_the_next_step(
+    tmp_path: Path, program: str, default: str
+) -> None:
+    if Path("/etc/forewarn", default).exists():
+        pytest.skip("this machine has a config of forewarn")
+    refused = run(tmp_path, "unit", "install", program, "--to", tmp_path)
+    assert refused.returncode == 1
+    assert f"there is no config /etc/forewarn/{default}: " in refused.stderr
+    assert "or name another with --config" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_unit_is_written_into_a_folder_under_its_own_name(tmp_path: Path, config: Path) -> None:
     made = run(tmp_path, "unit", "install", "agent", "--config", config, "--to", tmp_path)
     assert made.returncode == 0, made.stderr
@@ -59,14 +80,23 @@ def test_a_folder_that_does_not_exist_is_told(tmp_path: Path, config: Path) -> N
     assert "there is no folder no; --to names another place" in refused.stderr
 
 
+def test_a_filter_is_of_one_host(tmp_path: Path, config: Path) -> None:
+    made = run(tmp_path, "unit", "install", "filter", "--config", config, "--host", "kvm04", "--print")
+    assert made.returncode == 0, made.stderr
+    assert f"\nEnvironmentFile={config}\n" in made.stdout
+    assert " host filter kvm04 --watch\n" in made.stdout
+    refused = run(tmp_path, "unit", "install", "agent", "--config", config, "--host", "kvm04", "--print")
+    assert refused.returncode == 2
+
+
 def test_another_program_has_no_unit(tmp_path: Path) -> None:
     refused = run(tmp_path, "unit", "install", "relay")
     assert refused.returncode == 2
-    assert "expected agent or server, got" in refused.stderr
+    assert "expected agent, server, filter, import, got" in refused.stderr
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is absent")
-@pytest.mark.parametrize("program", ["agent", "server"])
+@pytest.mark.parametrize("program", ["agent", "server", "filter", "import"])
 def test_what_is_written_is_what_systemd_takes(tmp_path: Path, config: Path, program: str) -> None:
     unit = tmp_path / "own.service"
     assert run(tmp_path, "unit", "install", program, "--config", config, "--to", unit).returncode == 0

@@ -67,6 +67,25 @@ def test_one_frame_shows_machines_events_holds_and_rollouts(program: Program, tm
     assert "◐ web-0" in run(tmp_path, "watch", "--once", "--server", program.operators).stdout
 
 
+def test_an_order_that_is_announced_for_the_third_time_is_shown_as_stuck(
+    program: Program, tmp_path: Path
+) -> None:
+    order = program.post("/v1/hosts/host-3/maintenance", json={"action": "reboot"})["order"]["id"]
+    for _ in range(2):
+        hold = program.post("/v1/holds", json={"reason": "a storm"})["hold"]["id"]
+        program.advance(50 * 60)
+        program.post(f"/v1/holds/{hold}/release")
+        program.advance(1)
+    shown = program.get(f"/v1/orders/{order}")["order"]
+    assert (shown["state"], shown["stuck"]) == ("announced", True)
+    stuck = "announced 3 times without a start; see what it waits for, or cancel it"
+    assert shown["waiting"][0] == {"what": f"order {order}", "reason": stuck}
+    said = run(tmp_path, "watch", "--once", "--server", program.operators).stdout
+    assert f"STUCK maintenance of host-3 (order {order}): {stuck}" in " ".join(said.split())
+    metrics = program.call("GET", "/metrics").text
+    assert "forewarn_orders_stuck 1.0" in metrics
+
+
 def test_a_frame_is_answered_as_json_too(program: Program, tmp_path: Path) -> None:
     event = program.post("/v1/machines/web-0/freeze")["event"]["id"]
     said = json.loads(run(tmp_path, "watch", "--once", "--json", "--server", program.operators).stdout)

@@ -1,10 +1,12 @@
 """Connections of the operator port: how many, how slow, and how large a request may be."""
 
 import asyncio
+import logging
 import socket
 import ssl
+import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from forewarn.guest.http.refusals import Limit, Refusals
 from forewarn.server import addresses
 from forewarn.server.threads.acceptor import Caps
-from forewarn.server.threads.operator_connection import HEAD_BYTES, HEADERS, Patience
+from forewarn.server.threads.operator_connection import HEAD_BYTES, HEADERS, Patience, PortCounts
 from forewarn.server.threads.operator_server import OperatorServer
 from forewarn.server.tls import Tls
 from tests import certificates
@@ -33,15 +35,24 @@ class HoldingApp:
     """Answers at once, but /held only when it is let go, and /endless for as long as the client stays."""
 
     def __init__(self) -> None:
-        self.held = 0
-        self.let_go = threading.Event()
+        self.held = self.ended = 0
+        self.let_go, self.let_go_again = threading.Event(), threading.Event()
         self.asked: list[tuple[str, str]] = []  # by which scheme, and from where
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self.ended += 1
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.asked.append((scope["scheme"], scope["client"][0]))
         if scope["path"] == "/held":
             self.held += 1
             await asyncio.to_thread(self.let_go.wait)
+        if scope["path"] == "/held-again":
+            self.held += 1
+            await asyncio.to_thread(self.let_go_again.wait)
         if scope["method"] == "POST":
             while (await receive()).get("more_body"):
                 pass
@@ -64,14 +75,14 @@ class Port:
 
     def __init__(self, caps: Caps, patience: Patience, tls: Tls | None) -> None:
         self.app = HoldingApp()
-        self.refusals = Refusals("operator")
+        self.counts = PortCounts(Refusals("operator"))
         self._bound = addresses.bound("127.0.0.1", 0)
         self.address: tuple[str, int] = self._bound.getsockname()
         self.server = OperatorServer(
             self.app,
             [self._bound],
             caps=caps,
-            refusals=self.refusals,
+            counts=self.counts,
             patience=patience,
             tls=tls and tls.context(),
         )
@@ -95,6 +106,7 @@ def serving(caps: Caps = ROOMY, patience: Patience | None = None, tls: Tls | Non
         yield port
     finally:
         port.app.let_go.set()
+        port.app.let_go_again.set()
         port.server.stop()
 
 
@@ -122,7 +134,7 @@ def status_of(answer_to: Client) -> int:
 def test_operators_are_served_at_every_address_and_counted_together() -> None:
     bound = [addresses.bound("127.0.0.1", 0) for _ in range(2)]
     app, caps = HoldingApp(), Caps(whole=2, per_address=2)
-    server = OperatorServer(app, bound, caps=caps, refusals=Refusals("operator"))
+    server = OperatorServer(app, bound, caps=caps, counts=PortCounts(Refusals("operator")))
     server.start()
     try:
         held = [Client(each.getsockname(), None) for each in bound]
@@ -145,7 +157,7 @@ def test_a_request_takes_the_place_of_the_oldest_half_of_its_address() -> None:
         younger.send(b"\r\n")
         assert younger.read().status == 200
         close(oldest, younger)
-        assert port.refusals.counts[Limit.ADDRESS] == 1
+        assert port.counts.refusals.counts[Limit.ADDRESS] == 1
 
 
 def test_an_address_that_has_many_takes_nothing_from_others() -> None:
@@ -164,7 +176,7 @@ def test_where_there_is_no_room_the_oldest_idle_one_of_all_gives_way() -> None:
         assert [status_of(port.connect()) for _ in range(5)] == [200] * 5
         assert halved[0].is_closed()
         close(*halved)
-        assert port.refusals.counts[Limit.WHOLE] >= 1
+        assert port.counts.refusals.counts[Limit.WHOLE] >= 1
 
 
 def test_what_is_being_answered_gives_way_to_nobody() -> None:
@@ -230,6 +242,89 @@ def _is_answered(port: Port) -> bool:
         return status_of(port.connect()) == 200
     except (EOFError, OSError):
         return False
+
+
+# Clients that hang up.
+
+
+def reset(client: Client) -> None:
+    """Hang up at once, whatever is on its way."""
+    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.socket.close()
+
+
+@pytest.mark.parametrize("hang_up", [close, reset])
+@pytest.mark.parametrize("more", [b"", HALF], ids=["", "half"])
+def test_a_client_that_hangs_up_before_its_answer_is_counted_and_not_logged(
+    more: bytes, hang_up: Callable[[Client], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving() as port:
+        client = port.hold()
+        client.send(more)
+        hang_up(client)
+        until(lambda: port.counts.hang_ups, what="the server to notice")
+        port.app.let_go.set()
+        until(lambda: port.app.ended == 1, what="the app to answer")
+        assert status_of(port.connect()) == 200
+    assert port.counts.hang_ups == 1
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("hang_up", [close, reset])
+def test_requests_before_the_newest_of_a_connection_learn_that_their_client_has_hung_up(
+    hang_up: Callable[[Client], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving() as port:
+        client = port.connect()
+        client.send(request("GET", "/held") + request("GET", "/held-again") + GET * 200)
+        until(lambda: port.app.held == 1, what="the request to arrive")
+        hang_up(client)
+        port.app.let_go.set()  # until then the server does not read on
+        until(lambda: port.counts.hang_ups, what="the server to notice")
+        port.app.let_go_again.set()
+        until(lambda: port.app.ended == port.app.held, what="the app to answer")
+        assert status_of(port.connect()) == 200
+    assert port.counts.hang_ups == 1
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("sent", [HALF, b"G", CHUNKED + b"5\r\nhel"], ids=["half", "a byte", "half a body"])
+def test_a_client_that_hangs_up_within_its_request_is_counted_and_not_logged(
+    sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving() as port:
+        client = port.connect()
+        client.send(sent)
+        close(client)
+        until(lambda: port.counts.hang_ups == 1, what="the server to notice")
+    assert caplog.messages == []
+
+
+def test_requests_that_give_way_while_their_connection_begins_are_not_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with serving(Caps(whole=2, per_address=2)) as port:
+        for _ in range(300):
+            client = port.connect()
+            with suppress(OSError):
+                client.send(GET)
+            close(client)
+        until(lambda: _is_answered(port), what="a place to be free")
+    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+def test_a_connection_that_ends_between_requests_or_in_a_stream_is_no_hang_up() -> None:
+    with serving() as port:
+        with port.connect() as client:
+            assert client.request("GET", "/").status == 200
+        with port.connect() as client:
+            client.send(request("GET", "/endless"))
+            client.socket.recv(1)
+        with port.connect() as client:
+            client.send(b"no HTTP\r\n\r\n")
+            assert client.read().status == 400
+        until(lambda: port.app.ended == 2, what="the server to notice")
+        assert port.counts.hang_ups == 0
 
 
 # How large.
@@ -313,7 +408,7 @@ def test_a_handshake_that_is_not_made_in_time_is_ended_and_its_place_free(tls: T
             rubbish.send(b"\x16" + GET)
             with pytest.raises((EOFError, OSError)):
                 rubbish.read()
-        assert port.refusals.counts[Limit.WHOLE] == 0
+        assert port.counts.refusals.counts[Limit.WHOLE] == 0
         assert answered_over_tls(port)
 
 

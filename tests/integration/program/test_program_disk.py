@@ -54,7 +54,9 @@ def test_polls_are_answered_and_writes_refused_while_the_disk_is_full(program: P
     assert program.history() == history
 
 
-def test_it_is_not_ready_while_nothing_can_be_saved_though_nobody_tries(program: Program) -> None:
+def test_it_is_not_ready_while_nothing_can_be_saved_though_nobody_tries(
+    program: Program, tmp_path: Path
+) -> None:
     def status() -> int:
         return program.call("GET", "/readyz").status_code
 
@@ -66,6 +68,8 @@ def test_it_is_not_ready_while_nothing_can_be_saved_though_nobody_tries(program:
             assert status() == 503
         assert "forewarn_store_writable 0.0" in program.call("GET", "/metrics").text
         assert program.get("/healthz") == {"status": "ok"}
+        said = run(tmp_path, "watch", "--once", "--server", program.operators).stdout
+        assert "The server is not ready: " in said
     until(lambda: status() == 200, what="it to be ready again")
     assert "forewarn_store_writable 1.0" in program.call("GET", "/metrics").text
 

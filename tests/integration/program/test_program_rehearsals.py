@@ -251,6 +251,8 @@ def test_a_fault_ends_with_the_mark_of_its_project(site: Site, tmp_path: Path) -
     answer = site.program.call("PUT", "/v1/fleet", json=tomllib.loads(text))
     assert answer.status_code == 200, answer.text
     until(lambda: site.lab.poll().status_code == 200, what="the fault to end")
+    # Polls are answered truthfully before the end is saved.
+    until(lambda: "rehearsal-ended" in [kind for kind, _, _ in site.kinds()], what="the end to be recorded")
     (*_, ended) = site.kinds()
     assert ended == ("rehearsal-ended", "forewarn", "mine: the project is not for rehearsals any more")
     assert site.play().status_code == 409

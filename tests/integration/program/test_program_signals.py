@@ -79,6 +79,31 @@ def test_settings_that_cannot_be_read_again_stay_as_they_are(tmp_path: Path) -> 
         assert program.get("/healthz") == {"status": "ok"}
 
 
+RUBBISH = {
+    "deep": "a = " + "[" * 5000 + "]" * 5000,
+    "huge": f"[guest]\nrate = {'9' * 5000}",
+    "NUL": '[operator]\ncertificate = "a\\u0000b"\nkey = "c"',
+}
+
+
+@pytest.mark.parametrize("rubbish", RUBBISH.values(), ids=RUBBISH)
+def test_a_hangup_with_rubbish_in_the_settings_leaves_all_as_it_was(tmp_path: Path, rubbish: str) -> None:
+    tls = certificates.made(tmp_path)
+    settings = tmp_path / "settings.toml"
+    good = f'[operator]\ncertificate = "{tls.certificate}"\nkey = "{tls.key}"\n'
+    settings.write_text(good)
+    with Program(tmp_path, "--config", settings) as program:
+        settings.write_text(rubbish)
+        program.process.send_signal(signal.SIGHUP)
+        until(lambda: "as they are: " in program.err.text or "as it was: " in program.err.text, what="a line")
+        assert "Traceback" not in program.err.text
+        settings.write_text(good)
+        program.process.send_signal(signal.SIGHUP)
+        program.err.wait_for("those who connect are shown the certificate")
+        assert program.get("/readyz") == {"status": "ready"}
+        assert program.stop() == 0
+
+
 def test_a_hangup_shows_the_new_certificate_and_keeps_the_old_one_if_that_is_bad(tmp_path: Path) -> None:
     tls = certificates.made(tmp_path)
     settings = tmp_path / "settings.toml"

@@ -80,6 +80,16 @@ def test_a_clock_that_was_set_back_refuses_no_start_and_is_told(
     service.store.close()
 
 
+def test_a_server_whose_clock_was_set_back_says_that_service_time_is_slower(tmp_path: Path) -> None:
+    left_ahead(f"sqlite:///{tmp_path / 'forewarn.db'}", 3 * HOUR, kind=TimeKind.SYSTEM)
+    with Program(tmp_path, clock="system") as program:
+        assert program.get("/v1/clock")["speed"] == 0.5
+        shown = run(tmp_path, "--server", program.operators, "clock", "show").stdout
+        assert "(system: at 0.5 times its speed until it meets the system's time)" in shown
+        assert "ahead of the system's time, for " in shown
+        assert "\nforewarn_clock_offset_seconds 1" in program.call("GET", "/metrics").text
+
+
 @pytest.mark.parametrize(
     ("clock", "kind"), [("system", TimeKind.SYSTEM), ("manual", TimeKind.TURNED), ("x60", TimeKind.TURNED)]
 )

@@ -41,12 +41,19 @@ CAME_AFTER = {
     "schema-0021": OF_DRIVERS | OF_NIGHTS,
     "schema-0022": OF_NIGHTS,
 }
-# What no story on loopback comes to: it takes a bridge with two MACs (tests/system/test_impostors.py), or
-# machines that others move (tests/machines/test_import.py).
-ON_A_BRIDGE = {Kind.IMPOSTOR_REFUSED, Kind.UNANNOUNCED_IMPACT}
+# What no story on loopback comes to: it takes a bridge with two MACs (tests/system/test_impostors.py),
+# machines that others move (tests/machines/test_import.py), or hypervisors that do not answer.
+ON_A_BRIDGE = {
+    Kind.IMPOSTOR_REFUSED,
+    Kind.UNANNOUNCED_IMPACT,
+    Kind.HOST_UNREACHABLE,
+    Kind.HOST_REACHABLE,
+}
 # Who works on a host itself is said since; schema 0023 called that simulated where its machines' driver was.
+# Until schema 0026 a machine that polled late, or after a peer's approval, was said to be told late.
 OTHERWISE = re.compile(
     r".*\.(simulated was True, is False"
+    r"|late was (True|[0-9]+), is (False|0)"
     r"|driver was 'simulated', is 'external'"
     r"|simulated_hosts was .*, is \[\])"
 )

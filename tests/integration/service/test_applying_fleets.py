@@ -11,9 +11,10 @@ from forewarn.control.fleet.applying_fleet import FleetApplication
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.project import Project
+from forewarn.core.toml_text import parse_toml
 from forewarn.core.words import Action, Kind, ProjectName, Work
 from forewarn.server.fleet_file import apply_file
-from forewarn.wire.fleet import parse_fleet_file, read_fleet, write_fleet
+from forewarn.wire.fleet import read_fleet, write_fleet
 from tests.harness import Service, fleet, group, machine
 from tests.served import Api, app_of
 from tests.stores import sqlite_url
@@ -119,7 +120,7 @@ def test_after_a_crash_the_fleet_file_of_before_can_be_applied_again(
     application.apply_next()
     service.restart()
     apply_file(service.fleet.declarations, str(before), say=print)
-    begun = begin(service, read_fleet(parse_fleet_file(FILE, name="before")))
+    begun = begin(service, read_fleet(parse_toml(FILE, name="before")))
     assert begun.changes == ()
 
 

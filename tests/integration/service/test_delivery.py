@@ -12,15 +12,23 @@ from urllib.parse import urlsplit
 import pytest
 
 from forewarn.clock import SystemClock
+from forewarn.core.errors import LimitReached
+from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.words import ProjectName
-from forewarn.server.push.delivery import NOT_PUBLIC, Delivery
+from forewarn.core.words import Kind, ProjectName
+from forewarn.server.push.delivery import (
+    MOST_OF_A_PROJECT,
+    MOST_OF_PROJECTS,
+    NOT_PUBLIC,
+    Delivery,
+)
 from forewarn.server.push.lookup import Lookup, PublicOnly, SystemLookup
 from tests.harness import START, Ids
 from tests.process import PATIENCE
 from tests.receiver import Receiver, receiving
 
 OWN = ProjectName("a")
+RECORD = Record(number=7, at=START, kind=Kind.CLOCK_JUMPED)
 
 
 @pytest.fixture
@@ -70,6 +78,13 @@ def called(wanted: Webhook, guard: Lookup | None, *, times: int = 1) -> list[str
             await delivery.close()
 
     return asyncio.run(calls())
+
+
+async def waiting(receiver: Receiver, count: int) -> None:
+    """Wait until so many calls have come that are not answered yet."""
+    async with asyncio.timeout(PATIENCE):
+        while receiver.waiting < count:  # noqa: ASYNC110 - the receiver is on other threads
+            await asyncio.sleep(0.001)
 
 
 def named(receiver: Receiver, host: str = "hooks.example", scheme: str = "http") -> str:
@@ -152,6 +167,87 @@ def test_a_certificate_must_be_that_of_the_name(
     assert trusted or "certificate" in str(error)
 
 
+def test_a_project_whose_receivers_never_answer_leaves_connections_to_others(receiver: Receiver) -> None:
+    receiver.released.clear()
+    other = ProjectName("b")
+
+    async def calls() -> list[str | None]:
+        delivery = Delivery(lineage="L", wall=SystemClock().now, new_id=Ids(), timeout=PATIENCE, guard=None)
+        own = webhook(receiver.url)
+        sent = [asyncio.create_task(delivery.send(own, RECORD)) for _ in range(3 * MOST_OF_A_PROJECT)]
+        await waiting(receiver, MOST_OF_A_PROJECT)
+        for each in (other, None):
+            sent.append(asyncio.create_task(delivery.send(webhook(receiver.url, owner=each), RECORD)))
+        await waiting(receiver, MOST_OF_A_PROJECT + 2)
+        with pytest.raises(LimitReached, match="try again"):
+            await delivery.try_out(own)
+        receiver.released.set()
+        try:
+            return await asyncio.gather(*sent)
+        finally:
+            await delivery.close()
+
+    assert asyncio.run(calls()) == [None] * (3 * MOST_OF_A_PROJECT + 2)
+    assert receiver.most_waiting == MOST_OF_A_PROJECT + 2
+
+
+class Unanswered:
+    """A name server that never answers; counts who waits."""
+
+    def __init__(self) -> None:
+        self.asked = self.waiting = self.most_waiting = 0
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked += 1
+        self.waiting += 1
+        self.most_waiting = max(self.most_waiting, self.waiting)
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.waiting -= 1
+        return ()
+
+
+def test_all_projects_together_leave_connections_to_operators(receiver: Receiver) -> None:
+    names = Unanswered()
+    projects = [ProjectName(f"p-{number}") for number in range(MOST_OF_PROJECTS)]
+
+    async def calls() -> str | None:
+        delivery = Delivery(lineage="L", wall=SystemClock().now, new_id=Ids(), timeout=PATIENCE, guard=names)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                url = "http://hooks.example/"
+                held = [
+                    tasks.create_task(delivery.send(webhook(url, owner=each), RECORD))
+                    for each in projects * 2
+                ]
+                answer = await delivery.send(webhook(receiver.url, owner=None), RECORD)
+                assert names.waiting == MOST_OF_PROJECTS
+                for each in held:
+                    each.cancel()
+                return answer
+        finally:
+            await delivery.close()
+
+    assert asyncio.run(calls()) is None
+    assert names.most_waiting == MOST_OF_PROJECTS
+
+
+def test_a_wait_for_other_calls_does_not_count_against_the_receiver() -> None:
+    names, own = Unanswered(), webhook("http://hooks.example/")
+
+    async def calls() -> list[str | None]:
+        delivery = Delivery(lineage="L", wall=SystemClock().now, new_id=Ids(), timeout=0.01, guard=names)
+        try:
+            return await asyncio.gather(*(delivery.send(own, RECORD) for _ in range(2 * MOST_OF_A_PROJECT)))
+        finally:
+            await delivery.close()
+
+    # The second half waits longer than a call may take, and is made all the same.
+    assert asyncio.run(calls()) == ["no answer within 0.01 s"] * 2 * MOST_OF_A_PROJECT
+    assert (names.asked, names.most_waiting) == (2 * MOST_OF_A_PROJECT, MOST_OF_A_PROJECT)
+
+
 async def looked_up(host: str) -> Sequence[str]:
     return await SystemLookup()(host, 80)
 
@@ -194,6 +290,19 @@ def test_name_servers_that_never_answer_use_up_a_bounded_number_of_threads() -> 
         return await asyncio.gather(*patient)
 
     assert asyncio.run(look_up()) == [[f"then-{n}.example"] for n in range(3)]
+
+
+def test_a_lookup_that_breaks_is_answered_and_leaves_its_thread_free() -> None:
+    def broken(host: str, port: int) -> Sequence[str]:
+        raise RuntimeError("injected")
+
+    async def look_up() -> None:
+        lookup = SystemLookup(most=1, ask=broken)
+        for number in range(3):
+            with pytest.raises(OSError, match="RuntimeError: injected"):
+                await asyncio.wait_for(lookup(f"{number}.example", 80), PATIENCE)
+
+    asyncio.run(look_up())
 
 
 def test_a_name_is_not_looked_up_twice_at_once() -> None:

@@ -23,6 +23,7 @@ from forewarn.core.words import (
     OrderState,
     ServiceMode,
     StepState,
+    Work,
 )
 from tests.harness import Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
@@ -187,3 +188,59 @@ def test_a_cancelled_order_has_its_host_let_go_by_the_hook(tmp_path: Path, drive
     over = service.reload(placed)
     assert (over.open, service.everything().hosts[HOST].state) == (False, HostState.OK)
     service.close()
+
+
+# Machines that stay
+
+
+def verifying(service: Service) -> None:
+    service.policy = replace(service.policy, verifying_restarts=ABLE)
+    service.restart()
+
+
+def test_a_machine_that_stayed_is_verified_once_and_asked_about_after_a_crash(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    verifying(service)
+    driver.begins, driver.checks = [Done(), Running(None)], [Running(None), Done()]
+    placed = worked_on(service)
+    make_calls(service, driver)
+    assert service.machine("web-0").state is MachineState.RESTARTING
+    make_calls(service, driver)
+    task = driver.tasks[-1]
+    assert (task.name, task.attempt, task.work, task.verifies) == ("web-0", 1, Work.START, True)
+    assert task.source is not None
+    assert (task.source.name, task.target) == (HOST, None)
+    service.restart()
+    make_calls(service, driver)
+    make_calls(service, driver, seconds=60)
+    assert driver.asked == [
+        ("begin", WORK, 1),
+        ("begin", "web-0", 1),
+        ("check", "web-0", 1),
+        ("check", "web-0", 1),
+    ]
+    assert service.machine("web-0").state is MachineState.RUNNING
+    service.advance(minutes=5)
+    assert service.reload(placed).state is OrderState.DONE
+
+
+def test_a_machine_that_cannot_be_started_fails_with_the_reason_and_is_tried_again(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    verifying(service)
+    driver.begins = [Done(), Failed("it is off: no such disk"), Done()]
+    placed = worked_on(service)
+    make_calls(service, driver)
+    make_calls(service, driver)
+    order = service.reload(placed)
+    assert order.state is OrderState.FAILED
+    assert [str(each) for each in order.waiting] == [
+        "web-0: failed: its driver says: it is off: no such disk"
+    ]
+    service.orders.retry_order(order.id, by="ops")
+    service.tick()
+    make_calls(service, driver)
+    assert driver.asked[-1] == ("begin", "web-0", 2)
+    service.advance(minutes=5)
+    assert service.reload(placed).state is OrderState.DONE

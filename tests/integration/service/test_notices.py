@@ -12,6 +12,7 @@ from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.core.errors import Conflict
+from forewarn.core.model.absence import Absence
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Action, Kind, MachineId, Work
 from forewarn.wire.answers.event_answers import NotedEventAnswer
@@ -41,18 +42,42 @@ def maintenance(service: Service) -> Any:
     return service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
 
 
+def was_away(service: Service, **span: float) -> None:
+    """Note that the service was down until now."""
+    now = service.clock.now()
+    service.engine.note_absence(Absence(since=now - timedelta(**span), until=now))
+
+
 def test_who_was_told_late_and_who_never_is_written_down_when_the_event_ends(service: Service) -> None:
+    maintenance(service)
+    service.advance(minutes=5)
+    service.fetch("web-0", "web-1")
+    service.advance(minutes=15)
+    assert flags(service) == [("notice-never", "promised 15 m: web-2")]
+
+
+def test_what_the_service_kept_from_a_machine_in_time_is_late(service: Service) -> None:
     maintenance(service)
     service.fetch("web-0")
     service.advance(minutes=5)
+    was_away(service, minutes=4)
     service.fetch("web-1")
     service.advance(minutes=10)
     assert flags(service) == []
     service.advance(minutes=5)
     assert flags(service) == [
-        ("notice-late", "promised 15 m: web-1 got 10 m"),
-        ("notice-never", "promised 15 m: web-2"),
+        ("notice-late", "promised 15 m: web-1 got 10 m, web-2 got 0 s"),
     ]
+
+
+def test_a_peers_approval_before_the_named_machine_polled_is_not_late(service: Service) -> None:
+    placed = maintenance(service)
+    service.fetch("web-0")
+    service.fleet.guests.approve(service.machine("web-0").id, [placed.events[0].id], address="127.0.0.1")
+    service.advance(seconds=1)
+    service.fetch("web-1", "web-2")
+    service.advance(minutes=5)
+    assert flags(service) == []
 
 
 def test_an_event_that_all_were_told_of_in_time_is_not_flagged(service: Service) -> None:
@@ -133,10 +158,11 @@ def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) 
     service.advance(seconds=22)
     service.fetch("web-0")
     service.advance(minutes=10)
+    was_away(service, minutes=5)
     service.fetch("web-1")
     service.advance(minutes=5)
     so_far = api("GET", f"/v1/events/{placed.events[0].id}").json()["event"]["notice"]
-    assert so_far == {"least_seconds": 278.0, "late": 1, "never": 1, "so_far": True}
+    assert so_far == {"least_seconds": 278.0, "late": 2, "never": 0, "so_far": True}
     service.advance(minutes=15)
     answer = api("GET", f"/v1/events/{placed.events[0].id}").json()
     check_answer(NotedEventAnswer, answer)
@@ -156,7 +182,7 @@ def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) 
             "late": True,
             "away_seconds": None,
         },
-        {"machine": "web-2", "sent_at": None, "notice_seconds": None, "late": False, "away_seconds": None},
+        {"machine": "web-2", "sent_at": None, "notice_seconds": None, "late": True, "away_seconds": None},
     ]
     steps = service.reload(placed).steps
     assert shown["impact_seconds"] == max(
@@ -166,11 +192,11 @@ def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) 
     )
     order = api("GET", f"/v1/orders/{placed.order.id}").json()
     check_answer(NotedOrderWithEventsAnswer, order)
-    assert order["order"]["notice"] == {"least_seconds": 278.0, "late": 1, "never": 1, "so_far": False}
+    assert order["order"]["notice"] == {"least_seconds": 278.0, "late": 2, "never": 0, "so_far": False}
     assert order["events"] == [shown]
     metrics = api("GET", "/metrics").text
-    assert "forewarn_notice_late_total 1.0" in metrics
-    assert "forewarn_notice_never_total 1.0" in metrics
+    assert "forewarn_notice_late_total 2.0" in metrics
+    assert "forewarn_notice_never_total 0.0" in metrics
 
 
 WEB_0 = "127.0.1.10"

@@ -1,14 +1,18 @@
 """Outages, freezes and jumps of the clock, however long: they are not the guests' silence (rule 12)."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
 import pytest
 
 from forewarn.clock import SystemClock
 from forewarn.core.access import Grant, Role
-from forewarn.core.words import Action, EventStatus, Kind
+from forewarn.core.model.project import Project
+from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, Kind, Work
+from forewarn.server import store_time
 from forewarn.server.threads.time_watch import TimeWatch
 from tests.harness import START, Service, fleet, group, machine
 from tests.stores import sqlite_url
@@ -30,16 +34,15 @@ class Server:
         """Start as a program does, after a crash."""
         self._clock = SystemClock(wall=lambda: self._wall, monotonic=lambda: self._monotonic)
         with self.service.store.read() as snapshot:
-            reached, present_at = snapshot.time.reached(), snapshot.time.present_at()
-        assert reached is not None
-        self._clock.start_from(reached)
+            present_at = snapshot.time.present_at()
+        store_time.begin(self._clock, self.service.store, name="it", system=self.system)
         self._watch = TimeWatch(self._clock, self.service.engine, present_at=present_at)
         self.look()
 
     def look(self) -> None:
         """Do what a worker does at least every few seconds."""
         self.service.clock.set(self._watch.look())
-        self.service.engine.prove_present(self.service.clock.now())
+        self.service.engine.prove_present(self.service.clock.now(), ahead=self._watch.ahead())
         self.service.tick()
 
     def runs(self, span: timedelta) -> None:
@@ -47,6 +50,12 @@ class Server:
             self._wall += 60
             self._monotonic += 60
             self.look()
+
+    def passes_unsaved(self, span: timedelta) -> datetime:
+        """Let time pass between two looks, and return what guests are shown then."""
+        self._wall += span.total_seconds()
+        self._monotonic += span.total_seconds()
+        return self._clock.now()
 
     def is_down(self, span: timedelta) -> None:
         self._wall += span.total_seconds()
@@ -63,6 +72,11 @@ class Server:
         """A suspended computer, or somebody who sets its clock: the monotonic clock stands still."""
         self._wall += span.total_seconds()
         self.look()
+
+    @property
+    def system(self) -> datetime:
+        """What the system's clock shows."""
+        return datetime.fromtimestamp(self._wall, UTC)
 
     @property
     def listens(self) -> bool:
@@ -136,6 +150,80 @@ def test_a_clock_that_was_set_back_is_told_once_and_so_is_its_end(
     caplog.set_level("INFO", logger="forewarn.server.threads.time_watch")
     server.is_suspended(-2 * HOURS)
     server.runs(3 * MINUTES)
-    assert caplog.text.count("the system clock was set back: service time is 2 h ahead of it") == 1
+    ahead = "the system clock was set back: service time is 2 h ahead of it, and runs at half speed"
+    assert caplog.text.count(f"{ahead} until they meet in 4 h") == 1
     server.is_suspended(2 * HOURS)
     assert caplog.text.count("service time is the system clock's again") == 1
+
+
+def test_a_clock_that_is_weeks_behind_slows_nothing_down_and_is_told(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.is_suspended(-8 * 24 * HOURS)
+    assert "8 d ahead of it, and too far for it to slow down (more than 7 d)" in caplog.text
+
+
+def test_a_jump_and_its_correction_take_no_notice_and_are_over_by_themselves(server: Server) -> None:
+    server.is_suspended(3 * HOURS)
+    server.is_suspended(-3 * HOURS)
+    server.runs(MINUTES)
+    server.service.order("web-0", Action.RESTART)
+    server.runs(29 * MINUTES)  # of the 30 that 15 minutes take now
+    assert server.service.driver.begun == []
+    server.runs(2 * MINUTES)
+    assert len(server.service.driver.begun) == 1
+    server.runs(6 * HOURS)
+    assert server.service.clock.now() == server.system
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_restart_goes_on_meeting_the_systems_clock(server: Server, crash: bool) -> None:
+    server.is_suspended(3 * HOURS)
+    server.is_suspended(-3 * HOURS)
+    server.runs(HOURS)
+    before = server.service.clock.now()
+    server.is_down(HOURS if crash else timedelta())
+    assert server.service.clock.now() >= before
+    server.runs(5 * HOURS)
+    assert server.service.clock.now() == server.system
+
+
+def open_from_two_to_four(server: Server) -> None:
+    window = Window(days=frozenset(range(7)), start=time(14), length=2 * HOURS)
+    project = Project(name=DEFAULT_PROJECT, calendar=Calendar(windows=(window,)))
+    known = fleet(group("web"), machine("web-0", "host-1", group="web"))
+    server.service.apply(replace(known, projects=(project,)))
+
+
+def test_windows_open_by_the_systems_clock_once_it_is_corrected(server: Server) -> None:
+    open_from_two_to_four(server)
+    server.runs(HOURS)
+    server.is_suspended(5 * HOURS)
+    server.is_suspended(-5 * HOURS)
+    server.runs(10 * MINUTES)
+    server.service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    server.runs(49 * MINUTES)
+    assert server.service.driver.begun == []
+    server.runs(3 * MINUTES)
+    assert len(server.service.driver.begun) == 1
+
+
+def test_an_announced_start_waits_for_the_window_if_the_clock_is_corrected(server: Server) -> None:
+    open_from_two_to_four(server)
+    server.is_suspended(2 * HOURS)  # it seems to be two o'clock
+    server.runs(MINUTES)
+    server.service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    server.is_suspended(-2 * HOURS)
+    server.runs(118 * MINUTES)
+    assert server.service.driver.begun == []
+    server.runs(30 * MINUTES)
+    assert len(server.service.driver.begun) == 1
+
+
+def test_a_server_that_was_killed_never_shows_an_earlier_time(server: Server) -> None:
+    server.is_suspended(3 * HOURS)
+    server.is_suspended(-3 * HOURS)
+    server.runs(MINUTES)
+    shown = server.passes_unsaved(timedelta(seconds=4))
+    server.is_down(timedelta())
+    assert server.service.clock.now() == shown

@@ -1,6 +1,7 @@
 """The driver of docs/how-to/write-a-driver.md: installed as its package would be, and kept to its word."""
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +12,14 @@ from forewarn.control.driver import Cancelled, Done, Driver, DriverTask, Failed,
 from forewarn.core.errors import Invalid
 from forewarn.core.model.host import Host
 from forewarn.core.words import HostName
+from forewarn.drivers.isolation.isolated_driver import IsolatedDriver
 from forewarn.drivers.registry import Drivers
 from tests.driver_calls import task
 from tests.spool_driver import installed
 
 
-def drivers() -> Drivers:
-    return Drivers(Settings(), monotonic=lambda: 0.0)
+def drivers(settings: Settings | None = None) -> Drivers:
+    return Drivers(settings or Settings(), monotonic=lambda: 0.0)
 
 
 @pytest.fixture
@@ -26,13 +28,17 @@ def spool(tmp_path: Path) -> Path:
     return tmp_path / "spool"
 
 
-@pytest.fixture
-def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
+@pytest.fixture(params=[False, True], ids=["in the server", "isolated"])
+def driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Driver]:
     installed(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    known = drivers()
+    known = drivers(Settings(drivers={"spool": {"isolated": request.param}}))
     assert "spool" in known.names
-    return known.by_name["spool"]
+    assert isinstance(known.by_name["spool"], IsolatedDriver) is request.param
+    yield known.by_name["spool"]
+    known.stop()
 
 
 @pytest.fixture

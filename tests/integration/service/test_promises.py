@@ -58,10 +58,10 @@ def test_every_machine_is_counted_once_when_its_event_ends(service: Service) -> 
     service.advance(minutes=10)
     assert counted(service) == []
     complete(service)
-    assert counted(service) == [("2026-01", False, 1, 1, 1, 0)]
+    assert counted(service) == [("2026-01", False, 2, 0, 1, 0)]
     service.advance(minutes=10)
     service.tick()
-    assert counted(service) == [("2026-01", False, 1, 1, 1, 0)]
+    assert counted(service) == [("2026-01", False, 2, 0, 1, 0)]
 
 
 def test_the_month_is_that_of_the_end(service: Service) -> None:

@@ -14,7 +14,7 @@ from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Don
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.host import Host
 from forewarn.core.words import HostName
-from forewarn.server.wiring import OpenedService, drivers_of, open_service, wire
+from forewarn.server.wiring import OpenedService, Parts, drivers_of, open_service, wire
 
 PATIENCE = 60.0
 
@@ -22,7 +22,7 @@ PATIENCE = 60.0
 class RackDriver:
     """Reaches hosts as a test says: by name, why not; one that hangs is let go."""
 
-    limits = DriverLimits(timeout=timedelta(seconds=0.2), at_once=1)
+    limits = DriverLimits(timeout=timedelta(seconds=0.2), at_once=1, reach_every=timedelta(seconds=0.02))
 
     def __init__(self) -> None:
         self.unreached: dict[str, str | Exception] = {}
@@ -82,8 +82,9 @@ async def _reached(folder: Path, driver: RackDriver) -> None:
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app=parts.app), base_url="http://127.0.0.1", timeout=PATIENCE
         ) as client:
-            parts.reaching.ask()
+            parts.reaching.load()
             await _shown_as(
+                parts,
                 client,
                 {
                     "rack-1": (True, None),
@@ -93,14 +94,13 @@ async def _reached(folder: Path, driver: RackDriver) -> None:
                     "other": (None, None),
                 },
             )
-            one = (await client.get("/v1/hosts/rack-2")).json()["host"]
-            assert _shown(one) == (False, "no route to rack-2")
+            await _is_told_of_what_is_away(client)
             driver.unreached = {"rack-1": "now this one"}
-            parts.reaching.ask()
-            await _shown_as(client, {"rack-1": (False, "now this one"), "rack-2": (True, None)})
+            await _shown_as(parts, client, {"rack-1": (False, "now this one"), "rack-2": (True, None)})
             assert driver.asked.count("rack-4") == 1  # as long as the first has not been answered
             driver.go.set()
-            await _shown_as(client, {"rack-4": (True, None)})
+            await _shown_as(parts, client, {"rack-4": (True, None)})
+            await _is_told_of_what_is_back(client)
     finally:
         driver.go.set()
         await parts.guest.stop()
@@ -110,10 +110,13 @@ async def _reached(folder: Path, driver: RackDriver) -> None:
         opened.store.close()
 
 
-async def _shown_as(client: httpx.AsyncClient, expected: dict[str, tuple[bool | None, str | None]]) -> None:
-    """Wait until hosts are shown so."""
+async def _shown_as(
+    parts: Parts, client: httpx.AsyncClient, expected: dict[str, tuple[bool | None, str | None]]
+) -> None:
+    """Have hosts asked about, as the server does each second, until they are shown so."""
     deadline = monotonic() + PATIENCE
     while True:
+        await asyncio.to_thread(parts.reaching.ask)
         hosts = (await client.get("/v1/hosts")).json()["hosts"]
         shown = {host["name"]: _shown(host) for host in hosts if host["name"] in expected}
         if shown == expected or monotonic() > deadline:
@@ -124,3 +127,29 @@ async def _shown_as(client: httpx.AsyncClient, expected: dict[str, tuple[bool | 
 
 def _shown(host: dict[str, Any]) -> tuple[bool | None, str | None]:
     return host["reachable"], host["unreachable_because"]
+
+
+async def _is_told_of_what_is_away(client: httpx.AsyncClient) -> None:
+    """Look at the host, and at the gauges."""
+    one = (await client.get("/v1/hosts/rack-2")).json()["host"]
+    assert _shown(one) == (False, "no route to rack-2")
+    assert one["reached_at"] is None
+    assert one["unreachable_since"] is not None
+    gauges = (await client.get("/metrics")).text
+    assert 'forewarn_host_reachable{host="rack-1"} 1.0' in gauges
+    assert 'forewarn_host_reachable{host="rack-2"} 0.0' in gauges
+    assert 'host="other"' not in gauges
+
+
+async def _is_told_of_what_is_back(client: httpx.AsyncClient) -> None:
+    """Look at the host, at what was counted, and at the records by which watchers update."""
+    one = (await client.get("/v1/hosts/rack-4")).json()["host"]
+    assert (one["reached_at"] is not None, one["unreachable_since"]) == (True, None)
+    counted = (await client.get("/metrics")).text
+    for answer in ("reached", "unreached", "none"):
+        assert f'forewarn_driver_calls_total{{answer="{answer}",driver="rack",verb="reach"}}' in counted
+    # Each change has a record, by which those who watch update.
+    records = (await client.get("/v1/history?host=rack-2")).json()["records"]
+    said = [(each["kind"], each["reason"]) for each in records if "reach" in each["kind"]]
+    assert said[-1] == ("host-unreachable", "no route to rack-2")
+    assert said[0][0] == "host-reachable"

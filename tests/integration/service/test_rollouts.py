@@ -6,13 +6,16 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from forewarn.control.fleet.applying_fleet import CheckedFleet
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.fleet.parts import FleetPart, SeenMachine
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.group import GroupPolicy
@@ -202,6 +205,31 @@ def test_a_held_fleet_announces_no_wave_until_it_is_released(service: Service) -
     service.fleet.hosts.release(hold.id, by="ops")
     service.tick()
     assert told(service) == ["web-0"]
+
+
+@pytest.mark.parametrize("host", [None, "host-1"])
+def test_a_hold_on_a_host_that_has_begun_is_shown(service: Service, host: HostName | None) -> None:
+    rollout = service.roll("host-1", "host-2")
+    hold = service.fleet.hosts.hold(OrderRequest(by="ops", reason="audit"), project=None, host=host)
+    service.tick()
+    reach = "the whole fleet" if host is None else f"host {host}"
+    waiting = service.rollouts.rollout(rollout.id).waiting
+    assert list(map(str, waiting)) == [
+        f"{reach}: held by ops: audit",
+        "web: update domain 1 waits for domain 0",
+        "host-2: wave 2 waits for wave 1",
+    ]
+    service.fleet.hosts.release(hold.id, by="ops")
+    service.tick()
+    assert not any("held" in wait.reason for wait in service.rollouts.rollout(rollout.id).waiting)
+
+
+def test_a_hold_on_a_host_that_is_not_in_the_rollout_is_not_shown(service: Service) -> None:
+    rollout = service.roll("host-1")
+    request = OrderRequest(by="ops", reason="audit")
+    service.fleet.hosts.hold(request, project=None, host=HostName("host-2"))
+    service.tick()
+    assert service.rollouts.rollout(rollout.id).waiting == ()
 
 
 def test_a_group_with_too_few_healthy_machines_is_spared(service: Service) -> None:
@@ -440,14 +468,30 @@ def test_a_pause_withdraws_the_next_stage_of_a_host_too(service: Service) -> Non
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_an_abort_leaves_no_host_half_done(service: Service) -> None:
+def scheduled(service: Service) -> int:
+    return sum(record.kind == "event-scheduled" for record in service.history())
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_an_abort_announces_nothing_also_not_what_a_pause_has_withdrawn(
+    service: Service, paused: bool
+) -> None:
     rollout = two_stages(service)
-    service.rollouts.pause(rollout.id, by="ops")
-    service.rollouts.abort(rollout.id, by="ops")
+    if paused:
+        service.rollouts.pause(rollout.id, by="ops")
+    known = scheduled(service)
+    service.rollouts.abort(rollout.id, by="ops", reason="smoke")
     service.advance(hours=1)
-    assert service.rollout(rollout).state is RolloutState.ABORTED
-    [order] = service.rollout(rollout).waves[0].orders
-    assert service.views.order(order).order.state is OrderState.DONE
+    now = service.rollout(rollout)
+    assert (now.state, now.abandoned) == (RolloutState.ABORTED, ("host-1",))
+    assert (told(service), scheduled(service)) == ([], known)
+    [order] = now.waves[0].orders
+    cancelled = service.views.order(order).order
+    assert (cancelled.state, cancelled.why) == (
+        OrderState.CANCELLED,
+        f"rollout {rollout.id} is aborted: by ops: smoke",
+    )
+    assert [step.state for step in cancelled.steps] == ["done", "moot"]
 
 
 def declared_host(name: str) -> HostSpec:
@@ -593,6 +637,96 @@ def test_a_rollout_whose_polls_are_awaited_can_be_aborted(service: Service) -> N
     assert service.rollout(rollout).state is RolloutState.ABORTED
 
 
+# Machines that their hypervisor says are off
+
+
+def seen(service: Service, name: str, *, running: bool) -> None:
+    """Take what an import has found of a machine."""
+    before = service.machine(name)
+    found = SeenMachine(before=before, hands=(), host=before.host or before.last_host, running=running)
+    checked = CheckedFleet(changes=(), parts=(FleetPart(seen=(found,)),), origin="imported from test")
+    service.fleet.declarations.application(checked, by="test").apply_next()
+    service.tick()
+
+
+def rolled(service: Service, **more: Any) -> Rollout:
+    """Begin on two hosts, one after the other, whose machines have never polled."""
+    return service.roll("host-1", "host-4", terms=RolloutTerms(health=timedelta(minutes=10)), **more)
+
+
+def found_off(service: Service) -> Rollout:
+    """Find the machine of one host off before the other host of its wave is done."""
+    service.driver.slow = {"solo"}
+    rollout = rolled(service, hosts_at_once=2)
+    service.advance(minutes=20)
+    seen(service, "web-0", running=False)
+    service.driver.slow = set()
+    service.advance(minutes=3)
+    return rollout
+
+
+def test_a_machine_that_is_off_after_its_work_pauses_the_rollout(service: Service) -> None:
+    rollout = found_off(service)
+    assert states(service.rollout(rollout)) == ["checking"]
+    service.advance(minutes=7)
+    paused = service.rollout(rollout)
+    assert (paused.state, paused.why) == (
+        RolloutState.PAUSED,
+        "web-0: is off, as its hypervisor says, 10 m after its work",
+    )
+    service.rollouts.resume(rollout.id, by="ops")
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_a_machine_that_is_started_in_time_is_well(service: Service) -> None:
+    rollout = found_off(service)
+    service.advance(minutes=5)
+    assert states(service.rollout(rollout)) == ["checking"]
+    seen(service, "web-0", running=True)
+    service.advance(seconds=5)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_machine_that_is_found_off_while_the_next_wave_is_announced_pauses_the_rollout(
+    service: Service, restarted: bool
+) -> None:
+    rollout = rolled(service)
+    service.advance(minutes=22)
+    assert states(service.rollout(rollout)) == ["done", "announced"]
+    seen(service, "web-0", running=False)
+    if restarted:
+        service.restart()
+    service.advance(minutes=9)
+    paused = service.rollout(rollout)
+    assert (paused.state, told(service)) == (RolloutState.PAUSED, [])
+    assert paused.why.startswith("web-0: is off")
+
+
+def test_no_wave_is_announced_in_a_gap_while_a_machine_is_off(service: Service) -> None:
+    rollout = rolled(service, gap=timedelta(minutes=3))
+    service.advance(minutes=22)
+    seen(service, "web-0", running=False)
+    assert said(service, rollout)[0] == "web-0: is off, as its hypervisor says, since its work"
+    service.advance(minutes=5)
+    assert states(service.rollout(rollout)) == ["done", "planned"]
+    seen(service, "web-0", running=True)
+    service.advance(seconds=5)
+    assert states(service.rollout(rollout)) == ["done", "announced"]
+
+
+def test_a_machine_that_forewarn_has_stopped_is_not_missed(service: Service) -> None:
+    service.put("web-0", priority=Priority.SPOT)
+    rollout = rolled(service)
+    service.advance(minutes=22)
+    service.order("web-0", Action.EVICT)
+    service.advance(minutes=3)
+    assert service.machine("web-0").state is MachineState.STOPPED
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
 def test_somebody_else_may_do_the_work_of_a_rollout(service: Service) -> None:
     terms = RolloutTerms(driver="external", heartbeat=timedelta(minutes=7))
     rollout = service.roll("host-1", "host-2", terms=terms)
@@ -615,7 +749,7 @@ def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:
     service.fetch("web-0")
     assert service.rollout(rollout).waves[0].notice == NoticeSummary()
     service.advance(minutes=14)
-    given = NoticeSummary(least=timedelta(minutes=13), late=1, never=1)
+    given = NoticeSummary(least=timedelta(minutes=13), late=0, never=1)
     [wave] = service.rollout(rollout).waves
     assert (wave.state, wave.notice) == (WaveState.STARTED, replace(given, so_far=True))
     service.advance(minutes=30)

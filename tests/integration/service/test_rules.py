@@ -3,6 +3,8 @@
 from tests.counts import seeds
 from tests.histories.failing_histories import FAILING_SITUATIONS, FailingHistories
 from tests.histories.histories import Histories, play
+from tests.histories.moving_histories import MOVING_SITUATIONS, MovingHistories
+from tests.histories.progress_histories import PROGRESS_SITUATIONS, ProgressHistories
 from tests.histories.service_histories import SERVICE_SITUATIONS, ServiceHistories
 from tests.histories.situations import SITUATIONS, Reached
 
@@ -17,3 +19,11 @@ def test_no_history_of_work_on_hosts_breaks_a_rule() -> None:
 
 def test_no_history_in_which_hosts_fail_often_breaks_a_rule() -> None:
     play(FailingHistories, seeds(8, long=300), Reached(FAILING_SITUATIONS))
+
+
+def test_no_history_in_which_single_machines_move_breaks_a_rule() -> None:
+    play(MovingHistories, seeds(3, long=200), Reached(MOVING_SITUATIONS))
+
+
+def test_what_is_announced_starts_once_nothing_hinders_it() -> None:
+    play(ProgressHistories, seeds(4, long=300), Reached(PROGRESS_SITUATIONS))

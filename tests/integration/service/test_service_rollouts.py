@@ -11,7 +11,7 @@ from forewarn.control.driver import Done, Failed
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.model.rollout import DEFAULT_TERMS, FailureLimit, RolloutState, RolloutTerms
+from forewarn.core.model.rollout import DEFAULT_TERMS, FailureLimit, Rollout, RolloutState, RolloutTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import (
     EXTERNAL,
@@ -131,6 +131,74 @@ def test_a_pause_takes_hosts_back_that_are_only_announced(service: Service) -> N
     service.rollouts.resume(rollout.id, by="test")
     service.advance(hours=1)
     assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def begun(service: Service, kind: str) -> list[str]:
+    return [f"{each.machine or each.reason}" for each in service.history() if each.kind == kind]
+
+
+def leaving(service: Service) -> Rollout:
+    """Let web-0 leave host-1, where solo-0 awaits its NotBefore."""
+    service.put("solo-0", host=HostName("host-1"))
+    rollout = service.roll("host-1", "host-3", work=Work.HOST, terms=RolloutTerms(returning=True))
+    [event] = [each for each in service.everything().events.values() if each.group == "web"]
+    service.orders.approve_event(event.id, by="ops")
+    return rollout
+
+
+@pytest.mark.parametrize("paused", [True, False])
+@pytest.mark.parametrize("ticked", [True, False])
+def test_after_an_abort_no_machine_moves_and_no_host_is_worked_on(
+    service: Service, paused: bool, ticked: bool
+) -> None:
+    rollout = leaving(service)
+    if ticked:
+        service.tick()
+    if paused:
+        service.rollouts.pause(rollout.id, by="ops")
+    moved, known = begun(service, "step-begun"), len(begun(service, "event-scheduled"))
+    assert moved == ["web-0"]
+    service.rollouts.abort(rollout.id, by="ops", reason="smoke")
+    for minutes in (1, 10, 120):
+        service.advance(minutes=minutes)
+    now = service.rollout(rollout)
+    assert (now.state, now.hosts_done, now.abandoned) == (RolloutState.ABORTED, (), ("host-1",))
+    assert (begun(service, "step-begun"), len(begun(service, "event-scheduled"))) == (moved, known)
+    order = service.views.order(now.waves[0].orders[0]).order
+    assert order.why == (
+        f"rollout {rollout.id} is aborted: by ops: smoke; machines that have moved stay there: "
+        "web-0 on host-2"
+    )
+    assert (carried(service, "host-1"), carried(service, "host-2")) == (["solo-0"], ["web-0", "web-1"])
+    assert {host.state for host in service.everything().hosts.values()} == {HostState.OK}
+    assert service.everything().events == {}
+
+
+def test_an_abort_is_over_at_once_where_nothing_runs(service: Service) -> None:
+    rollout = leaving(service)
+    service.advance(minutes=8)  # its event has left; the other waits for its NotBefore
+    aborted = service.rollouts.abort(rollout.id, by="ops").rollout
+    assert aborted.state is RolloutState.ABORTED
+    assert [wave.hosts for wave in aborted.waves] == [("host-1",)]
+    assert service.everything().hosts[HostName("host-1")].state is HostState.OK
+    with pytest.raises(Conflict, match="is aborted"):
+        service.rollouts.abort(rollout.id, by="ops")
+
+
+def test_an_abort_that_waits_is_not_asked_for_twice(service: Service) -> None:
+    rollout = leaving(service)
+    service.rollouts.abort(rollout.id, by="ops")
+    with pytest.raises(Conflict, match="is being aborted: by ops"):
+        service.rollouts.abort(rollout.id, by="otto")
+
+
+def test_an_abort_survives_a_restart(service: Service) -> None:
+    rollout = leaving(service)
+    service.rollouts.abort(rollout.id, by="ops")
+    service.restart()
+    service.advance(hours=2)
+    assert service.rollout(rollout).state is RolloutState.ABORTED
+    assert begun(service, "step-begun") == ["web-0"]
 
 
 def test_a_host_that_does_not_come_back_pauses_its_rollout(service: Service) -> None:

@@ -71,6 +71,18 @@ def test_an_approval_with_its_start_takes_35_statements_and_two_writes(
     assert asked.writes <= 2, asked.listed()
 
 
+def test_a_name_that_nothing_has_costs_the_worker_no_search_for_what_was_meant(
+    service: Service, worker: WorkerByHand
+) -> None:
+    with counted(service.store) as asked:
+        (answer,) = worker.do(partial(service.orders.order_machine, "m-5x", Action.RESTART, TEST))
+        refused = answer.exception()
+    assert (type(refused), str(refused)) == (NotFound, 'machine "m-5x" does not exist')
+    assert not [text for text in asked.texts if "length(" in text], asked.listed()
+    said = Api(app_of(service, worker=worker))("POST", "/v1/machines/m-5x/restart").json()
+    assert said["error"]["message"] == 'machine "m-5x" does not exist; did you mean m-5?'
+
+
 def test_orders_that_wait_together_are_one_transaction_and_one_that_is_refused_is_undone_alone(
     service: Service, worker: WorkerByHand
 ) -> None:

@@ -35,6 +35,10 @@ dynamic_ownership = 0
 namespaces = []
 cgroup_controllers = []
 """
+_CUT = "add table inet cut; " + "; ".join(
+    f"add chain inet cut {way} {{ type filter hook {way} priority 0; policy drop; }}"
+    for way in ("input", "output")
+)
 
 
 class Hypervisor:
@@ -88,6 +92,15 @@ class Hypervisor:
     def signal(self, which: signal.Signals) -> None:
         """Send its libvirtd a signal: SIGSTOP lets it hang, SIGCONT go on."""
         self.run("kill", f"-{which.value}", self._number)
+
+    @contextmanager
+    def cut(self) -> Iterator[None]:
+        """Drop every packet to and from the host itself; those of its guests pass over its bridge."""
+        self.run("nft", _CUT)
+        try:
+            yield
+        finally:
+            self.run("nft", "delete table inet cut")
 
     @contextmanager
     def pool(self, *, size: str | None = None) -> Iterator[None]:

@@ -53,6 +53,14 @@ MACHINES = [
     ),
     Deed(to="web-1", label="Redeploy", button="Redeploy web-1", command="machine redeploy web-1"),
     Deed(
+        to="web-4",
+        label="Move",
+        in_menu=True,
+        fields={"To": "host-1", "Live": True},
+        button="Move web-4",
+        command="machine move web-4 --to host-1 --live",
+    ),
+    Deed(
         to="web-2",
         label="Freeze",
         in_menu=True,

@@ -1,7 +1,7 @@
 """The entries of the journal: one for each thing that was seen, begun or done."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -116,6 +116,7 @@ _KINDS: Mapping[str, type[Entry]] = {
     "left": Left,
     "over": Over,
 }
+_MOST = 2**31 - 1
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -143,22 +144,42 @@ def from_json(parsed: Any) -> Entry:
     """Read an entry; ValueError if it is none."""
     try:
         kind = _KINDS[parsed["entry"]]
-        return kind(**{each.name: _value(each.name, parsed[each.name]) for each in fields(kind)})
-    except (KeyError, TypeError, ValueError, Unreadable) as error:
+        return kind(**{each.name: _value(each, parsed[each.name]) for each in fields(kind)})
+    except (KeyError, TypeError, ValueError, OverflowError, Unreadable) as error:
         raise ValueError(f"no entry of a journal: {error}") from None
 
 
-def _value(name: str, value: Any) -> Any:
-    if name == "event" and isinstance(value, dict):
+def _value(field: Field[Any], value: Any) -> Any:
+    if field.type is Event:
         return from_wire(value)
-    match name:
+    match field.name:
         case "at":
-            return datetime.fromisoformat(value)
+            return _time(value)
         case "side":
             return Side(value)
         case "ending":
             return Ending(value)
         case "attempt" | "pid":
-            return int(value)
+            return _number(value)
         case _:
-            return str(value)
+            return _text(value)
+
+
+def _time(value: Any) -> datetime:
+    time = datetime.fromisoformat(value)
+    if time.tzinfo is None:
+        raise ValueError("a time without an offset")
+    return time
+
+
+def _number(value: Any) -> int:
+    # The system knows no process with another number, and takes some of them for groups of processes.
+    if type(value) is not int or not 0 < value <= _MOST:
+        raise ValueError(f"expected a number from 1 to {_MOST}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected a text")  # noqa: TRY004 - all refusals here are of one kind
+    return value

@@ -174,8 +174,8 @@ def read_entries(
 
 def _head(parsed: Any) -> tuple[str, bool]:
     """Read whose a journal is, and whether what is owed is in it."""
-    if not isinstance(parsed, dict) or "journal" not in parsed:
-        raise ValueError("no journal")
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("journal"), int):
+        raise ValueError("no journal")  # noqa: TRY004 - a line that cannot be read
     if parsed["journal"] != FORMAT:
         raise Invalid(
             f"the journal has format {parsed['journal']}, this agent reads {FORMAT}: "

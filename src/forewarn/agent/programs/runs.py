@@ -119,8 +119,8 @@ class ProgramRun:
         match self._left_behind():
             case {"error": why}:
                 return NotRun(str(why))
-            case {"code": code}:
-                return Exited(int(code))
+            case {"code": int(code)}:
+                return Exited(code)
             case _:
                 return self._seen()
 

@@ -1,7 +1,6 @@
 """The HTTP server for probes: `/healthz`, `/readyz`, `/metrics`, `/status`."""
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -11,8 +10,9 @@ from forewarn.wire.authority import is_expected
 
 REQUEST_SECONDS = 5.0
 LONGEST_REQUEST = 8 * 1024
-# Probes come alone; many at once are a mistake.
-MOST_CONNECTIONS = 32
+# Probes come alone. Many connections at once are a mistake or an attack: the oldest gives way to the newest.
+# More than the loop accepts at a time (100), so that a request is read before newer connections end it.
+MOST_CONNECTIONS = 128
 # What a web page must not read by pointing its own name at this address. The others tell no more than that
 # the agent works, to checks that send whatever Host they like.
 PRIVATE = frozenset({"/status"})
@@ -34,11 +34,15 @@ def as_json(value: object, status: HTTPStatus = HTTPStatus.OK) -> ProbePage:
 class ProbeServer:
     """A small HTTP server: GET, one request for each connection."""
 
-    def __init__(self, pages: Mapping[str, Callable[[], ProbePage]]) -> None:
+    def __init__(
+        self, pages: Mapping[str, Callable[[], ProbePage]], *, request_seconds: float = REQUEST_SECONDS
+    ) -> None:
+        """Take how long a connection may last."""
         self._pages = pages
+        self._request_seconds = request_seconds
         self._names: frozenset[str] = frozenset()
         self._server: asyncio.Server | None = None
-        self._open = 0
+        self._open: dict[asyncio.StreamWriter, None] = {}  # the oldest first
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; returns where. OSError says why not."""
@@ -53,20 +57,28 @@ class ProbeServer:
             self._server.close()
             await self._server.wait_closed()
 
+    @property
+    def connections(self) -> int:
+        """Return how many connections are open."""
+        return len(self._open)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        if len(self._open) >= MOST_CONNECTIONS:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.transport.abort()
+        self._open[writer] = None
         try:
-            if self._open <= MOST_CONNECTIONS:
-                async with asyncio.timeout(REQUEST_SECONDS):
-                    writer.write(_written(self._page(await reader.readuntil(b"\r\n\r\n"))))
-                    await writer.drain()
+            async with asyncio.timeout(self._request_seconds):
+                writer.write(_written(self._page(await reader.readuntil(b"\r\n\r\n"))))
+                await writer.drain()
+                writer.close()
+                await writer.wait_closed()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # such requests are not answered
         finally:
-            self._open -= 1
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            self._open.pop(writer, None)
+            writer.transport.abort()  # a client that does not read would keep the connection open
 
     def _page(self, request: bytes) -> ProbePage:
         method, _, rest = request.decode("latin-1").partition(" ")

@@ -1,7 +1,6 @@
 """The agent's config: TOML in, a sound `Config` out, or a refusal with line, field and what was expected."""
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,6 +17,7 @@ from forewarn.agent.setup.outside_values import OutsideValues
 from forewarn.agent.setup.toml_lines import KeyPath, line_of
 from forewarn.agent.urls import endpoint
 from forewarn.core.errors import Invalid
+from forewarn.core.toml_text import parse_toml
 from forewarn.core.words import HINTS, EventType, Source
 from forewarn.sdk.documents import NEWEST_VERSION, PREVIEW_VERSION
 from forewarn.wire import fields
@@ -74,7 +74,7 @@ def load(path: Path) -> Config:
 def load_settings(path: Path) -> AgentSettings:
     """Read the table `[agent]` alone, without the secrets that handlers need."""
     text, name = _text_of(path), str(path)
-    return _beside(path, _ConfigReader(text, name, {}).settings(_whole(text, name)))
+    return _beside(path, _ConfigReader(text, name, {}).settings(parse_toml(text, name=name)))
 
 
 def _beside(path: Path, settings: AgentSettings) -> AgentSettings:
@@ -95,14 +95,7 @@ def _text_of(path: Path) -> str:
 
 def parse(text: str, *, name: str = "config", environment: Mapping[str, str]) -> Config:
     """Read a config's text."""
-    return _ConfigReader(text, name, environment).config(_whole(text, name))
-
-
-def _whole(text: str, name: str) -> Mapping[str, object]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Invalid(f"{name} is not TOML: {error}") from None
+    return _ConfigReader(text, name, environment).config(parse_toml(text, name=name))
 
 
 def address(value: object) -> tuple[str, int]:

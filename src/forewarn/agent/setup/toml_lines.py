@@ -52,7 +52,7 @@ def _lines(text: str) -> Iterator[tuple[KeyPath, int]]:
 def _is_whole(text: str) -> bool:
     try:
         tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse
 from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.inputs import FromRequest
 from forewarn.api.queries import HoldInPath
-from forewarn.api.request_fields import HOST, PROJECT, line
+from forewarn.api.request_fields import HOST, PROJECT, free_text
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.access.answering_once import Answered, KeyedCall
@@ -31,7 +31,7 @@ NewHoldId = Annotated[
 class HoldBody(Body):
     """Where nothing new is to be announced or started; neither project nor host: anywhere."""
 
-    reason: str = given(line(least=1), "Why, shown everywhere.")
+    reason: str = given(free_text(least=1), "Why, shown everywhere.")
     project: ProjectName | None = maybe(PROJECT)
     host: HostName | None = maybe(HOST)
     abort: bool = given(

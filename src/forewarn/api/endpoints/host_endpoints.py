@@ -5,6 +5,7 @@ from forewarn.api.queries import HostInPath, PageQuery
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.fleet.fleet_views import FleetViews
+from forewarn.control.reached_hosts import ReachState
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.host import Host
 from forewarn.core.orders.requests import OrderRequest
@@ -37,9 +38,15 @@ def shown_host(views: FleetViews, name: str) -> HostWithMachinesAnswer:
 
 
 def _reached(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, object]:
-    """Return whether a host is reached, if that is known; by a driver that cannot be used it is not."""
-    why = views.unreached(host.name, driver=drivers.of(host.name))
-    return {"reachable": None if why is None else not why, "unreachable_because": why or None}
+    """Return whether a host is reached, if that is known."""
+    known = views.reachability(host, driver=drivers.of(host.name))
+    is_away = known.state is ReachState.UNREACHABLE
+    return {
+        "reachable": None if known.state is ReachState.UNKNOWN else not is_away,
+        "reached_at": known.last_reached,
+        "unreachable_since": known.since if is_away else None,
+        "unreachable_because": known.why or None if is_away else None,
+    }
 
 
 @router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202, errors=(404, 409, 413))

@@ -71,9 +71,12 @@ async def import_fleet(
     given = fields.read(body, IMPORT, "")
     fields.require(given, _REQUIRED, "")
     if given.get("dry_run"):
-        changes_nothing(request.scope)
+        changes_nothing(request.scope)  # also if it is refused
     # What is begun is finished, also if the caller has gone.
-    return await asyncio.shield(asyncio.ensure_future(_import(service, given, by=caller)))
+    imported = await asyncio.shield(asyncio.ensure_future(_import(service, given, by=caller)))
+    if not imported.applied:
+        changes_nothing(request.scope)  # a watcher imports once a minute
+    return imported
 
 
 async def _import(service: Services, given: Mapping[str, Any], *, by: str) -> ImportAnswer:

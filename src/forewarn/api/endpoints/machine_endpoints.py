@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from forewarn.api.bodies import MachineOrderBody
+from forewarn.api.bodies import MachineOrderBody, MoveBody
 from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import TableInBody
 from forewarn.api.queries import ListQuery, MachineInPath, NewMachineInPath
 from forewarn.api.request_fields import GROUP, HOST, MACHINE, PROJECT, several
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, Services
+from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.parts.fleet import MachineFilter
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
@@ -23,14 +24,13 @@ from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer, OrderOnMachineAnswer
-from forewarn.wire.fields import object_schema
 
 router = ApiRouter("machines")
 
 # As many as fit into a request line, of whatever length.
 MOST_NAMES = 500
 
-Declaration = Annotated[Mapping[str, Any], TableInBody(object_schema(fleet.MACHINE))]
+Declaration = Annotated[Mapping[str, Any], TableInBody(fleet.MACHINE_CHANGES)]
 
 
 @declared
@@ -91,7 +91,7 @@ async def put_machine(
     service: Service,
     caller: CallerName,
 ) -> WithStatus[MachineAnswer]:
-    """Add a machine, or change one: what the body leaves out stays as it is.
+    """Add a machine, or change one: what the body leaves out stays as it is, what is null goes.
 
     Another `host` means that it has been moved there; another `name` renames it.
     """
@@ -163,13 +163,39 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
         body: MachineOrderBody | None = None,
     ) -> OrderOnMachineAnswer:
         request = body.request(caller, at_once=body.now) if body else OrderRequest(by=caller)
-        placed = service.narrowed(query.project).orders.order_machine(name, action, request)
-        return OrderOnMachineAnswer(
-            order=OrderAnswer.of(placed.order),
-            event=EventAnswer.of(placed.events[0]) if placed.events else None,
-            reason=placed.why_no_event,
-        )
+        return _placed(service.narrowed(query.project).orders.order_machine(name, action, request))
+
+
+def _placed(placed: Placed) -> OrderOnMachineAnswer:
+    return OrderOnMachineAnswer(
+        order=OrderAnswer.of(placed.order),
+        event=EventAnswer.of(placed.events[0]) if placed.events else None,
+        reason=placed.why_no_event,
+    )
 
 
 for _action, _facts in ON_MACHINES.items():
-    _add_order(_action, _facts)
+    if _action is not Action.MOVE:  # which says where and how
+        _add_order(_action, _facts)
+
+
+@router.call(
+    "POST /v1/machines/{name}/move",
+    ON_MACHINES[Action.MOVE].about,
+    status=202,
+    errors=(404, 409, 413),
+    machine="name",
+)
+def move_machine(
+    name: MachineInPath,
+    query: ProjectQuery,
+    service: Service,
+    caller: CallerName,
+    body: MoveBody | None = None,
+) -> OrderOnMachineAnswer:
+    """Move a machine with notice: a Freeze if it goes live, else a Redeploy.
+
+    It waits while another update domain of its group is disturbed, and until its host has room for it.
+    """
+    request = body.request(caller) if body else OrderRequest(by=caller)
+    return _placed(service.narrowed(query.project).orders.order_machine(name, Action.MOVE, request))

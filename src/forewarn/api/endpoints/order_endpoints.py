@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.queries import ListQuery, OrderInPath
-from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LINE, MACHINE, one_of
+from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, MACHINE, free_text, one_of
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
@@ -43,7 +43,7 @@ class OrdersQuery(ListQuery):
 class FailureBody(Body):
     """Why work outside failed."""
 
-    reason: str = given(LINE, default="failed")
+    reason: str = given(free_text(), default="failed")
 
 
 @router.call("GET /v1/orders", "List orders", right=Right.SEE, errors=(404,))

@@ -45,6 +45,7 @@ async def show_metrics(request: Request, service: Service) -> Response:
         Counted,
         Meter,
         Saving,
+        Unanswered,
     )  # loaded by those who are asked for it
 
     counted: Counted | None
@@ -59,8 +60,9 @@ async def show_metrics(request: Request, service: Service) -> Response:
     driver_calls = service.driver_calls()
     meter = Meter(
         service.guest_counters,
-        refused=service.refused,
-        refused_requests=refusals.counts,
+        unanswered=Unanswered(
+            connections=service.refused(), requests=refusals.counts, hang_ups=service.hang_ups()
+        ),
         saving=Saving(
             possible=service.probes.writable(),
             silences=service.probes.silences(),
@@ -73,5 +75,6 @@ async def show_metrics(request: Request, service: Service) -> Response:
             "store": service.store_durations(),
             "driver_call": driver_calls.durations,
         },
+        background=service.background,
     )
     return Response(meter.text(counted, driver_calls, service.read_counts()), media_type=CONTENT_TYPE)

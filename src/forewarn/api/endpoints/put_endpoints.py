@@ -13,15 +13,13 @@ from forewarn.api.services import CallerName, Service
 from forewarn.core.words import GroupName, HostName, ProjectName
 from forewarn.wire import fields, fleet
 from forewarn.wire.answers.fleet_answers import GroupAnswer, HostWithMachinesAnswer, ProjectAnswer
-from forewarn.wire.fields import object_schema
-from forewarn.wire.projects import PROJECT
 
 router = ApiRouter("fleet")
 
 NameInPath = Annotated[str, InPath(fields.name, "Its name.")]
-HostDeclaration = Annotated[Mapping[str, Any], TableInBody(object_schema(fleet.HOST))]
-GroupDeclaration = Annotated[Mapping[str, Any], TableInBody(object_schema(fleet.GROUP))]
-ProjectDeclaration = Annotated[Mapping[str, Any], TableInBody(object_schema(PROJECT))]
+HostDeclaration = Annotated[Mapping[str, Any], TableInBody(fleet.HOST_CHANGES)]
+GroupDeclaration = Annotated[Mapping[str, Any], TableInBody(fleet.GROUP_CHANGES)]
+ProjectDeclaration = Annotated[Mapping[str, Any], TableInBody(fleet.PROJECT_CHANGES)]
 
 _ERRORS = (404, 409, 413)
 
@@ -30,7 +28,7 @@ _ERRORS = (404, 409, 413)
 async def put_host(
     name: NameInPath, body: HostDeclaration, service: Service, caller: CallerName
 ) -> WithStatus[HostWithMachinesAnswer]:
-    """Add a host, or change one: what the body leaves out stays as it is."""
+    """Add a host, or change one: what the body leaves out stays as it is, what is null goes."""
 
     def put() -> WithStatus[HostWithMachinesAnswer]:
         new = service.fleet.puts.put_host(
@@ -59,7 +57,9 @@ async def delete_host(name: HostInPath, service: Service, caller: CallerName) ->
 async def put_group(
     name: NameInPath, body: GroupDeclaration, service: Service, caller: CallerName
 ) -> WithStatus[GroupAnswer]:
-    """Add a group, or change one: what the body leaves out stays as it is, also of its policy.
+    """Add a group, or change one: what the body leaves out stays as it is, what is null goes.
+
+    So it is with each key of its policy.
 
     A group that gets another project takes its machines along.
     """
@@ -87,7 +87,7 @@ async def delete_group(name: GroupInPath, service: Service, caller: CallerName) 
 async def put_project(
     name: NameInPath, body: ProjectDeclaration, service: Service, caller: CallerName
 ) -> WithStatus[ProjectAnswer]:
-    """Add a project, or change one: what the body leaves out stays as it is."""
+    """Add a project, or change one: what the body leaves out stays as it is, what is null goes."""
     own = ProjectName(name)
 
     def put() -> WithStatus[ProjectAnswer]:

@@ -20,7 +20,7 @@ from forewarn.api.bodies import (
 from forewarn.api.declared import Body, Query, declared, given, maybe
 from forewarn.api.inputs import Prepared
 from forewarn.api.queries import PageQuery, RolloutInPath
-from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, LINE, NAME, seconds, several, whole
+from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, NAME, free_text, seconds, several, whole
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.rollouts.rollout_plan import RolloutPlan
@@ -138,7 +138,7 @@ class ResumeBody(Body):
 class PauseBody(ResumeBody):
     """Why, and what the caller has seen of the rollout."""
 
-    reason: str = given(LINE, "Why, for the records.", default="")
+    reason: str = given(free_text(), "Why, for the records.", default="")
 
 
 @declared

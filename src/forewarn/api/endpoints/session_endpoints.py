@@ -1,6 +1,8 @@
 """Sessions: browsers sign in with a token once, and are known by a cookie afterwards."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -59,13 +61,24 @@ async def show_session(identified: IdentifiedCaller) -> SessionAnswer:
     return _shown(identified)
 
 
+def _check_open(services: Services, body: Mapping[str, Any]) -> None:
+    services.sessions.check_open(read_body(BegunSessionAnswer, body).secret)
+
+
 @router.call(
-    "POST /v1/session", "Sign in", right=Right.SEE, status=201, sent=SessionAnswer, sends=_send_cookie
+    "POST /v1/session",
+    "Sign in",
+    right=Right.SEE,
+    status=201,
+    sent=SessionAnswer,
+    sends=_send_cookie,
+    check_repeated=_check_open,
 )
 def begin_session(request: Request, service: Service, identified: IdentifiedCaller) -> BegunSessionAnswer:
     """Begin a session of the token in the Authorization header, and set its cookie.
 
-    The session of a cookie that came with the call ends. 409 on a server without tokens.
+    The session of a cookie that came with the call ends. 409 on a server without tokens, and if this
+    sign-in was answered before and its session has ended.
     """
     left = session_secret(request.scope)
     begun = service.sessions.sign_in(identified, instead_of=digest_of(left) if left else None)

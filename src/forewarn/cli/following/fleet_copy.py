@@ -1,10 +1,11 @@
 """A copy of the part of the fleet that is watched, updated by records."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from forewarn.cli import formatting
 from forewarn.cli.following.ended_reasons import EndedReasons
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import FORBIDDEN, NOT_FOUND, Reply, RequestRefused
@@ -16,7 +17,7 @@ from forewarn.wire.answers.fleet_answers import GroupAnswer, HostAnswer, Machine
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.record_answers import RecordAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
-from forewarn.wire.answers.service_answers import ClockAnswer, HoldAnswer
+from forewarn.wire.answers.service_answers import ClockAnswer, HoldAnswer, StatusAnswer
 
 A = TypeVar("A", bound=ApiAnswer)
 
@@ -24,6 +25,8 @@ A = TypeVar("A", bound=ApiAnswer)
 ONE_BY_ONE = 20
 # A clock that runs by itself is set right so often, in seconds.
 READ_TIME_EVERY = 60.0
+# As often as a server tries whether something can be saved.
+READ_HEALTH_EVERY = 5.0
 
 Key = tuple[str, str]  # a machine's project and its name without case
 
@@ -100,16 +103,20 @@ class FleetCopy:
     groups: dict[str, GroupAnswer] = field(default_factory=dict)
     events: list[ListedEventAnswer] = field(default_factory=list)
     hosts: dict[str, HostState] | None = None
+    unreachable: Mapping[str, str] = field(default_factory=dict)  # hosts that are not reached, and why
     simulated: frozenset[str] = frozenset()  # hosts on which nothing is really done
     holds: list[HoldAnswer] | None = None
     rollouts: list[RolloutAnswer] | None = None
-    orders: list[OrderAnswer] = field(default_factory=list)  # on hosts, or waiting for a word
+    orders: list[OrderAnswer] = field(default_factory=list)  # on hosts, or waiting for a person
+    trouble: str = ""  # why the server takes no requests, as that nothing can be saved
+    _health_read_at: float = field(init=False)
     _reasons: EndedReasons = field(default_factory=EndedReasons)
 
     def load(self) -> None:
         """Read everything."""
         self.version += 1
         self.read_time()
+        self._read_health()
         groups = self._left(GroupAnswer, project=self.watched.project)
         self.groups = {group.name: group for group in groups}
         self._load_machines()
@@ -150,7 +157,18 @@ class FleetCopy:
         """Mind the time while nothing happens: what has ended by it is read again."""
         if self.time.old:
             self.read_time()
+        if monotonic() - self._health_read_at > READ_HEALTH_EVERY:
+            self._read_health()
         self._read_ended_reasons()
+
+    def _read_health(self) -> None:
+        """Ask whether the server takes requests: it answers reads while nothing can be saved."""
+        self._health_read_at = monotonic()
+        try:
+            self.client.get("/readyz", StatusAnswer)
+            self.trouble = ""
+        except RequestRefused as refusal:
+            self.trouble = str(refusal)
 
     def concerns(self, record: RecordAnswer) -> bool:
         """Return whether a record is about what is watched."""
@@ -214,7 +232,11 @@ class FleetCopy:
             if found is None
             else {host.name: host.state for host in found if self.watched.host in (None, host.name)}
         )
-
+        self.unreachable = {
+            host.name: _unreachable(host)
+            for host in found or ()
+            if host.reachable is False and host.name in (self.hosts or {})
+        }
         simulated = (host.name for host in found or () if host.driver == SIMULATED)
         self.simulated = frozenset(simulated) & (self.hosts or {}).keys()
 
@@ -225,7 +247,7 @@ class FleetCopy:
         self.rollouts = self._if_allowed(lambda: self.client.all(RolloutAnswer, open=True))
         # Who may not see hosts is not shown what is done to them.
         every = [] if self.hosts is None else self._left(OrderAnswer, open="true")
-        self.orders = [order for order in every if order.machine is None or _waits_for_a_word(order)]
+        self.orders = [order for order in every if order.machine is None or _needs_attention(order)]
 
     def _read_ended_reasons(self) -> None:
         ends = (each.waiting_until for each in (*self.orders, *(self.rollouts or ())))
@@ -256,6 +278,11 @@ def _small(machine: MachineAnswer) -> WatchedMachine:
     return WatchedMachine(**{each.name: getattr(machine, each.name) for each in fields(WatchedMachine)})
 
 
-def _waits_for_a_word(order: OrderAnswer) -> bool:
-    """Return whether the work on one machine has started, and waits: for those who run its host."""
-    return order.state is OrderState.STARTED and bool(order.waiting)
+def _needs_attention(order: OrderAnswer) -> bool:
+    """Return whether an operator must do something about the work on one machine."""
+    return order.stuck or (order.state is OrderState.STARTED and bool(order.waiting))
+
+
+def _unreachable(host: HostAnswer) -> str:
+    since = f" since {formatting.utc(host.unreachable_since)}" if host.unreachable_since else ""
+    return f"cannot be reached{since}: {host.unreachable_because or 'its driver has not said why yet'}"

@@ -26,6 +26,7 @@ from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.guid import is_guid
 
+UNREACHABLE = "unreachable"
 Carried = Mapping[str | None, Counter[MachineState]]  # by the name of the host
 
 
@@ -38,11 +39,12 @@ class WatchedHost:
     carries: Counter[MachineState]
     doing: str
     simulated: bool = False
+    unreachable: str = ""  # why it cannot be reached
 
     @property
     def busy(self) -> bool:
         """Whether something is done to it, waits, or is wrong."""
-        return bool(self.doing) or self.state is not HostState.OK
+        return bool(self.doing) or bool(self.unreachable) or self.state is not HostState.OK
 
 
 def count_carried(copy: FleetCopy) -> Carried:
@@ -66,7 +68,7 @@ def drawn_hosts(copy: FleetCopy, carried: Carried, now: datetime, *, width: int,
 
 def _urgency(host: WatchedHost) -> tuple[object, ...]:
     """Sort hosts that a person must decide about first, then those with something going on."""
-    return host.state is not HostState.LOST, not host.busy, natural(host.name)
+    return host.state is not HostState.LOST, not host.unreachable, not host.busy, natural(host.name)
 
 
 def _hosts(copy: FleetCopy, carried: Carried, now: datetime, *, marks: bool) -> Iterable[WatchedHost]:
@@ -78,6 +80,7 @@ def _hosts(copy: FleetCopy, carried: Carried, now: datetime, *, marks: bool) -> 
                 carries=carried.get(name, Counter()),
                 doing=_doing(copy, name, now, marks=marks),
                 simulated=marks and name in copy.simulated,
+                unreachable=copy.unreachable.get(name, ""),
             )
 
 
@@ -85,12 +88,21 @@ def _cells(host: WatchedHost) -> list[Text]:
     return [
         Text(host.name, style="bold" if host.busy else ""),
         Text.assemble(
-            (host.state, terminal.STYLES.get(host.state, "")),
+            *_standing(host),
             (", simulated" if host.simulated else "", "yellow"),
         ),
         Text(_carried(host.carries)),
-        Text(host.doing),
+        Text("; ".join(filter(None, (terminal.readable(host.unreachable), host.doing)))),
     ]
+
+
+def _standing(host: WatchedHost) -> list[tuple[str, str]]:
+    """Write the state of a host; one that cannot be reached is not simply ok."""
+    state = (str(host.state), terminal.STYLES.get(host.state, ""))
+    if not host.unreachable:
+        return [state]
+    away = (UNREACHABLE, "bold red")
+    return [away] if host.state is HostState.OK else [state, (", ", ""), away]
 
 
 def _carried(carries: Counter[MachineState]) -> str:
@@ -133,7 +145,7 @@ def _order(copy: FleetCopy, order: OrderAnswer, now: datetime, *, marks: bool) -
             each for each in copy.events if each.order == order.id and each.status is EventStatus.SCHEDULED
         )
         first = min((event.not_before for event in pending), default=None)
-        said += "" if first is None else f", {formatting.countdown(first, now)}"
+        said += "" if first is None else f", {formatting.until_start(first, now)}"
     # That an event awaits its approval is said of the event.
     reasons = [f"{each.what}: {each.reason}" for each in order.waiting if not is_guid(each.what)]
     return ": ".join([said, *([terminal.readable("; ".join(dict.fromkeys(reasons)))] if reasons else [])])

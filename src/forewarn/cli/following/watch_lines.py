@@ -12,6 +12,7 @@ from forewarn.cli.views.rollout_night import Night
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.words import EventStatus
 from forewarn.wire.answers.event_answers import ListedEventAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.answers.service_answers import HoldAnswer
 
@@ -33,6 +34,19 @@ def drawn_hold(hold: HoldAnswer, now: datetime, width: int) -> Drawn:
     since = formatting.countdown(hold.at, now)
     head = f"HELD{GAP}"
     line = Text.assemble((head, "bold yellow"), f"{hold.reach}: {hold.reason} ({hold.by}, {since})")
+    return fold(line, width, hanging=len(head), most=MOST_LINES), line
+
+
+def drawn_stuck(order: OrderAnswer, width: int) -> Drawn:
+    """Draw an order that waits for a person."""
+    head, subject = f"STUCK{GAP}", order.machine or order.host
+    why = order.waiting[0]
+    reason = "" if why.what == f"order {order.id}" else f"{why.what}: "
+    line = Text.assemble(
+        (head, "bold red"),
+        f"{order.action} of {subject} (order {terminal.short(order.id)}): {reason}",
+        terminal.readable(why.reason),
+    )
     return fold(line, width, hanging=len(head), most=MOST_LINES), line
 
 

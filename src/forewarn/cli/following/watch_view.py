@@ -6,7 +6,7 @@ machines that do not run are named all the same.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -14,12 +14,13 @@ from rich.text import Text
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.change_stream import LinkState
 from forewarn.cli.following.fleet_copy import FleetCopy
-from forewarn.cli.following.watch_hosts import Carried, count_carried, drawn_hosts
+from forewarn.cli.following.watch_hosts import UNREACHABLE, Carried, count_carried, drawn_hosts
 from forewarn.cli.following.watch_lines import (
     GAP,
     MOST_LINES,
     Drawn,
     drawn_hold,
+    drawn_stuck,
     event_lines,
     rollout_lines,
 )
@@ -28,8 +29,8 @@ from forewarn.cli.table_drawing import clip, fold
 from forewarn.cli.views.rollout_night import night_of
 from forewarn.core.words import HostState
 
-# Holds and rollouts are few; where they are not, the view must leave room for the rest.
-MOST_HOLD_LINES, MOST_ROLLOUTS = 3, 4
+# Stuck orders, holds and rollouts are few; where they are not, the view must leave room for the rest.
+MOST_STUCK_LINES, MOST_HOLD_LINES, MOST_ROLLOUTS = 3, 3, 4
 # On a screen of fewer lines what stands above events, hosts and machines has a line each.
 LOW = 20
 # Between what is counted.
@@ -61,10 +62,13 @@ class WatchView:
         marks = not _all_simulated(copy) or width >= terminal.UNBOUNDED
         low = size.height is not None and size.height < LOW
         said = _summary(copy) if link is not LinkState.LOST else [Text(trouble, style="red")]
+        stuck = [drawn_stuck(each, width) for each in copy.orders if each.stuck]
         holds = [drawn_hold(each, now, width) for each in copy.holds or ()]
         top = [
             _header(copy, link, width),
+            *([Text(f"The server is not ready: {copy.trouble}", style="red")] if copy.trouble else []),
             *(_joined(said, terminal.UNBOUNDED) if low else _joined(said, width)),
+            *_shown(stuck, 1 if low else MOST_STUCK_LINES, "stuck order"),
             *_shown(holds, 1 if low else MOST_HOLD_LINES, "hold"),
             *_rollouts(copy, width, marks=marks),
             Text(),
@@ -173,7 +177,7 @@ def _summary(copy: FleetCopy) -> list[Text]:
     """Count what there is."""
     parts = [Text(_states("machine", (machine.state for machine in copy.machines.values())), style="dim")]
     if copy.hosts is not None:
-        parts.append(Text(_states("host", copy.hosts.values()), style="dim"))
+        parts.append(Text(_states("host", _host_states(copy, copy.hosts)), style="dim"))
     parts.append(Text(formatting.counted(len(copy.events), "event"), style="dim"))
     if _all_simulated(copy):
         parts.append(Text(formatting.SIMULATED_MARK, style="yellow"))
@@ -192,6 +196,11 @@ def _joined(parts: list[Text], width: int) -> list[Text]:
 def _all_simulated(copy: FleetCopy) -> bool:
     """Return whether nothing is really done in the fleet; if that is so on some hosts, those are marked."""
     return bool(copy.simulated) and copy.simulated == (copy.hosts or {}).keys()
+
+
+def _host_states(copy: FleetCopy, hosts: Mapping[str, HostState]) -> Iterable[str]:
+    for name, state in hosts.items():
+        yield UNREACHABLE if state is HostState.OK and name in copy.unreachable else state
 
 
 def _states(what: str, states: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.gate.retrying import RetryingCaller
+from forewarn.cli.id_lookup import path_of
 from forewarn.cli.session import Session
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
@@ -19,7 +20,7 @@ class EmptyHost:
     def __init__(self, session: Session, caller: RetryingCaller, name: str) -> None:
         self._session = session
         self._caller = caller
-        self._path = f"/v1/hosts/{name}"
+        self._path = path_of("host", name)
         self._name = name
         self._cordoned = False
 

@@ -9,7 +9,7 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.options.shared_options import seconds
 from forewarn.cli.session import Noun, Session
-from forewarn.core.moments import format_offset
+from forewarn.core.moments import format_offset, format_span_briefly
 from forewarn.wire.answers.service_answers import ClockAnswer, ClockOffsetAnswer
 
 app = Noun()
@@ -28,7 +28,7 @@ def show(session: Session) -> None:
 
     def show_both(value: ClockAnswer) -> None:
         _show(value)
-        _show_offset(offset.value)
+        _show_offset(value, offset.value)
 
     session.print_reply(replace(clock, json={**clock.json, **offset.json}), show_both)
 
@@ -42,11 +42,20 @@ def advance(session: Session, duration: Duration) -> None:
 
 def _show(clock: ClockAnswer) -> None:
     pace = "as fast as the world" if clock.speed == 1 else f"{clock.speed:g} times as fast as the world"
-    how = {"system": "the system's time", "manual": "moves when it is turned"}.get(clock.kind, pace)
+    usual = {"system": "the system's time", "manual": "moves when it is turned"}.get(clock.kind, pace)
+    how = (
+        f"at {clock.speed:g} times its speed until it meets the system's time" if _is_slowed(clock) else usual
+    )
     terminal.echo(f"{formatting.utc(clock.now)} ({clock.kind}: {how})")
 
 
-def _show_offset(answer: ClockOffsetAnswer) -> None:
+def _is_slowed(clock: ClockAnswer) -> bool:
+    return clock.kind == "system" and clock.speed < 1
+
+
+def _show_offset(clock: ClockAnswer, answer: ClockOffsetAnswer) -> None:
     offset = timedelta(seconds=answer.offset_seconds)
-    if abs(offset) >= NOTABLE:
-        terminal.echo(f"  {format_offset(offset)} the system's time")
+    if abs(offset) < NOTABLE:
+        return
+    lasts = format_span_briefly(answer.offset_seconds / (1 - clock.speed)) if _is_slowed(clock) else ""
+    terminal.echo(f"  {format_offset(offset)} the system's time{f', for {lasts} more' if lasts else ''}")

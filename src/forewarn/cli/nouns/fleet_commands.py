@@ -170,13 +170,14 @@ def read_file(file: Path) -> dict[str, Any]:
     """Read what a fleet file declares."""
     import json
 
-    from forewarn.wire.fleet import parse_fleet_file, unreadable_fleet_file
+    from forewarn.core.toml_text import parse_toml
+    from forewarn.wire.fleet import unreadable_fleet_file
 
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable_fleet_file(str(file), error) from None
-    declared = parse_fleet_file(text, name=str(file))
+    declared = parse_toml(text, name=str(file))
     # What only TOML has (dates) becomes texts, so that the server can say what it expected instead.
     written: dict[str, Any] = json.loads(json.dumps(declared, default=str))
     return written

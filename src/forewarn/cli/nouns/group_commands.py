@@ -55,11 +55,16 @@ def put(
     update_domains: Annotated[int | None, typer.Option(metavar="N", help="How many it has.")] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="What it asks for, as notice=1h; may be repeated."),
+        typer.Option(
+            metavar="KEY=VALUE", help="What it asks for, as notice=1h; notice= clears it; may be repeated."
+        ),
     ] = None,
 ) -> None:
     """Add a group, or change what is given of one; --project says whose it is."""
-    asked = {key.replace("-", "_"): plain(value) for key, value in pairs(policy, "--policy").items()}
+    asked = {
+        key.replace("-", "_"): plain(value) if value else None
+        for key, value in pairs(policy, "--policy").items()
+    }
     body = given({"kind": kind, "update_domains": update_domains, "policy": asked or None, **session.scope})
     reply = session.client.call("PUT", path_of("group", name), GroupAnswer, body=body)
     session.print_reply(reply, _show)

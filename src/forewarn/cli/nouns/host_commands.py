@@ -1,7 +1,9 @@
 """`forewarn host`: show hosts, declare them, and order something to be done to one."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +21,7 @@ from forewarn.cli.options.shared_options import (
     Whole,
     service_mode,
 )
-from forewarn.cli.session import Noun, Session
+from forewarn.cli.session import Noun, Session, as_typed
 from forewarn.cli.views.host_view import show_host, show_hosts, show_waited_for
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.cli.views.questions import Yes, ask_before_emergency, ask_before_failing
@@ -27,6 +29,9 @@ from forewarn.client.replies import given
 from forewarn.core.words import EXTERNAL, MaintenanceWord
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
+
+if TYPE_CHECKING:
+    from forewarn.cli.views.host_filter import Filter
 
 app = Noun()
 
@@ -62,31 +67,69 @@ def show(session: Session, name: HostArgument) -> None:
 def filter_(
     session: Session,
     name: HostArgument,
-    port: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MACHINE=DEVICE",
-            help="In which port of the bridge a machine's cable is; else its tag interface says.",
-        ),
-    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="On the host: load the rules, and follow the fleet and libvirt.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="On the host: compare what is loaded with what should be.")
+    ] = False,
+    status: Annotated[
+        Path,
+        typer.Option("--libvirt-status", metavar="FOLDER", help="Where libvirt keeps its domains' state."),
+    ] = Path("/run/libvirt/qemu"),
 ) -> None:
-    """Print nftables rules for the host's bridge: machines send with their own MAC and address alone."""
-    from forewarn.cli.views.host_filter import filter_rules, read_ports
+    """Print nftables rules for a host: no guest uses the address or MAC of another machine of the fleet."""
+    from forewarn.cli.views.host_filter import Filter, differences, filter_rules
 
-    host = session.client.get(path_of("host", name), HostWithMachinesAnswer).value
-    carried = session.client.all(MachineAnswer, host=host.name).value.items
-    coming = session.client.all(MachineAnswer, bound_for=host.name).value.items
-    machines = [*carried, *(each for each in coming if each.host != host.name)]
-    rules = filter_rules(host.name, machines, read_ports(port or ()))
-    session.print_answer({"rules": rules}, lambda: terminal.echo(rules))
+    if watch and check:
+        raise typer.BadParameter("choose --watch or --check", param_hint="--watch")
+    host = session.client.get(path_of("host", name), HostWithMachinesAnswer).value.name
+    fetch = partial(_all_machines, session)
+    if not watch and not check:
+        rules = filter_rules(Filter(host=host, machines=fetch()))
+        session.print_answer({"rules": rules}, lambda: terminal.echo(rules))
+        return
+    from forewarn.cli.following.filter_watch import FilterWatch, loaded, taps_of
+
+    if watch:
+        FilterWatch(host, fetch=fetch, look=partial(taps_of, status), say=terminal.echo).watch()
+        return
+    wanted = Filter(host=host, machines=fetch(), taps=taps_of(status))
+    found = differences(wanted, loaded())
+    answer = {"host": host, "loaded": not found, "differences": found, "unprotected": wanted.unbound}
+    session.print_answer(answer, lambda: _show_check(session, wanted, found))
+    if found:
+        raise typer.Exit(1)
+
+
+def _all_machines(session: Session) -> Sequence[MachineAnswer]:
+    """Return the machines of the whole fleet: any of them may come to a host."""
+    return session.client.all(MachineAnswer).value.items
+
+
+def _show_check(session: Session, wanted: "Filter", found: Sequence[str]) -> None:
+    for line in wanted.unbound:
+        terminal.echo(f"Note: {line}.")
+    if not found:
+        pairs, taps = len(wanted.owners), len(wanted.taps)
+        terminal.echo(f"The filter of {wanted.host} is loaded: {pairs} machines of the fleet, {taps} taps.")
+        return
+    for line in found:
+        terminal.echo(line)
+    follow = session.command(f"host filter {wanted.host} --watch")
+    terminal.echo(f"Next: `{as_typed()} unit install filter` keeps the filter loaded; so does `{follow}`.")
 
 
 @app.command()
 def put(
     session: Session,
     name: HostArgument,
-    driver: Annotated[str | None, typer.Option(metavar="DRIVER", help="Who does the work on it.")] = None,
-    uri: Annotated[str | None, typer.Option(metavar="URI", help="Where its driver reaches it.")] = None,
+    driver: Annotated[
+        str | None, typer.Option(metavar="DRIVER", help="Who does the work on it; '' clears it.")
+    ] = None,
+    uri: Annotated[
+        str | None, typer.Option(metavar="URI", help="Where its driver reaches it; '' clears it.")
+    ] = None,
     at_once: Annotated[
         int | None, typer.Option(metavar="N", help="How many calls of its driver may run there together.")
     ] = None,
@@ -98,6 +141,8 @@ def put(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="What machines may ask of it; may be repeated."),
     ] = None,
+    no_resources: Annotated[bool, typer.Option("--no-resources", help="Clear what it has.")] = False,
+    no_labels: Annotated[bool, typer.Option("--no-labels", help="Clear its labels.")] = False,
     bare_metal: Annotated[
         bool | None,
         typer.Option("--bare-metal/--no-bare-metal", help="Whether it is the one machine that it carries."),
@@ -110,11 +155,12 @@ def put(
             "driver": driver,
             "uri": uri,
             "at_once": at_once,
-            "resources": amounts or None,
-            "labels": pairs(label, "--label") or None,
+            "resources": {} if no_resources else amounts or None,
+            "labels": {} if no_labels else pairs(label, "--label") or None,
             "bare_metal": bare_metal,
         }
     )
+    body |= {key: None for key in ("driver", "uri") if body.get(key) == ""}
     reply = session.client.call("PUT", path_of("host", name), HostWithMachinesAnswer, body=body)
     session.print_reply(reply, lambda host: show_host(session, host))
 

@@ -88,12 +88,36 @@ def _add_order(action: Action, about: str) -> None:
 
 
 for _action, _facts in ON_MACHINES.items():
-    if _action is not Action.RESTART:  # the one that can be done at once
+    if _action not in (Action.RESTART, Action.MOVE):  # which have options of their own
         _add_order(_action, _facts.about)
 
 
+@app.command()
+def move(
+    session: Session,
+    name: MachineArgument,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST",
+            help="Where it goes; if omitted, the best host.",
+            autocompletion=completion.names("hosts"),
+        ),
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="While it runs: a Freeze of seconds. Otherwise a Redeploy.")
+    ] = False,
+    reason: Reason = None,
+) -> None:
+    """Move a machine with notice, to a host of your choice or while it runs."""
+    _post_order(session, name, Action.MOVE, {"to": to, "live": live, "reason": reason or ""})
+
+
 def _order(session: Session, name: str, action: str, reason: str | None, *, now: bool = False) -> None:
-    body = {"reason": reason or "", "now": now}
+    _post_order(session, name, action, {"reason": reason or "", "now": now})
+
+
+def _post_order(session: Session, name: str, action: str, body: dict[str, Any]) -> None:
     reply = session.client.post(
         f"{path_of('machine', name)}/{action}", OrderOnMachineAnswer, body, **session.scope
     )

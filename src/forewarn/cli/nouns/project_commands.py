@@ -1,6 +1,6 @@
 """`forewarn project`: show the tenants, and what they have declared."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -19,6 +19,8 @@ from forewarn.wire.answers.rehearsal_answers import (
 )
 
 app = Noun()
+
+T = TypeVar("T")
 
 _WINDOW_WORDS = (2, 3)
 
@@ -64,6 +66,10 @@ def put(
         list[str] | None,
         typer.Option(metavar="DAY", help="A day without it, or 2026-12-24/2027-01-01; may be repeated."),
     ] = None,
+    no_windows: Annotated[
+        bool, typer.Option("--no-windows", help="Clear them: maintenance may happen at any time.")
+    ] = False,
+    no_blackout: Annotated[bool, typer.Option("--no-blackout", help="Clear the days without it.")] = False,
     rehearsal: Annotated[
         bool | None, typer.Option("--rehearsal/--no-rehearsal", help="Whether scenarios may be played on it.")
     ] = None,
@@ -76,8 +82,10 @@ def put(
     body = given(
         {
             "time_zone": time_zone,
-            "windows": [_window(each) for each in window] if window else None,
-            "blackout": blackout or None,
+            "windows": _listed(
+                [_window(each) for each in window or ()], none=no_windows, option="--no-windows"
+            ),
+            "blackout": _listed(blackout or [], none=no_blackout, option="--no-blackout"),
             "rehearsal": rehearsal,
             "sees_hosts": sees_hosts,
         }
@@ -91,6 +99,13 @@ def delete(session: Session, name: ProjectArgument) -> None:
     """Take a project without groups and machines out of the fleet, with its tokens and webhooks."""
     reply = session.client.call("DELETE", path_of("project", name), ProjectAnswer)
     session.print_reply(reply, lambda project: terminal.echo(f"{project.name} is no longer in the fleet."))
+
+
+def _listed(values: list[T], *, none: bool, option: str) -> list[T] | None:
+    """Return what is sent for a list: nothing if it stays as it is."""
+    if none and values:
+        raise typer.BadParameter("it clears what --window and --blackout name: give one", param_hint=option)
+    return [] if none else values or None
 
 
 def _window(typed: str) -> dict[str, object]:

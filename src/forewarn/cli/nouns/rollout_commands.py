@@ -85,7 +85,7 @@ def resume(session: Session, id_: Id = None) -> None:
 
 @app.command()
 def abort(session: Session, id_: Id = None, reason: Reason = None) -> None:
-    """Abandon what has not started; what has is finished first."""
+    """Call off what has not started, and announce nothing more; what has started ends first."""
     _do(session, id_, "abort", reason)
 
 
@@ -99,7 +99,7 @@ FITTING = {
 OUTCOMES = {
     "running": "goes on",
     "paused": "paused; what was announced is withdrawn",
-    "aborting": "aborting; what has started is finished first",
+    "aborting": "aborting; what has started ends first",
     "aborted": "aborted",
     "done": "done",
 }

@@ -1,4 +1,4 @@
-"""`forewarn unit`: have systemd run the agent or the server."""
+"""`forewarn unit`: have systemd run the agent, the server, the filter of a host or an import."""
 
 import os
 import re
@@ -23,14 +23,16 @@ app = CommandGroup(no_args_is_help=True)
 
 @app.callback()
 def unit() -> None:
-    """Have systemd run the agent or the server."""
+    """Have systemd run the agent, the server, the filter of a host or an import."""
 
 
 @app.command("install")
 @within_machine
 def install(
     session: Session,
-    program: Annotated[str, typer.Argument(metavar="PROGRAM", help="agent or server.", show_default=False)],
+    program: Annotated[
+        str, typer.Argument(metavar="PROGRAM", help="agent, server, filter or import.", show_default=False)
+    ],
     config: Annotated[
         Path | None,
         typer.Option("--config", metavar="FILE", help="Its config. Else the one in /etc/forewarn."),
@@ -40,19 +42,28 @@ def install(
         typer.Option("--to", metavar="PATH", help=f"A file, or a folder, to write it to. Else {FOLDER}."),
     ] = None,
     print_: Annotated[bool, typer.Option("--print", help="Print it, and write nothing.")] = False,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host", metavar="NAME", help="Of a filter: the host. Else the one with this machine's name."
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that differs.")] = False,
 ) -> None:
     """Write a unit of systemd, with the paths of this machine."""
     if program not in SERVICES:
-        raise typer.BadParameter(f"expected {' or '.join(SERVICES)}, got {program!r}", param_hint="PROGRAM")
+        raise typer.BadParameter(f"expected {', '.join(SERVICES)}, got {program!r}", param_hint="PROGRAM")
+    if host is not None and program != "filter":
+        raise typer.BadParameter("a filter alone is of one host", param_hint="--host")
     service = SERVICES[program]
     text = unit_text(
         service,
         command=f"forewarn unit install {program}",
         program=_program(),
-        config=_config(session, program, service, config),
+        config=_config(session, service, config),
         kill=shutil.which("kill"),
         systemd=_version_of_systemd(),
+        host=host,
     )
     if print_:
         session.print_answer({"unit": service.name, "text": text}, lambda: terminal.echo(text.rstrip("\n")))
@@ -74,15 +85,13 @@ def _program() -> list[str]:
     return [sys.executable, "-m", "forewarn"]
 
 
-def _config(session: Session, program: str, service: Service, given: Path | None) -> Path | None:
-    """Return the config to run with; one that does not exist is refused, where one is needed or was named."""
+def _config(session: Session, service: Service, given: Path | None) -> Path:
+    """Return the config to run with; systemd would restart a program without one for ever."""
     path = given or Path(service.config)
     if path.is_file():
         return path.absolute()
-    if given is None and not service.needs_config:
-        return None
-    hint = f"`{session.command(f'agent init {path}')}` writes one" if program == "agent" else "write it first"
-    raise RequestRefused(f"there is no config {path}: {hint}, or name another with --config")
+    how = service.write_config.format(forewarn=session.command("").rstrip(), path=path)
+    raise RequestRefused(f"there is no config {path}: {how}, or name another with --config")
 
 
 def _version_of_systemd() -> int | None:

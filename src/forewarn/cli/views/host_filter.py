@@ -1,124 +1,206 @@
-"""Rules for the bridge of a host: each machine sends with its own MAC and from its own address alone.
+"""Rules for the bridges of a host: no guest uses the address or the MAC of another machine of the fleet.
 
-They stand where frames come in, before the bridge or the host itself learns anything from them. A machine is
-told by the bridge's port that its cable is in; where that is not known, by its MAC, which keeps it from using
-another's address but nobody from using both.
+The rules name no tap. A tap is bound by its index, which the kernel gives to no second device, while
+libvirt gives the name of a tap (vnet0) to the next guest.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import IPv6Address, ip_address
+from typing import Any
 
-from forewarn.core.errors import Invalid
 from forewarn.wire.answers.fleet_answers import MachineAnswer
-from forewarn.wire.wording import shown
 
-# The tag of a machine that names the device of the host that its cable is in.
-INTERFACE = "interface"
-# As Linux takes them, without what would mean something to nft.
-_DEVICE = re.compile(r"[A-Za-z0-9._-]{1,15}")
-_TABLE = "forewarn"
+TABLE = "forewarn"
+NOT_OURS = "not of the fleet"
+# The same for sets and for `nft -j list`: a name, and the type of its elements.
+_TYPES = {
+    "macs": "type ether_addr",
+    "addresses4": "type ipv4_addr",
+    "pairs4": "type ether_addr . ipv4_addr",
+    "addresses6": "type ipv6_addr",
+    "pairs6": "type ether_addr . ipv6_addr",
+    # The address in a neighbour advertisement, for which nft 1.0.6 has no name: 16 bytes, after the first 8.
+    "advertised": "typeof @th,64,128",
+    "advertisers": "typeof ether saddr . @th,64,128",
+    "taps": "type iface_index",
+    "tap_macs": "type iface_index . ether_addr",
+}
+_ADVERTISEMENT = "icmpv6 type nd-neighbor-advert @th,64,128 @advertised"
+# Each rule has a name, as a comment: by these `--check` finds that a rule is missing.
+_RULES = {
+    "tap-mac": "iif @taps ether saddr @macs iif . ether saddr != @tap_macs drop",
+    "ipv4": "ip saddr @addresses4 ether saddr . ip saddr != @pairs4 drop",
+    "arp-frame": "arp saddr ip @addresses4 ether saddr . arp saddr ip != @pairs4 drop",
+    "arp": "arp saddr ip @addresses4 arp saddr ether . arp saddr ip != @pairs4 drop",
+    "ipv6": "ip6 saddr @addresses6 ether saddr . ip6 saddr != @pairs6 drop",
+    "advertisement": f"{_ADVERTISEMENT} ether saddr . @th,64,128 != @advertisers drop",
+}
+# Frames from taps alone are checked. From other ports come what routers forward for machines elsewhere.
+_ENTRY = {"guests": 'meta iifkind "tun" jump guests'}
+
+Element = tuple[str, ...]
 
 
-def filter_rules(host: str, machines: Sequence[MachineAnswer], ports: Mapping[str, str]) -> str:
-    """Write the rules of a host as `nft -f` reads them; loaded again, they replace what was there."""
-    devices = _devices(machines, ports)
-    entries = [
-        f'iifname "{devices[machine.vm_id]}" jump {_name(number)}'
-        for number, machine in enumerate(machines)
-        if machine.vm_id in devices
-    ]
-    entries += [
-        f"ether saddr {machine.mac} jump {_name(number)}"
-        for number, machine in enumerate(machines)
-        if machine.vm_id not in devices and machine.mac
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tap:
+    """The tap of a running guest, as the host has it."""
+
+    device: str
+    index: int
+    macs: tuple[str, ...]  # all of its guest's, in lower case
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """What a host lets its guests send; it has no slots, for it keeps what it has counted out."""
+
+    host: str
+    machines: Sequence[MachineAnswer]  # of the whole fleet: any of them may come
+    taps: Sequence[Tap] = ()
+
+    @property
+    def unbound(self) -> Sequence[str]:
+        """The host's machines that the rules cannot protect, each with what it does not declare."""
+        here = (each for each in self.machines if self.host in (each.host, each.bound_for))
+        found = []
+        for machine in here:
+            missing = [name for name in ("mac", "address") if not getattr(machine, name)]
+            if missing:
+                found.append(
+                    f"{_full_name(machine)} declares no {' and no '.join(missing)}: it is not protected"
+                )
+        return sorted(found)
+
+    @cached_property
+    def sets(self) -> Mapping[str, frozenset[Element]]:
+        """Return the elements of each set."""
+        sets: dict[str, set[Element]] = {name: set() for name in _TYPES}
+        for mac, address in self.owners:
+            sets["macs"].add((mac,))
+            own = ip_address(address)
+            sets[f"addresses{own.version}"].add((address,))
+            sets[f"pairs{own.version}"].add((mac, address))
+            if isinstance(own, IPv6Address):
+                sets["advertised"].add((hex(int(own)),))
+                sets["advertisers"].add((mac, hex(int(own))))
+        for tap in self.taps:
+            sets["taps"].add((str(tap.index),))
+            sets["tap_macs"].update((str(tap.index), mac) for mac in tap.macs)
+        return {name: frozenset(elements) for name, elements in sets.items()}
+
+    @cached_property
+    def owners(self) -> Mapping[Element, str]:
+        """Return the machines of the fleet by MAC and address, as far as they declare both."""
+        return {
+            (each.mac.lower(), str(ip_address(each.address))): _full_name(each)
+            for each in self.machines
+            if each.mac and each.address
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedFilter:
+    """What nft says is loaded."""
+
+    rules: Sequence[tuple[str, str]]  # chain and name
+    sets: Mapping[str, frozenset[Element]]
+
+
+def filter_rules(wanted: Filter) -> str:
+    """Write rules as `nft -f` reads them; they replace those before in one transaction."""
     lines = [
         "#!/usr/sbin/nft -f",
-        f"# Machines of {host} send with their own MAC and address alone. Written by `forewarn host filter`.",
-        f"table bridge {_TABLE}",
-        f"delete table bridge {_TABLE}",
-        f"table bridge {_TABLE} {{",
+        f"# What guests of {wanted.host} may send. Written by `forewarn host filter`.",
+        *(f"# {line}" for line in wanted.unbound),
+        f"table bridge {TABLE}",
+        f"delete table bridge {TABLE}",
+        f"table bridge {TABLE} {{",
+    ]
+    for name, elements in wanted.sets.items():
+        lines += [f"\tset {name} {{", f"\t\t{_TYPES[name]}"]
+        if elements:
+            lines += [f"\t\telements = {{ {', '.join(' . '.join(each) for each in sorted(elements))} }}"]
+        lines += ["\t}"]
+    lines += [
         "\tchain prerouting {",
         "\t\ttype filter hook prerouting priority -300; policy accept;",
-        *(f"\t\t{entry}" for entry in entries),
+        *_commented(_ENTRY),
         "\t}",
+        "\tchain guests {",
+        *_commented(_RULES),
+        "\t}",
+        "}",
     ]
-    for number, machine in enumerate(machines):
-        lines += ["", *_chain(machine, _name(number), known=machine.vm_id in devices)]
-    return "\n".join([*lines, "}"])
+    return "\n".join(lines)
 
 
-def read_ports(given: Iterable[str]) -> Mapping[str, str]:
-    """Read what was said of ports, each as MACHINE=DEVICE."""
-    ports: dict[str, str] = {}
-    for each in given:
-        machine, _, device = each.partition("=")
-        if not machine or not device:
-            raise Invalid(f"--port: expected MACHINE=DEVICE, as web-0=vnet3, got {shown(each)}")
-        ports[machine] = device
-    return ports
+def read_loaded(text: str, indexes: Mapping[str, int]) -> LoadedFilter:
+    """Read what `nft -j list table` says; it names devices, whose indexes are given."""
+    rules: list[tuple[str, str]] = []
+    sets: dict[str, frozenset[Element]] = {}
+    for each in json.loads(text)["nftables"]:
+        if rule := each.get("rule"):
+            rules.append((rule["chain"], rule.get("comment", "")))
+        elif found := each.get("set"):
+            elements = frozenset(_element(found["name"], given, indexes) for given in found.get("elem", ()))
+            sets[found["name"]] = elements
+    return LoadedFilter(rules=rules, sets=sets)
 
 
-def _name(number: int) -> str:
-    # Not by the machine: what it is called may be a word of nft.
-    return f"machine_{number + 1}"
+def differences(wanted: Filter, loaded: LoadedFilter | None) -> Sequence[str]:
+    """Say by machine and tap what is not loaded as it should be."""
+    if loaded is None:
+        return ["no filter is loaded"]
+    expected = [*(("prerouting", name) for name in _ENTRY), *(("guests", name) for name in _RULES)]
+    found = [] if loaded.rules == expected else ["rules are missing, or others are loaded"]
+    found += _of_machines(wanted, loaded.sets)
+    found += _of_taps(wanted, loaded.sets)
+    if not found and loaded.sets != wanted.sets:
+        found.append("sets of the filter were changed by another program")
+    return found
 
 
-def _devices(machines: Sequence[MachineAnswer], ports: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the devices of machines by their vm-ids, as far as they are known."""
-    devices = {each.vm_id: each.tags[INTERFACE] for each in machines if INTERFACE in each.tags}
-    for name, device in ports.items():
-        named = [each for each in machines if name in (each.name, f"{each.project}/{each.name}")]
-        if not named:
-            raise Invalid(f"--port: machine {shown(name)} is not on this host")
-        if len(named) > 1:
-            raise Invalid(f"--port: several are called {name}: say PROJECT/{name}={device}")
-        devices[named[0].vm_id] = device
-    for device in devices.values():
-        if not _DEVICE.fullmatch(device):
-            raise Invalid(f"{INTERFACE}: expected the name of a device, got {shown(device)}")
-    return devices
-
-
-def _chain(machine: MachineAnswer, name: str, *, known: bool) -> Iterator[str]:
-    about = [
-        "" if known else f"no {INTERFACE} is known (a tag, or --port {machine.name}=DEVICE)",
-        "" if machine.mac else "it declares no mac, which is not checked",
-        "" if machine.address else "it declares no address, which is not checked",
+def _of_machines(wanted: Filter, loaded: Mapping[str, frozenset[Element]]) -> list[str]:
+    owners = wanted.owners
+    pairs = frozenset(loaded.get("pairs4", frozenset()) | loaded.get("pairs6", frozenset()))
+    missing = sorted((name, pair) for pair, name in owners.items() if pair not in pairs)
+    return [
+        *(f"machine {name}: {_written(pair)} is not loaded" for name, pair in missing),
+        *(f"{_written(pair)} is loaded, but no machine has it" for pair in sorted(pairs - owners.keys())),
     ]
-    yield f"\t# {machine.name}{''.join(f'; {each}' for each in about if each)}"
-    yield f"\tchain {name} {{"
-    yield from (f"\t\t{rule}" for rule in _rules(machine))
-    yield "\t}"
 
 
-def _rules(machine: MachineAnswer) -> Iterator[str]:
-    if machine.mac:
-        yield f"ether saddr != {machine.mac} drop"
-        yield f"arp saddr ether != {machine.mac} drop"
-    if machine.address is None:
-        return
-    # What only a host may say: that it gives out addresses, or is a way to others.
-    yield "udp sport { 67, 547 } drop"
-    yield "icmpv6 type { nd-router-advert, nd-redirect } drop"
-    own = ip_address(machine.address)
-    yield from _rules_of_four(own if isinstance(own, IPv4Address) else None)
-    yield from _rules_of_six(own if isinstance(own, IPv6Address) else None)
-    yield "drop"
+def _of_taps(wanted: Filter, loaded: Mapping[str, frozenset[Element]]) -> list[str]:
+    names = {mac: name for (mac, *_), name in wanted.owners.items()}
+    devices = {str(tap.index): tap.device for tap in wanted.taps}
+    bound = loaded.get("tap_macs", frozenset())
+    missing = [(tap, mac) for tap in wanted.taps for mac in tap.macs if (str(tap.index), mac) not in bound]
+    others = sorted(bound - wanted.sets["tap_macs"])
+    return [
+        *(f"tap {tap.device}: is not bound to {mac} ({names.get(mac, NOT_OURS)})" for tap, mac in missing),
+        *(f"tap {devices.get(index, index)}: is bound to {mac}, which is not there" for index, mac in others),
+    ]
 
 
-def _rules_of_four(own: IPv4Address | None) -> Iterator[str]:
-    # 0.0.0.0 asks whether an address is free, and for one.
-    yield f"arp saddr ip {{ 0.0.0.0{f', {own}' if own else ''} }} accept"
-    yield "ip saddr 0.0.0.0 udp sport 68 udp dport 67 accept"
-    if own:
-        yield f"ip saddr {own} accept"
+def _commented(rules: Mapping[str, str]) -> Iterable[str]:
+    return (f'\t\t{rule} comment "{name}"' for name, rule in rules.items())
 
 
-def _rules_of_six(own: IPv6Address | None) -> Iterator[str]:
-    # Whose address is advertised stands after the first eight bytes; those in fe80::/10 are everybody's own.
-    yield "icmpv6 type nd-neighbor-advert @th,64,10 != 0x3fa" + (
-        f" @th,64,128 != {int(own):#x} drop" if own else " drop"
-    )
-    yield f"ip6 saddr {{ ::, fe80::/10{f', {own}' if own else ''} }} accept"
+def _element(name: str, given: Any, indexes: Mapping[str, int]) -> Element:
+    parts = [str(part) for part in (given["concat"] if isinstance(given, dict) else [given])]
+    if name in ("taps", "tap_macs"):
+        parts[0] = str(indexes.get(parts[0], parts[0]))
+    elif name in ("advertised", "advertisers"):
+        parts[-1] = hex(int(parts[-1], 0))
+    return tuple(parts)
+
+
+def _full_name(machine: MachineAnswer) -> str:
+    return f"{machine.project}/{machine.name}"
+
+
+def _written(pair: Iterable[str]) -> str:
+    return " with ".join(pair)

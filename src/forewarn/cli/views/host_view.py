@@ -13,7 +13,12 @@ from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnsw
 from forewarn.wire.answers.order_answers import OrderAnswer
 
 # How machines leave their host.
-WAYS = {Mobility.LIVE: "move live", Mobility.COLD: "restart elsewhere", Mobility.NONE: "stay on it"}
+WAYS = {
+    Mobility.LIVE: "move live",
+    Mobility.LIVE_ONLY: "move live or stay",
+    Mobility.COLD: "restart elsewhere",
+    Mobility.NONE: "stay on it",
+}
 
 
 def show_host(session: Session, host: HostWithMachinesAnswer) -> None:
@@ -88,13 +93,20 @@ def show_hosts(session: Session, hosts: Sequence[HostAnswer]) -> None:
 
 
 def _state(host: HostAnswer) -> str:
+    state: str = host.state
     if host.state is HostState.CORDONED and host.cordoned_for:
-        return f"{host.state} for {terminal.short(host.cordoned_for)}"
-    return host.state
+        state = f"{host.state} for {terminal.short(host.cordoned_for)}"
+    if host.reachable is False:
+        return "unreachable" if host.state is HostState.OK else f"{state}, unreachable"
+    return state
 
 
 def _reached(host: HostAnswer) -> str:
-    return "yes" if host.reachable else f"no: {host.unreachable_because}"
+    if host.reachable:
+        return f"yes, at {formatting.utc(host.reached_at)}" if host.reached_at else "yes"
+    since = f", since {formatting.utc(host.unreachable_since)}" if host.unreachable_since else ""
+    last = f" (last reached at {formatting.utc(host.reached_at)})" if host.reached_at else ""
+    return f"no{since}{last}: {host.unreachable_because or 'its driver has not said why yet'}"
 
 
 def _left(host: HostAnswer, machines: Iterable[MachineAnswer], *, briefly: bool = False) -> list[str]:

@@ -179,7 +179,7 @@ def _announcement(event: EventAnswer, now: datetime) -> str:
     not_before = event.not_before
     if event.type in HINTS:
         return f"{announced}, until {formatting.utc(not_before)}. Nothing is done to it."
-    return f"{announced} {formatting.countdown(not_before, now)} (not before {formatting.utc(not_before)})."
+    return f"{announced} {formatting.until_start(not_before, now)} (not before {formatting.utc(not_before)})."
 
 
 def _next(session: Session, *, follow: OrderAnswer, event: EventAnswer | None = None) -> None:

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from forewarn.control.access.tokens import keyring
 from forewarn.control.use_case import Context, FleetReading, FleetUseCase
 from forewarn.core import browser_sessions as rules
-from forewarn.core.access import Keyring
+from forewarn.core.access import Keyring, digest_of
 from forewarn.core.browser_sessions import BrowserSession, Identified, OpenSessions
 from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,16 @@ class BrowserSessions(FleetUseCase, SessionViews):
             tx.sessions.remove(gone)
             tx.sessions.save(session)
         return Begun(session=session, secret=secret, ended_others=bool(gone))
+
+    def check_open(self, secret: str) -> None:
+        """Refuse to answer a sign-in again whose session has ended."""
+        with self._store.read() as snapshot:
+            session = snapshot.sessions.find(digest_of(secret))
+        if session is None or session.expires_at <= self.real_now():
+            raise Conflict(
+                "this sign-in was answered before, and its session has ended: "
+                "use a new Idempotency-Key to sign in again"
+            )
 
     def sign_out(self, by: Identified) -> BrowserSession:
         """End the session that a call was made with, whoever has a copy of its cookie."""

@@ -21,8 +21,9 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.disclosure import said_by_driver
+from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import AttemptId
-from forewarn.core.words import HOOK
+from forewarn.core.words import HOOK, Work
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class Verb(StrEnum):
     BEGIN = "begin"
     CHECK = "check"
     CANCEL = "cancel"
+    PRECHECK = "precheck"  # whether a step could be done, before it is announced
     REACH = "reach"  # a host, whatever is done there; about no attempt
 
 
@@ -41,6 +43,12 @@ class Refused:
     """The machine cannot go to the chosen host, as the driver found out beforehand; nothing was begun."""
 
     why: str
+    unreached: bool = False  # for the host cannot be reached now: another time the machine could
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """The machine can go to the chosen host, for all that the driver knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,9 @@ class Reached:
     why: str | None  # why it cannot; None: it can
 
 
-Answer: TypeAlias = Done | Running | Failed | NotBegun | Unknown | Cancelled | TooLate | Refused | Reached
+Answer: TypeAlias = (
+    Done | Running | Failed | NotBegun | Unknown | Cancelled | TooLate | Refused | Possible | Reached
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +70,11 @@ class DriverCall:
     verb: Verb
     task: DriverTask
     at: datetime | None = None  # not before then, in real time; None: at once
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether it is about a move that is only planned, and of no order."""
+        return self.verb is Verb.PRECHECK and self.task.attempt == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +111,8 @@ def perform(driver: Driver, call: DriverCall) -> Answer:
     task = call.task
     try:
         answer = _asked(driver, call)
+    except Unavailable as error:  # as when the driver's own process has died
+        answer = Unknown(str(error))
     except Exception as error:  # a driver's fault must not stop the others
         log.exception("driver %s broke in %s of %s", task.driver, call.verb, task.name)
         return Unknown(f"driver {task.driver} broke: {error}")
@@ -115,6 +132,8 @@ def _asked(driver: Driver, call: DriverCall) -> Answer:
             return driver.check(call.task)
         case Verb.CANCEL:
             return driver.cancel(call.task)
+        case Verb.PRECHECK:
+            return _prechecked(driver, call.task) or Possible()
         case Verb.REACH:
             return _reached(driver, call.task)
 
@@ -125,14 +144,30 @@ def _reached(driver: Driver, task: DriverTask) -> Reached:
         return Reached(None)
     try:
         return Reached(driver.reach(task.source))
+    except Unavailable as error:
+        return Reached(str(error))
     except Exception as error:  # as of any other call
         log.exception("driver %s broke in reaching %s", task.driver, task.source.name)
         return Reached(f"driver {task.driver} broke: {error}")
 
 
-def _refusal(driver: Driver, task: DriverTask) -> Refused | None:
-    """Have a driver that can tell beforehand look at the host that a machine is to go to."""
+def _refusal(driver: Driver, task: DriverTask) -> Refused | Unknown | None:
+    """Have a driver look once more at the host that a machine is to go to, right before the step begins.
+
+    Another host is chosen for one that does not answer. A live move waits for it: it must not become a
+    redeploy because a hypervisor is away for a moment.
+    """
+    answer = _prechecked(driver, task)
+    if isinstance(answer, Unknown) and task.target is not None and answer.host == task.target.name:
+        return Refused(answer.why, unreached=True)
+    if isinstance(answer, Unknown) and task.work is not Work.FREEZE:
+        return Refused(answer.why)
+    return answer
+
+
+def _prechecked(driver: Driver, task: DriverTask) -> Refused | Unknown | None:
+    """Ask a driver that can tell beforehand whether a machine can go to a host; None: it can."""
     if task.target is None or task.machine is None or not isinstance(driver, Prechecking):
         return None
-    why = driver.precheck(task.machine, task.target)
-    return None if why is None else Refused(why)
+    why = driver.precheck(task)
+    return Refused(why) if isinstance(why, str) else why

@@ -14,3 +14,4 @@ class DriverCallCounts:
     durations: Mapping[tuple[str, ...], Distribution] = field(default_factory=dict)  # by driver and verb
     running: Mapping[str, int] = field(default_factory=dict)  # by driver
     hung: Mapping[str, int] = field(default_factory=dict)  # by driver
+    crashes: Mapping[str, int] = field(default_factory=dict)  # of drivers' own processes, by driver

@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 
 # How many orders, rollouts or groups a tick fetches at most; the next one goes on.
 BATCH = 100
+NOTHING = timedelta()
+# The system's clock was turned if service time is further from it than it was to be by now.
+TURNED = timedelta(seconds=1)
 
 
 class Stuck(Unavailable):
@@ -191,14 +194,21 @@ class Engine(FleetUseCase):
             with self._store.write() as tx:
                 tx.time.set_reached(now)
 
-    def prove_present(self, now: datetime) -> int:
-        """Save that the service runs: Unavailable if nothing can be saved.
+    def prove_present(self, now: datetime, *, ahead: timedelta = NOTHING) -> int:
+        """Save that the service runs, so far ahead of the system's time: Unavailable if nothing can be saved.
 
+        If the system's clock was turned since, windows open at other moments of service time: all orders
+        are looked at again.
         Return the number of the newest change, which may be another process's. So the next tick reads what
         is due, whatever is known of it.
         """
         with self._store.write() as tx:
-            tx.time.set_present(now)
+            known = tx.time.slew()
+            expected = NOTHING if known is None else now - known.to_system(now)
+            if abs(ahead - expected) > TURNED:
+                with self._saving(tx, now=now) as draft:
+                    draft.wake_all()
+            tx.time.set_present(now, ahead=ahead)
             self.due.note(None)
             return tx.records.newest()
 
@@ -262,11 +272,11 @@ class Engine(FleetUseCase):
 
     # Groups
 
-    def save_all(self, now: datetime) -> None:
+    def save_all(self, now: datetime, *, ahead: timedelta = NOTHING) -> None:
         """Save what is only in memory, and the time reached."""
         self._guests.save_sent()
         self._guests.save_polls(now)
-        self.prove_present(now)
+        self.prove_present(now, ahead=ahead)
 
     def _disable_some(self, now: datetime) -> None:
         """Disable groups that have fallen silent, but no more than a batch of them."""

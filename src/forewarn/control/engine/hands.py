@@ -26,6 +26,7 @@ from forewarn.control.engine.driver_calls import (
     DriverAnswer,
     DriverCall,
     DriverCalls,
+    Possible,
     Reached,
     Refused,
     Verb,
@@ -256,7 +257,7 @@ class Hands:
                 self._hand_over(attempt, Verb.CHECK, task)  # since the start it may have been nobody's turn
             case Refused() if attempt.begun:
                 pass  # on another host
-            case NotBegun() | Done() | Failed() | Cancelled() | Refused() | Reached():
+            case NotBegun() | Done() | Failed() | Cancelled() | Refused() | Possible() | Reached():
                 # That it has not begun was said of an earlier moment, or what was said was not saved.
                 self._hand_over(attempt, Verb.CHECK, task, at=soon)
 

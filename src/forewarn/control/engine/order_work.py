@@ -6,15 +6,16 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from forewarn.control.driver import Cancelled, Done, Driver, Failed, NotBegun, Running, TooLate, Unknown
-from forewarn.control.engine.driver_calls import DriverAnswer, DriverCalls, Reached, Refused
+from forewarn.control.engine.driver_calls import DriverAnswer, DriverCalls, Possible, Reached, Refused, Verb
 from forewarn.control.engine.hands import Hands
+from forewarn.control.engine.prechecks import Prechecks, read
 from forewarn.control.steps_under_way import StepUnderWay, steps_of
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.draft import Draft, RoomNotLoaded
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
-from forewarn.core.orders import lifecycle, reports
+from forewarn.core.orders import lifecycle, prechecks, reports
 from forewarn.core.words import EXTERNAL, HostName, OrderId
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class OrderWork(FleetUseCase):
         self._hands = Hands(drivers, calls=calls, real_now=context.real_now, find_host=self._find_host)
         self._started = False  # whether all that ran before the start is known
         self._wanted: dict[AttemptId, None] = {}  # whose drivers are to be asked
+        self._prechecks = Prechecks(drivers, calls=calls, find_host=self._find_host)
         self._under_way.lose()
 
     @property
@@ -76,6 +78,7 @@ class OrderWork(FleetUseCase):
             if self._under_way.incomplete:
                 self._wanted.update(dict.fromkeys(self._find_running(now)))
             answers = self._believed(self._hands.ask(list(filter(self._hands.knows, self._wanted)), now))
+            answers += self._prechecks.ask(self._under_way.take_prechecks(), now)
             for some in _chunks(_orders_of(answers)):
                 # They have been looked at: that something begins, or is under way, gives no machine a host.
                 faults += self._decide_each(some, answers, now, room=False)
@@ -97,7 +100,11 @@ class OrderWork(FleetUseCase):
             self._hands.go_on(each)
 
     def _believed(self, answers: Iterable[DriverAnswer]) -> list[DriverAnswer]:
-        return [each for each in map(self._hands.hear, answers) if each is not None]
+        heard = (
+            self._prechecks.hear(each) if each.call.verb is Verb.PRECHECK else self._hands.hear(each)
+            for each in answers
+        )
+        return [each for each in heard if each is not None]
 
     # Deciding
 
@@ -135,13 +142,17 @@ class OrderWork(FleetUseCase):
         room: bool | None = None,
     ) -> None:
         mine = [each for each in answers if each.call.task.order in orders]
-        if any(isinstance(each.answer, Refused) for each in mine):
+        if any(isinstance(each.answer, Refused) or each.call.verb is Verb.PRECHECK for each in mine):
             room = True
         with self._store.write() as tx:
             around = tx.rules.around(orders=list(orders), hosts=_hosts_named(mine), room=room)
             with self._saving(tx, around, now=now) as draft:
                 for each in mine:
-                    if each.call.task.order in draft.orders:
+                    if each.call.task.order not in draft.orders:
+                        continue
+                    if each.call.verb is Verb.PRECHECK:
+                        _take_precheck(draft, each)
+                    else:
                         _take(draft, each, laned=self._hands.is_laned(each.call.task.driver))
                 for order in orders:
                     if order in draft.orders and draft.orders[order].open:
@@ -210,13 +221,22 @@ def _take(draft: Draft, answer: DriverAnswer, *, laned: bool) -> None:
             reports.step_unknown(draft, id_, why=why, look_at=later)
         case Failed(why=why, again=again):
             reports.step_failed(draft, id_, why=why, again=again)
-        case Refused(why=why):
-            reports.step_refused(draft, id_, why=why)
+        case Refused(why=why, unreached=unreached):
+            turned_down = reports.step_unreached if unreached else reports.step_refused
+            turned_down(draft, id_, why=why)
         case Cancelled() | TooLate() as called_off:
             report = reports.step_cancelled if called_off == Cancelled() else reports.step_too_late
             report(draft, id_)
-        case NotBegun() | Reached():
+        case NotBegun() | Possible() | Reached():
             pass  # it goes on
+
+
+def _take_precheck(draft: Draft, answer: DriverAnswer) -> None:
+    """Take what a driver has said of a move before it is announced."""
+    task, said = answer.call.task, read(answer)
+    if task.target is not None:
+        target = task.target.name
+        prechecks.answered(draft, task.id, task.work, target, refused=said.refused, unknown=said.unknown)
 
 
 def _hosts_named(answers: Iterable[DriverAnswer]) -> list[HostName]:

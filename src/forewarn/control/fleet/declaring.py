@@ -1,9 +1,8 @@
 """Declaring the fleet: machine by machine, or as a whole."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 
-from forewarn.control import naming
 from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet, FleetApplication, FleetTurns
 from forewarn.control.fleet.fitting_domains import DomainDryRuns
 from forewarn.control.fleet.importing_fleet import ImportDryRuns
@@ -13,14 +12,13 @@ from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.copies import replace
-from forewarn.core.errors import Invalid, NotFound
+from forewarn.core.errors import Invalid, NotFound, UnknownName
 from forewarn.core.fleet import applying, machines
 from forewarn.core.fleet.parts import cut, difference
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
 from forewarn.core.moments import format_span
-from forewarn.core.spelling import hint
-from forewarn.core.words import Kind, ProjectName
+from forewarn.core.words import Kind, NameKind, ProjectName
 
 
 class FleetDryRuns(DomainDryRuns, ImportDryRuns):
@@ -80,7 +78,7 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
                 groups=[spec.group] if spec.group else [],
             )
             if spec.host is not None and spec.host not in around.hosts:
-                raise _no_such(spec, "host", spec.host, naming.host_names(tx.fleet))
+                raise _no_such(spec, NameKind.HOST, spec.host)
             with self._saving(tx, around) as draft:
                 return machines.put(draft, spec, draft.machines[known.id] if known else None, by=by)
 
@@ -133,13 +131,12 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
 
     def _in_project_of_group(self, fleet: FleetQueries, spec: MachineSpec) -> MachineSpec:
         if spec.group is None:
-            known = [project.name for project in fleet.projects()]
-            if spec.project not in known:
-                raise _no_such(spec, "project", spec.project, known)
+            if fleet.project(spec.project) is None:
+                raise _no_such(spec, NameKind.PROJECT, spec.project)
             return spec
         group = fleet.group(spec.group)
         if group is None:
-            raise _no_such(spec, "group", spec.group, naming.group_names(fleet))
+            raise _no_such(spec, NameKind.GROUP, spec.group)
         if spec.update_domain >= group.update_domains:
             expected = f"expected 0 to {group.update_domains - 1}, got {spec.update_domain}"
             raise Invalid(f'machine "{spec.name}": update_domain: {expected}')
@@ -154,9 +151,9 @@ def _check_fleet(fleet: FleetQueries, name: str) -> None:
         )
 
 
-def _no_such(spec: MachineSpec, field: str, got: str, known: Sequence[str]) -> Invalid:
-    expected = f"expected one of the {field}s, got {got!r}{hint(got, known)}"
-    return Invalid(f'machine "{spec.name}": {field}: {expected}')
+def _no_such(spec: MachineSpec, kind: NameKind, got: str) -> Invalid:
+    expected = f"expected one of the {kind}s, got {got!r}"
+    return Invalid(f'machine "{spec.name}": {kind}: {expected}', unknown=UnknownName(kind=kind, name=got))
 
 
 def _known_machine(fleet: FleetQueries, name: str, project: ProjectName | None) -> Machine | None:

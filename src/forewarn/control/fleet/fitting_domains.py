@@ -6,13 +6,12 @@ from forewarn.control import naming
 from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet
 from forewarn.control.use_case import FleetReading
 from forewarn.core.copies import replace
-from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.errors import Conflict
 from forewarn.core.fleet import applying, machines
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, cut
 from forewarn.core.model.slice import Slice
 from forewarn.core.rollouts.domain_fitting import FittedDomains, fit
-from forewarn.core.spelling import hint
-from forewarn.core.words import GroupKind, GroupName
+from forewarn.core.words import GroupKind, GroupName, NameKind
 
 # A refusal names no more machines than a person reads.
 _NAMED = 5
@@ -34,9 +33,7 @@ class DomainDryRuns(FleetReading):
         with self._store.read() as snapshot:
             base = snapshot.rules.everything()
             if group is not None and not _is_declared(base, group):
-                raise NotFound(
-                    f'there is no group "{group}"{hint(group, naming.group_names(snapshot.fleet))}'
-                )
+                raise naming.unknown(NameKind.GROUP, group)
         fitted = fit(base.machines.values(), base.groups, only=group)
         _refuse_while_announced(base, fitted)
         whole = FleetPart(

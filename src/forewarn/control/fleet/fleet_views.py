@@ -6,14 +6,16 @@ from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.parts.metrics import MetricQueries
+from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.control.use_case import FleetReading
+from forewarn.core.copies import replace
 from forewarn.core.fleet import declared, machines
 from forewarn.core.model.declaration import FleetSpec, HostDrivers
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
-from forewarn.core.words import GroupKind, HostName
+from forewarn.core.words import GroupKind, HostName, NameKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,9 @@ class Counts:
     drivers: Mapping[str, int]  # hosts by who does the work on them
     holds: Mapping[str, int]  # by what they reach
     tallies: Mapping[str, int]  # what has happened
+    reachable: Mapping[str, int]  # 1 or 0; hosts whose drivers can tell, and have been asked
     overdue: timedelta  # for how long the event that should have started first has not
+    stuck: int  # open orders that wait for a person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +55,20 @@ class FleetViews(FleetReading):
         with self._store.read() as snapshot:
             around = snapshot.rules.around(hosts=[HostName(name)])
             if HostName(name) not in around.hosts:
-                raise naming.unknown_host(snapshot.fleet, name)
+                raise naming.unknown(NameKind.HOST, name)
             drivers = snapshot.rules.host_drivers()
         carried = [machine for machine in around.machines.values() if machine.host == name]
         by_name = sorted(carried, key=lambda machine: machine.name.casefold())
         return around.hosts[HostName(name)], by_name, drivers
 
-    def unreached(self, host: HostName, *, driver: str) -> str | None:
-        """Return why the driver of a host does not reach it: "" if it does, None if that is not known."""
+    def reachability(self, host: Host, *, driver: str) -> Reachability:
+        """Return whether the driver of a host reaches it; one that cannot be used reaches none."""
+        known = self._reached.of(host.name)
         if why := self._drivers_known.unusable_because(driver):
-            return why
-        reach = self._reached.of(host)
-        return None if reach is None else reach.why or ""
+            return replace(known, state=ReachState.UNREACHABLE, since=host.unreachable_since, why=why)
+        if host.unreachable_since is not None and known.state is ReachState.UNKNOWN:
+            return replace(known, state=ReachState.UNREACHABLE, since=host.unreachable_since)
+        return known
 
     def fleet(self) -> FleetSpec:
         """Show the fleet as it would be declared now."""
@@ -126,5 +132,10 @@ class FleetViews(FleetReading):
                 drivers=self._by_driver(snapshot.metrics),
                 holds=snapshot.metrics.holds_by_reach(),
                 tallies=snapshot.metrics.tallies(),
+                reachable={
+                    host: int(known.state is ReachState.REACHABLE)
+                    for host, known in sorted(self._reached.all().items())
+                },
                 overdue=max(late, timedelta()),
+                stuck=snapshot.metrics.stuck_orders(),
             )

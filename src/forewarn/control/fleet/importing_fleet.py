@@ -11,7 +11,7 @@ from forewarn.control.use_case import FleetReading
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
-from forewarn.core.fleet.found_fields import TAKEN, fit_name
+from forewarn.core.fleet.found_fields import TAKEN, fit_name, is_awkward
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.parts import cut
 from forewarn.core.model.host import Host
@@ -102,11 +102,24 @@ def check_takeable(names: Sequence[str]) -> frozenset[str]:
 
 def tidied(found: Found) -> Found:
     """Return what was found with names, addresses and MACs spelled as they are declared."""
+    machines = tuple(_tidied(each) for each in found.machines)
     return replace(
         found,
-        machines=tuple(_tidied(each) for each in found.machines),
+        machines=machines,
         groups=tuple(_tidied_group(each) for each in found.groups),
+        notes=(*found.notes, *_dropped(found.machines, machines)),
     )
+
+
+def _dropped(found: Iterable[FoundMachine], tidied: Iterable[FoundMachine]) -> Iterator[str]:
+    """Say what its owner wrote of a machine and cannot be declared; what guests say is only left out."""
+    for before, after in zip(found, tidied, strict=True):
+        if is_awkward(before.name):
+            yield f'machine "{before.name}" cannot be called so: it is imported as {fit_name(before.name)}'
+        if before.update_domain is not None and after.update_domain is None:
+            yield f"machine {after.name}: update-domain {before.update_domain} cannot be declared: left out"
+        if before.tags is not None and after.tags is None:
+            yield f"machine {after.name}: its tags cannot be declared: left out"
 
 
 def _tidied(found: FoundMachine) -> FoundMachine:

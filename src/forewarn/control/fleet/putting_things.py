@@ -17,7 +17,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
-from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, HostName, ProjectName
+from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, HostName, NameKind, ProjectName
 
 _PAGE = 1_000
 
@@ -61,7 +61,7 @@ class FleetPuts(FleetUseCase):
         with self._store.write() as tx:
             known = tx.fleet.host(name)
             if known is None:
-                raise naming.unknown_host(tx.fleet, name)
+                raise naming.unknown(NameKind.HOST, name)
             self._save(FleetPart(removed_hosts=(name,)), by=by)
         return known
 
@@ -70,7 +70,7 @@ class FleetPuts(FleetUseCase):
         with self._store.write() as tx:
             known = _listed_group(tx, name)
             if known is None:
-                raise naming.unknown_group(tx.fleet, name)
+                raise naming.unknown(NameKind.GROUP, name)
             self._save(FleetPart(removed_groups=(name,)), by=by)
         return known
 
@@ -81,7 +81,7 @@ class FleetPuts(FleetUseCase):
         with self._store.write() as tx:
             known = tx.fleet.project(name)
             if known is None:
-                raise naming.unknown_project(tx.fleet, name)
+                raise naming.unknown(NameKind.PROJECT, name)
             in_it = next((each for each in _groups(tx) if each.project == name), None)
             if in_it is not None:
                 raise Conflict(

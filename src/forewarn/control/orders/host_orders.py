@@ -11,7 +11,7 @@ from forewarn.core.admission.timing import check_deadline
 from forewarn.core.model.hold import Hold
 from forewarn.core.orders import lifecycle, lost_hosts, requests, stopping
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, HostName, MachineId, ProjectName, Work
+from forewarn.core.words import Action, HostName, MachineId, NameKind, ProjectName, Work
 
 # Orders that are loaded and saved together.
 TOGETHER = 20
@@ -34,7 +34,7 @@ class HostOrders(FleetUseCase):
             coming = _coming_to(tx, host) if action is Action.FAIL else []
             around = tx.rules.around(hosts=[host], machines=coming, room=requests.may_move(action, work))
             if host not in around.hosts:
-                raise naming.unknown_host(tx.fleet, name)
+                raise naming.unknown(NameKind.HOST, name)
             with self._saving(tx, around) as draft:
                 order = requests.on_host(draft, host, action, request, work=work, policy=self._policy)
                 requests.check_heartbeat(order)
@@ -46,7 +46,7 @@ class HostOrders(FleetUseCase):
         with self._store.write() as tx:
             around = tx.rules.around(hosts=[host])
             if host not in around.hosts:
-                raise naming.unknown_host(tx.fleet, name)
+                raise naming.unknown(NameKind.HOST, name)
             with self._saving(tx, around) as draft:
                 order = lost_hosts.wait(draft, draft.hosts[host], by=by, why=why, policy=self._policy)
                 lifecycle.advance(draft, order.id, policy=self._policy)
@@ -78,8 +78,8 @@ class HostOrders(FleetUseCase):
         """Save a hold, perhaps a while after it was set; nothing if it is saved already."""
         with self._store.write() as tx:
             naming.check_host(tx.fleet, hold.host, scope=EVERYTHING)
-            if hold.project is not None and hold.project not in {known.name for known in tx.fleet.projects()}:
-                raise naming.unknown_project(tx.fleet, hold.project)
+            if hold.project is not None and tx.fleet.project(hold.project) is None:
+                raise naming.unknown(NameKind.PROJECT, hold.project)
             with self._saving(tx, tx.rules.around(hosts=[] if hold.host is None else [hold.host])) as draft:
                 kept = holds.put(draft, hold, late=late)
             if kept.abort:

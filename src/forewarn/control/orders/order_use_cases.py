@@ -18,7 +18,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.orders import interventions, lifecycle, reports, requests
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, ApprovedBy, EventId, EventStatus, OrderId
+from forewarn.core.words import Action, ApprovedBy, EventId, EventStatus, NameKind, OrderId
 
 NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: begun at once"
 NEVER_ANNOUNCED = "a start makes no event"
@@ -67,7 +67,11 @@ class OrderUseCases(ScopedUseCase):
         with self._store.write() as tx:
             machine = naming.known_machine(tx.fleet, name, scope=self._scope)
             scheduled = tx.work.scheduled_user_orders(machine.project) if requests.is_limited(action) else 0
-            around = tx.rules.around(machines=[machine.id], room=requests.may_move(action))
+            to = request.terms.to
+            targets = [] if to is None else [to]
+            around = tx.rules.around(machines=[machine.id], room=requests.may_move(action), targets=targets)
+            if to is not None and to not in around.hosts:
+                raise naming.unknown(NameKind.HOST, to, scope=self._scope)
             with self._saving(tx, around) as draft:
                 order = requests.on_machine(
                     draft, machine.id, action, request, scheduled=scheduled, policy=self._policy

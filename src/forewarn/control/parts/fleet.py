@@ -11,13 +11,14 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.model.summary import FleetSummary
-from forewarn.core.words import GroupName, HostName, MachineId, ProjectName
+from forewarn.core.words import GroupName, HostName, MachineId, NameKind, ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFilter:
     """Which machines are asked for; None and nothing mean any."""
 
+    project: ProjectName | None = None
     group: GroupName | None = None
     host: HostName | None = None
     places: frozenset[HostName] = frozenset()  # where they will be: the hosts that they are bound for, or on
@@ -58,6 +59,10 @@ class FleetQueries(Protocol):
         """Find a host; for a project, if it carries a machine of it."""
         ...
 
+    def unreachable_hosts(self) -> Sequence[Host]:
+        """List the hosts that cannot be reached, by name."""
+        ...
+
     def projects(self) -> Sequence[Project]:
         """List all projects by name."""
         ...
@@ -70,12 +75,23 @@ class FleetQueries(Protocol):
         """Return which of some words are names, as a project would tell them apart."""
         ...
 
+    def names_like(self, kind: NameKind, name: str, *, limit: int) -> Sequence[str]:
+        """List those of the first names of a kind that are about as long as this one.
+
+        The limit is how many are looked at.
+        """
+        ...
+
     def page_of_projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
         """List projects by name, and return the cursor of the next page."""
         ...
 
     def summary(self) -> FleetSummary:
         """Count what there is; its cost grows with the machines, but none of them is read."""
+        ...
+
+    def stopped(self, machines: Sequence[MachineId]) -> frozenset[MachineId]:
+        """Return which of these machines are stopped."""
         ...
 
     def last_seen(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:

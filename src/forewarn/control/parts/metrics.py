@@ -24,6 +24,10 @@ class MetricQueries(Protocol):
         """Return the first NotBefore of all events that have not started."""
         ...
 
+    def stuck_orders(self) -> int:
+        """Count open orders that wait for a person."""
+        ...
+
     def hosts_by_driver(self) -> Mapping[str, int]:
         """Count hosts by who does the work on them."""
         ...

@@ -14,7 +14,7 @@ from forewarn.core.words import EventId, GroupName, HostName, MachineId, OrderId
 class ScopedRuleQueries(Protocol):
     """Loads what the rules need: whole, in any scope."""
 
-    def around(
+    def around(  # noqa: PLR0913 - what a decision may be about
         self,
         *,
         orders: Sequence[OrderId] = (),
@@ -23,6 +23,7 @@ class ScopedRuleQueries(Protocol):
         groups: Sequence[GroupName] = (),
         room: bool | None = None,
         homes: Sequence[HostName] = (),
+        targets: Sequence[HostName] = (),
     ) -> Slice:
         """Load the part of the fleet that a decision about these needs; unknown ones are left out.
 
@@ -37,7 +38,8 @@ class ScopedRuleQueries(Protocol):
         sound hosts, as many as its machines could be moved to and some more, and where these carry too
         much of a group the emptiest that do not. It is loaded for all these machines where `room` is asked
         for, not at all if it is said not to be needed, else for those that named orders may have to place.
-        It also has those of `homes` that are sound, and of the homes of named orders.
+        It also has those of `homes` and `targets` that are sound, and of named orders. `targets` are hosts
+        too, whatever their state.
         """
         ...
 

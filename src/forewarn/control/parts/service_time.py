@@ -1,12 +1,12 @@
 """How service time is kept: how far it is, whose it is, and when the service was not there."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.hold import Grace
-from forewarn.core.model.service_time import TimeKind
+from forewarn.core.model.service_time import Slew, TimeKind
 
 
 class TimeQueries(Protocol):
@@ -26,6 +26,10 @@ class TimeQueries(Protocol):
 
     def present_at(self) -> datetime | None:
         """Return when the service was last known to run; None in a new store."""
+        ...
+
+    def slew(self) -> Slew | None:
+        """Return how service time and the system's go on, if it is ahead."""
         ...
 
     def absences(self) -> Sequence[Absence]:
@@ -52,8 +56,8 @@ class TimeChanges(TimeQueries, Protocol):
         """Keep that this is no backup any more."""
         ...
 
-    def set_present(self, now: datetime) -> None:
-        """Keep that the service runs now; time reached with it."""
+    def set_present(self, now: datetime, *, ahead: timedelta = ...) -> None:
+        """Keep that the service runs now, so far ahead of the system's time; time reached with it."""
         ...
 
     def set_absences(self, absences: Sequence[Absence]) -> None:

@@ -14,6 +14,10 @@ class SessionQueries(Protocol):
         """List all sessions, also of tokens that were revoked; some may be over."""
         ...
 
+    def find(self, digest: str) -> BrowserSession | None:
+        """Find a session by its digest; it may be over."""
+        ...
+
     def of_token(self, token: str) -> Sequence[BrowserSession]:
         """List the sessions of a token, by its digest, the oldest first."""
         ...

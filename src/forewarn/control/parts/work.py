@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.promise import MonthlyPromises
@@ -96,4 +97,8 @@ class WorkQueries(Protocol):
 
     def notices(self, events: Sequence[EventId]) -> Sent:
         """Return when machines were first sent these events, as far as that is saved."""
+        ...
+
+    def absences(self) -> Sequence[Absence]:
+        """Return the recent stretches in which guests could not see events, in order."""
         ...

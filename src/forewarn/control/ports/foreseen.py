@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from forewarn.core.words import ProjectName
+
 T = TypeVar("T")
 
 
@@ -12,6 +14,7 @@ class Foreseen:
     """What a call will ask for; it may ask for more, or for something else."""
 
     machine: str  # by its name
+    project: ProjectName | None = None  # whose machines alone the caller finds; None: all
     answer: tuple[str, str] | None = None  # what it was answered before, by caller and key
 
 

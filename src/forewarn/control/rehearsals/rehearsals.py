@@ -7,6 +7,7 @@ from typing import Protocol
 
 from forewarn.control.disclosing import disclosure_to
 from forewarn.control.naming import check_project, some
+from forewarn.control.parts.fleet import FleetQueries, MachineFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals, declared_project
@@ -17,7 +18,7 @@ from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.project import Project
 from forewarn.core.rehearsal.consent import how_to_mark
 from forewarn.core.rehearsal.faults import Fault
-from forewarn.core.words import Kind, OrderId, ProjectName
+from forewarn.core.words import Kind, MachineId, OrderId, ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,7 @@ class Rehearsals(ScopedUseCase):
             with self._saving(tx) as draft:
                 opened = known
                 if opened is None:
-                    machines = {tx.fleet.machine(name, project=project).id: name for name in wanted.machines}
+                    machines = _named(tx.fleet, project, wanted.machines)
                     opened = OpenRehearsal(rehearsal=wanted, by=by, begun_at=draft.now, machines=machines)
                     draft.record(Kind.REHEARSAL_BEGUN, declared, by=by, reason=wanted.scenario)
                 if wanted.faults != (() if known is None else known.rehearsal.faults):
@@ -144,6 +145,17 @@ class Rehearsals(ScopedUseCase):
         if known.rehearsal.machines != wanted.machines:
             raise Conflict("machines: they stay the same for as long as a rehearsal lasts")
         return known
+
+
+def _named(fleet: FleetQueries, project: ProjectName, names: Sequence[str]) -> dict[MachineId, str]:
+    """Find the machines that play, all with one statement; NotFound names the first that does not exist."""
+    wanted = MachineFilter(project=project, names=frozenset(names))
+    known, _ = fleet.machines(wanted, after=None, limit=len(names))
+    ids = {machine.name.casefold(): machine.id for machine in known}
+    for name in names:
+        if name.casefold() not in ids:
+            raise NotFound(f'machine "{name}" does not exist')
+    return {ids[name.casefold()]: name for name in names}
 
 
 def _check(wanted: Rehearsal) -> None:

@@ -77,4 +77,7 @@ def _lacks(wave: Wave, of: Collection[WaveState]) -> bool:
 def _summary(snapshot: Snapshot, orders: Sequence[OrderId]) -> NoticeSummary:
     events = snapshot.rollouts.events_of_orders(orders)
     sent = snapshot.work.notices([event.id for event in events])
-    return notice.summary((event, notice.by_machine(event, sent.get(event.id, {}))) for event in events)
+    absences = snapshot.work.absences()
+    return notice.summary(
+        (event, notice.by_machine(event, sent.get(event.id, {}), absences=absences)) for event in events
+    )

@@ -1,6 +1,6 @@
 """What rollouts are decided by, in memory as it was saved: a large one does not read it anew at each look."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from forewarn.control.ports.saved import Saved, SavedChanges
 from forewarn.control.ports.store import Transaction
@@ -9,7 +9,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.rollouts.progress import Orders
-from forewarn.core.words import HostName, OrderId
+from forewarn.core.words import HostName, MachineId, MachineState, OrderId
 
 
 class RolloutCache:
@@ -19,6 +19,7 @@ class RolloutCache:
         self._number: int | None = None  # of the newest change that it knows; None: nobody has told of any
         self._orders: dict[str, dict[OrderId, Order]] = {}  # of waves under way, by their rollouts
         self._footprints: dict[HostName, Footprint] = {}  # of hosts whose turn may come next
+        self._stopped: dict[str, set[MachineId]] = {}  # machines that have stopped since, by rollouts
 
     def note(self, saved: Saved) -> None:
         """Take what was saved; if something else may have been, what was known is read again."""
@@ -41,6 +42,16 @@ class RolloutCache:
             self._orders[rollout.id] = orders
         return dict(orders)
 
+    def stopped(self, tx: Transaction, rollout: Rollout) -> frozenset[MachineId] | None:
+        """Return the machines that have stopped since `keep_stopped`; None: not known, read it."""
+        known = self._stopped.get(rollout.id) if self._is_current(tx) else None
+        return None if known is None else frozenset(known)
+
+    def keep_stopped(self, tx: Transaction, rollout: Rollout, stopped: Iterable[MachineId]) -> None:
+        """Keep which of its machines are stopped; the next are those that stop from now on."""
+        if self._is_current(tx):
+            self._stopped[rollout.id] = set(stopped)
+
     def survey(self, tx: Transaction, hosts: Sequence[HostName]) -> HostSurvey:
         """Load what a decision about work on hosts needs; known footprints are not counted again."""
         if not self._is_current(tx):
@@ -61,13 +72,18 @@ class RolloutCache:
         for machine in (*changes.machines, *changes.machines_before.values()):
             if machine.host is not None:
                 self._footprints.pop(machine.host, None)
+        for stopped in self._stopped.values():
+            stopped.difference_update(machine.id for machine in changes.machines)
+            stopped.update(each.id for each in changes.machines if each.state is MachineState.STOPPED)
         for rollout in changes.rollouts:
             if not rollout.open:
                 self._orders.pop(rollout.id, None)
+                self._stopped.pop(rollout.id, None)
                 self._footprints.clear()  # not kept for good: another rollout counts those of its hosts anew
         self._number = saved.number
 
     def _forget(self) -> None:
         self._number = None
         self._orders.clear()
+        self._stopped.clear()
         self._footprints.clear()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
+from forewarn.control.parts.records import HistoryFilter
 from forewarn.control.parts.rollouts import RolloutQueries
 from forewarn.control.ports.store import Transaction
 from forewarn.control.rollouts.notice_sums import NoticeSums
@@ -15,7 +16,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.rollout import Rollout, RolloutState
 from forewarn.core.model.survey import HostSurvey
-from forewarn.core.orders import interventions, lifecycle, requests
+from forewarn.core.orders import interventions, lifecycle, requests, winding_down
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import (
@@ -27,7 +28,7 @@ from forewarn.core.rollouts import (
     progress,
     steering,
 )
-from forewarn.core.rollouts.progress import Orders
+from forewarn.core.rollouts.progress import Orders, Quiet
 from forewarn.core.words import FOREWARN, HostName, Kind, OrderId
 
 Item = TypeVar("Item")
@@ -44,7 +45,7 @@ class _LastWave(NamedTuple):
 
     rollout: Rollout
     orders: Orders
-    quiet: Sequence[Step]  # the machines that must poll again and have not
+    quiet: Quiet  # the machines that are not well yet
 
 
 class RolloutEngine(FleetUseCase):
@@ -83,7 +84,7 @@ class RolloutEngine(FleetUseCase):
     def _wave(self, tx: Transaction, mine: Rollout, now: datetime) -> _LastWave:
         """Load what has become of the wave that began last, and settle it."""
         orders_ = self.orders_of(tx, mine)
-        quiet = self.quiet(tx, mine, orders_)
+        quiet = self.quiet(tx, mine, orders_, now)
         return _LastWave(progress.settle(mine, orders_, quiet, now=now), orders_, quiet)
 
     def _act(
@@ -97,7 +98,7 @@ class RolloutEngine(FleetUseCase):
         wrong = _what_is_wrong(mine, orders_, quiet, now, self._policy)
         if wrong:
             return self.pause(tx, mine, by="", why=wrong, now=now)
-        if not planning.is_ready(mine, now=now):
+        if quiet or not planning.is_ready(mine, now=now):
             return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
         if survey is None:
             survey = self._survey(tx, mine, mine.left)
@@ -146,7 +147,32 @@ class RolloutEngine(FleetUseCase):
         """Return the orders of the wave that began last; those of earlier ones are settled."""
         return self.cache.of_last_wave(tx, mine)
 
-    def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders) -> Sequence[Step]:
+    def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders, now: datetime) -> Quiet:
+        """Find the machines that are not well yet: they do not poll again, or are off."""
+        return (*self._silent(tx, mine, orders_), *self._off(tx, mine, orders_, now))
+
+    def _off(self, tx: Transaction, mine: Rollout, orders_: Orders, now: datetime) -> Quiet:
+        """Find the machines that are off after their work, also of waves that have just ended."""
+        known = self.cache.stopped(tx, mine)
+        if known is not None and not known:
+            return ()
+        every = (order for wave in machine_health.recent(mine, now=now) for order in wave.orders)
+        unknown = [order for order in every if order not in orders_]
+        earlier = tx.rollouts.orders_by_id(unknown) if unknown else {}
+        steps = machine_health.treated(mine, (*orders_.values(), *earlier.values()))
+        stopped = tx.fleet.stopped([step.machine for step in steps]) if steps else frozenset()
+        self.cache.keep_stopped(tx, mine, stopped)
+        mine_off = [step for step in steps if step.machine in stopped]
+        by_others = {step.machine for step in mine_off if self._is_stopped_by_others(tx, step)}
+        return machine_health.off(mine_off, by_others)
+
+    def _is_stopped_by_others(self, tx: Transaction, step: Step) -> bool:
+        """Return whether an import has found a machine stopped; forewarn stops those that are evicted."""
+        kinds = frozenset({Kind.MACHINE_CHANGED.value, Kind.STEP_DONE.value})
+        since = HistoryFilter(machine=step.name, group=step.group, since=step.ended_at, kinds=kinds)
+        return machine_health.is_stopped_by_others(tx.records.history(since))
+
+    def _silent(self, tx: Transaction, mine: Rollout, orders_: Orders) -> Quiet:
         """Find the machines of the last wave that must poll again and have not."""
         if not mine.terms.require_poll:
             return ()
@@ -161,6 +187,15 @@ class RolloutEngine(FleetUseCase):
         mine = steering.paused(mine, self.orders_of(tx, mine), why=why, now=now)
         mine = steering.with_change(mine, "paused", by=by, now=now)
         return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
+
+    def wind_down(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
+        """Call off what has not started of the hosts that have begun."""
+
+        def wind_down(draft: Draft, order: OrderId) -> object:
+            winding_down.begin(draft, order, by=by, why=why)
+            return lifecycle.advance(draft, order, policy=self._policy)
+
+        self._in_drafts(tx, mine, wind_down, now)
 
     def resume(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
         """Let the hosts go on that a pause kept from their next stage."""
@@ -270,9 +305,7 @@ def with_alike(rollouts: RolloutQueries, mine: Rollout, survey: HostSurvey) -> R
     return replace(mine, alike=like_hosts.found(survey, others))
 
 
-def _what_is_wrong(
-    mine: Rollout, orders_: Orders, quiet: Sequence[Step], now: datetime, policy: Policy
-) -> str:
+def _what_is_wrong(mine: Rollout, orders_: Orders, quiet: Quiet, now: datetime, policy: Policy) -> str:
     """Return what must pause a rollout: a failed step, a dead end, a machine that is not healthy in time."""
     if mine.state is not RolloutState.RUNNING or mine.aborting:
         return ""

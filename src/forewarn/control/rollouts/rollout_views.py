@@ -8,6 +8,7 @@ from forewarn.control import naming
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.ports.guests import LastPolls
 from forewarn.control.ports.store import Snapshot
+from forewarn.control.rollouts import asked_moves
 from forewarn.control.rollouts.notice_sums import with_notice
 from forewarn.control.rollouts.rollout_engine import surveyed, with_alike
 from forewarn.control.rollouts.rollout_plan import RolloutPlan, are_alike, is_large
@@ -23,14 +24,16 @@ from forewarn.core.model.numbers import UNSAVED
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.rollouts import emptying, forecast, plan_warnings, planning, progress
+from forewarn.core.rollouts import emptying, forecast, plan_warnings, planned_moves, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected
 from forewarn.core.rollouts.plan_warnings import on_one_host
-from forewarn.core.words import HostName, HostState, RolloutAction, ServiceMode, Work
+from forewarn.core.words import HostName, HostState, NameKind, RolloutAction, ServiceMode, Work
 from forewarn.wire.wording import either
 
 EVERY_HOST = 10_000_000
+# A plan names so many machines that cannot be moved live.
+MOST_LOWERED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,7 @@ class RolloutViews(FleetReading):
     def __init__(self, context: ReadingContext, *, polls: UnsavedPolls) -> None:
         super().__init__(context)
         self._polls = polls
+        self._plan_prechecks = context.plan_prechecks
 
     def prepare(self, request: RolloutRequest) -> RolloutPlan | None:
         """Plan a rollout that is to be begun, unless that takes next to no time."""
@@ -102,6 +106,9 @@ class RolloutViews(FleetReading):
             warnings = self.warnings(snapshot, mine, survey, fresh, now)
             drivers = mine.driven_by(snapshot.rules.host_drivers(), self._policy.hooks)
             around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else Surroundings()
+            asks = mine.empties and bool(self._policy.prechecking)
+            asked = asked_moves.load(snapshot, mine, survey, around, self._policy) if asks else []
+        obstacles, lowered = asked_moves.find_obstacles(asked, self._plan_prechecks, now=self._real_now())
         mine = replace(mine, id="", state=RolloutState.PLANNED)
         candidates = Candidates(mine, survey, self._policy)
         reasons = (candidates.why_not(host, now=now) for host in mine.hosts)
@@ -113,8 +120,8 @@ class RolloutViews(FleetReading):
             waiting=waiting,
             drivers=drivers,
             expected=expected,
-            warnings=warnings,
-            emptying=emptying.emptying(mine, survey, around),
+            warnings=(*warnings, *lowered[:MOST_LOWERED]),
+            emptying=planned_moves.with_obstacles(emptying.emptying(mine, survey, around), obstacles),
         )
 
     def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:
@@ -129,7 +136,9 @@ class RolloutViews(FleetReading):
                 survey = surveyed(snapshot.rollouts, mine, mine.left)
                 times = forecast.times(mine, survey, now=now, policy=self._policy)
                 said = tuple(plan_warnings.warnings(mine, survey, times, policy=self._policy))
-            return replace(self.shown(snapshot, mine, now, warnings=said), expected=times)
+            shown = self.shown(snapshot, mine, now, warnings=said)
+            waiting = tuple(dict.fromkeys((*_held(snapshot, mine), *shown.waiting)))
+            return replace(shown, waiting=waiting, expected=times)
 
     def rollouts(
         self, *, after: str | None, limit: int, only_open: bool = False
@@ -181,7 +190,7 @@ class RolloutViews(FleetReading):
         survey = surveyed(snapshot.rollouts, mine, hosts)
         for host in hosts:
             if host not in survey.hosts:
-                raise naming.unknown_host(snapshot.fleet, host)
+                raise naming.unknown(NameKind.HOST, host)
         Candidates(mine, survey, self._policy).check(now=now)
         mine = planning.replan(with_alike(snapshot.rollouts, mine, survey), survey)
         return forecast.arranged(mine, survey, now=now, policy=self._policy), survey
@@ -197,6 +206,13 @@ class RolloutViews(FleetReading):
         times = forecast.times(mine, survey, now=now, policy=self._policy)
         unexpected = plan_warnings.warnings(mine, survey, times, policy=self._policy)
         return (*_also_in(mine, snapshot.rollouts.open()), *on_one_host(survey), *unexpected, *never)
+
+
+def _held(snapshot: Snapshot, mine: Rollout) -> tuple[Waiting, ...]:
+    """Return the holds for which hosts wait that have begun."""
+    under_way = [order for wave in progress.unfinished(mine) for order in wave.orders]
+    holds = snapshot.rules.around().holds.values() if under_way else ()
+    return progress.held(snapshot.rollouts.orders_by_id(under_way), holds) if holds else ()
 
 
 def _also_in(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:

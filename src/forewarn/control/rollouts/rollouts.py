@@ -68,7 +68,7 @@ class Rollouts(RolloutViews, FleetUseCase):
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
             orders = self._engine.orders_of(tx, mine)
-            quiet = self._engine.quiet(tx, mine, orders)
+            quiet = self._engine.quiet(tx, mine, orders, now)
             mine = steering.resumed(mine, orders, quiet, now=now, policy=self._policy)
             self._check_possible(tx.rollouts, mine, now)
             mine = steering.with_change(mine, "resumed", by=by, now=now)
@@ -78,15 +78,16 @@ class Rollouts(RolloutViews, FleetUseCase):
             return self.shown(tx, mine, now)
 
     def abort(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> RolloutView:
-        """End a rollout: cancel what has not begun, and let the rest be finished first."""
+        """End a rollout: what has started ends; all else is called off, and nothing more is announced."""
         now = self._clock.now()
         why = f"by {by}: {reason}" if reason else f"by {by}"
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
-            self._engine.cancel_unbegun(tx, mine, by=by, why=f"rollout {mine.id} is aborted: {why}", now=now)
+            said = f"rollout {mine.id} is aborted: {why}"
+            self._engine.cancel_unbegun(tx, mine, by=by, why=said, now=now)
+            self._engine.wind_down(tx, mine, by=by, why=said, now=now)
             mine = steering.aborted(mine, self._engine.orders_of(tx, mine), why=why, now=now)
             mine = steering.with_change(mine, "aborted", by=by, now=now)
-            self._engine.resume(tx, mine, now)
             self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
             mine = self._engine.carry_on(tx, mine, now)
             return self.shown(tx, mine, now)

@@ -11,7 +11,11 @@ from forewarn.core.policy import Policy
 from forewarn.core.words import EXTERNAL, Action, Mobility, Work
 
 # What is done to machines that leave their host, by how they can.
-MOVES = {Mobility.LIVE: Work.FREEZE, Mobility.COLD: Work.REDEPLOY}
+MOVES = {
+    Mobility.LIVE: Work.FREEZE,
+    Mobility.LIVE_ONLY: Work.FREEZE,
+    Mobility.COLD: Work.REDEPLOY,
+}
 
 # What a machine's resources call its memory, in GiB.
 MEMORY = "memory"

@@ -61,13 +61,18 @@ def reach(hold: Hold) -> str:
     return f"project {hold.project}" if hold.project is not None else FLEET_REACH
 
 
+def waiting(hold: Hold) -> Waiting:
+    """Return a hold as what something waits for."""
+    return Waiting(what=reach(hold), reason=f"held by {hold.by}: {hold.reason}")
+
+
 def reaching(
     holds: Iterable[Hold], *, hosts: Iterable[HostName | None], projects: Iterable[ProjectName]
 ) -> tuple[Waiting, ...]:
     """Return the holds that reach one of these hosts or projects."""
     hosts, projects = set(hosts), set(projects)
     return tuple(
-        Waiting(what=reach(hold), reason=f"held by {hold.by}: {hold.reason}")
+        waiting(hold)
         for hold in holds
         if (hold.host is None or hold.host in hosts) and (hold.project is None or hold.project in projects)
     )

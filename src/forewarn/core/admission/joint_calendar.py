@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+from forewarn.core.model.service_time import Slew
 from forewarn.core.model.windows import (
     DAY,
     Calendar,
@@ -19,7 +20,9 @@ FOR_EVER = datetime.max.replace(tzinfo=UTC)
 class JointCalendar:
     """When all of some calendars are open; what was found is kept, for it is asked often."""
 
-    def __init__(self, calendars: Iterable[Calendar]) -> None:
+    def __init__(self, calendars: Iterable[Calendar], *, slew: Slew | None = None) -> None:
+        """Take how service time goes on if it is ahead: calendars are read by the system's."""
+        self._slew = slew
         self._bound = [calendar for calendar in calendars if not calendar.always]
         self._since = FOR_EVER  # nothing is known yet
         self._reach = -1  # how far of REACHES is known
@@ -54,7 +57,16 @@ class JointCalendar:
         until = self._since + REACHES[self._reach]
         self._known = [Opening(self._since, until)]
         for calendar in self._bound:
-            self._known = overlap(self._known, calendar.openings(self._since, until))
+            self._known = overlap(self._known, self._openings(calendar, until))
+
+    def _openings(self, calendar: Calendar, until: datetime) -> list[Opening]:
+        slew = self._slew
+        if slew is None:
+            return calendar.openings(self._since, until)
+        return [
+            Opening(slew.to_service(each.opens), slew.to_service(each.closes))
+            for each in calendar.openings(slew.to_system(self._since), slew.to_system(until))
+        ]
 
     def _is_open_end(self, opening: Opening) -> bool:
         """Return whether only the end of what is known closes it: it may go on further."""

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from forewarn.core.admission.joint_calendar import FOR_EVER, JointCalendar
 from forewarn.core.errors import Invalid
 from forewarn.core.model.project import Project
+from forewarn.core.model.service_time import Slew
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.windows import Calendar, Opening
 from forewarn.core.moments import format_span, format_time, whole_second
@@ -28,17 +29,19 @@ class Timing:
         work: timedelta = NOTHING,  # how long it is expected to take
         calendars: Mapping[ProjectName, Calendar] | None = None,
         deadline: datetime | None = None,
+        slew: Slew | None = None,  # of service time that is ahead: windows go by the system's
     ) -> None:
         self._notice = notice
         self._work = work
         self._deadline = deadline
         self._calendars = calendars or {}
-        self._of_all = JointCalendar(self._calendars.values())
+        self._slew = slew
+        self._of_all = JointCalendar(self._calendars.values(), slew=slew)
         # What was found the last time, and the moments that it holds of.
         self._found: Opening | None = None
         self._asked_at = self._known_until = FOR_EVER
         self._of_project = {
-            project: JointCalendar([calendar]) for project, calendar in self._calendars.items()
+            project: JointCalendar([calendar], slew=slew) for project, calendar in self._calendars.items()
         }
 
     def not_before(self, now: datetime) -> datetime:
@@ -155,7 +158,8 @@ class Timing:
     def _at(self, project: ProjectName, fit: Opening) -> str:
         """Write when there is room, by a project's own clock."""
         zone = self._calendars[project].zone
-        return f"{fit.opens.astimezone(zone):%Y-%m-%d %H:%M} ({zone})"
+        opens = fit.opens if self._slew is None else self._slew.to_system(fit.opens)
+        return f"{opens.astimezone(zone):%Y-%m-%d %H:%M} ({zone})"
 
     def _gives_way(self, now: datetime) -> bool:
         return self._deadline is not None and self._deadline <= now

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from forewarn.core.catalogue import ACTIONS
-from forewarn.core.checks.change import PLANNED, Change, newly_armed
+from forewarn.core.checks.change import MOVING, PLANNED, Change, newly_armed
 from forewarn.core.model.event import Event
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import EventStatus, EventType, GroupName, Kind, MachineState
@@ -65,7 +65,10 @@ def _by_group(fleet: Slice) -> Mapping[GroupName, list[Event]]:
 
 
 def events_are_armed_in_time(change: Change) -> Iterator[str]:
-    """Rule 4: an event is armed once, not before its last minutes or an approval, and before it starts."""
+    """Rule 4: an event is armed once, before it starts.
+
+    That is not before one event of its stage is approved or in its last minutes.
+    """
     for event in change.after.events.values():
         known = change.before.events.get(event.id)
         if event.status is EventStatus.STARTED and event.armed_at is None:
@@ -73,11 +76,33 @@ def events_are_armed_in_time(change: Change) -> Iterator[str]:
         if known is not None and known.armed_at not in (None, event.armed_at):
             yield f"{event.id} was armed at {known.armed_at}, and is armed at {event.armed_at}"
     for event in newly_armed(change):
-        left = event.not_before - change.now
-        waited = event.approved or event.postponed is not None
-        # NotBefore is a whole second.
-        if not waited and left >= change.policy.notice(event.type) + SECOND:
-            yield f"{event.id} was armed {left} before its NotBefore"
+        if not any(_is_time(each, change) for each in _starting_with(event, change.after)):
+            yield f"{event.id} was armed {event.not_before - change.now} before its NotBefore"
+
+
+def _is_time(event: Event, change: Change) -> bool:
+    """Return whether an event is approved, was refused before, has only its minimum left, or was armed."""
+    known = change.before.events.get(event.id)
+    if event.approved or event.postponed is not None or (known is not None and known.armed_at is not None):
+        return True
+    # NotBefore is a whole second.
+    return event.not_before - change.now < change.policy.notice(event.type) + SECOND
+
+
+def _starting_with(event: Event, fleet: Slice) -> list[Event]:
+    """Return the events that start together with one, itself included; moves start by themselves."""
+    if fleet.orders[event.order].stages[event.stage].kind in MOVING:
+        return [event]
+    mine = (each for each in fleet.events.values() if each.ended_at is None)
+    return [each for each in mine if (each.order, each.stage) == (event.order, event.stage)]
+
+
+def stages_are_armed_whole(change: Change) -> Iterator[str]:
+    """Rule 4: events that start together are armed together or not at all."""
+    for event in newly_armed(change):
+        for other in _starting_with(event, change.after):
+            if other.armed_at is None:
+                yield f"{event.id} was armed without {other.id}, which starts together with it"
 
 
 def budgets_are_heeded(change: Change) -> Iterator[str]:

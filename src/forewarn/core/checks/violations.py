@@ -1,6 +1,6 @@
 """All rules that one change can break."""
 
-from forewarn.core.checks import arming, events, fences, hosts, promises, stages, steps, windows
+from forewarn.core.checks import arming, events, fences, hosts, promises, stages, steps, winding_down, windows
 from forewarn.core.checks.change import Change
 
 RULES = (
@@ -10,6 +10,7 @@ RULES = (
     events.resources_are_of_one_group_and_domain,
     arming.update_domains_are_not_armed_together,
     arming.events_are_armed_in_time,
+    arming.stages_are_armed_whole,
     events.what_moves_has_a_record,
     events.hints_never_start,
     stages.stages_start_whole,
@@ -28,6 +29,7 @@ RULES = (
     steps.finished_steps_stay_finished,
     steps.attempts_are_begun_once,
     events.what_was_announced_stays_announced,
+    winding_down.nothing_begins_that_winds_down,
     windows.windows_are_heeded,
     arming.budgets_are_heeded,
     promises.promises_are_counted,

@@ -26,6 +26,8 @@ def windows_are_heeded(change: Change) -> Iterator[str]:
             work = MINUTE  # at least; how long a move takes is no rule
         moments = [change.now + index * MINUTE for index in range(work // MINUTE)]
         moments.append(change.now + work - MOMENT)
+        if (slew := change.after.slew) is not None:
+            moments = [slew.to_system(moment) for moment in moments]
         if not past and not all(_is_open(calendar, moment) for moment in moments):
             yield f"{event.id} started outside the window of {project}"
 

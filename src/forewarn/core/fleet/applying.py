@@ -20,7 +20,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.moments import format_span
-from forewarn.core.spelling import counted, hint
+from forewarn.core.spelling import counted, hint, paired
 from forewarn.core.words import EXTERNAL, GroupName, HostName, Kind, MachineId, ProjectName
 
 WORK_WAITS = "where a host says nothing, work waits for somebody's word (external)"
@@ -186,13 +186,17 @@ def _differences(before: Any, after: Any) -> Iterable[str]:
             yield from _differences(old, new)
         else:
             name = each.name.replace("_", "-")
-            plain = all(isinstance(value, int | str | timedelta | None) for value in (old, new))
+            plain = name == "resources" or all(
+                isinstance(value, int | str | timedelta | None) for value in (old, new)
+            )
             yield f"{name} {_said(old)} to {_said(new)}" if plain else name
 
 
 def _said(value: object) -> str:
     if isinstance(value, timedelta):
         return format_span(value)
+    if isinstance(value, Mapping):
+        return paired(value)
     if value is None:
         return "none"
     return f"{value}".lower() if isinstance(value, bool) else f"{value}"

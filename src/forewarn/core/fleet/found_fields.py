@@ -19,16 +19,23 @@ from forewarn.core.words import GroupName, MachineId, MachineName, ProjectName
 # What an import may say of a machine, as people name it in --take.
 TAKEN = (
     *("name", "group", "update_domain", "project"),
-    *("network", "address", "mac", "mobility", "tags"),
+    *("network", "address", "mac", "mobility", "tags", "resources"),
 )
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+_NO_NAMES = ("", ".", "..")
 _LONGEST_NAME = 64
 _OF_ID = 8  # so many digits of the id tell machines of one name apart
 
 
 def fit_name(name: str) -> str:
     """Make a name that can be declared of what a source calls something."""
-    return _NOT_IN_NAMES.sub("-", name).strip("-")[:_LONGEST_NAME] or "unnamed"
+    fitted = _NOT_IN_NAMES.sub("-", name).strip("-")[:_LONGEST_NAME]
+    return fitted if fitted not in _NO_NAMES else "unnamed"
+
+
+def is_awkward(name: str) -> bool:
+    """Return whether paths or commands would take a name for something else."""
+    return name in _NO_NAMES or name.startswith("-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +97,7 @@ class FoundFields:
             "network": found.network,
             "mobility": found.mobility,
             "tags": found.tags,
+            "resources": None if found.resources is None else {**base.resources, **found.resources},
             "mac": base.mac if base.mac in found.macs else next(iter(found.macs), None),
             "project": found.project,
         }

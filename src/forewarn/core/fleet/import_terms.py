@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from forewarn.core.spelling import paired
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportTerms:
@@ -53,5 +55,5 @@ class Dispute:
 
 def _said(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={each}" for key, each in sorted(value.items())) or "none"
+        return paired(value)
     return "none" if value in (None, "") else f"{value}"

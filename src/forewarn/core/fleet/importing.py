@@ -5,7 +5,7 @@ people declare, a source changes only the fields that the caller lets it take; e
 as a conflict. Where a machine runs is nobody's declaration: that follows the source in any case.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from forewarn.core.copies import replace
@@ -21,6 +21,7 @@ from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, SeenMachine
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.inventory import Found, FoundMachine
 from forewarn.core.model.machine import Machine
+from forewarn.core.spelling import counted
 from forewarn.core.words import (
     BY_PEOPLE,
     GroupKind,
@@ -30,6 +31,8 @@ from forewarn.core.words import (
     MachineId,
 )
 
+# The machines that one note names; the others are counted.
+_MOST_NAMED = 5
 # What guests know a machine by while an event names it.
 _ANNOUNCED = frozenset({"name", "group", "update_domain", "project"})
 
@@ -152,7 +155,7 @@ class _Import:
                 self._machines.append(DeclaredMachine(spec=spec, known=None, running=each.found.running))
             elif list(differing(each.present, spec)):
                 self._machines.append(DeclaredMachine(spec=spec, known=spec.vm_id))
-        self._notes += fields.notes
+        self._notes += [*fields.notes, *_without_address(candidates, wanted)]
 
     def _spec(self, machine: Machine) -> MachineSpec:
         return machines.spec_of(machine, self._draft.groups[machine.group])
@@ -193,10 +196,11 @@ class _Import:
             return False  # the source was asked before there was such a machine
         hands = sightings.hands(self._before, known.id)
         seen = SeenMachine(before=before, hands=hands, host=host, running=running, gone=gone)
-        if sightings.happened(self._draft, known, seen) is None:
-            return False
-        self._seen.append(seen)
-        return True
+        happened = sightings.happened(self._draft, known, seen) is not None
+        self._notes += _about_failure(self._draft, known, seen, followed=happened)
+        if happened:
+            self._seen.append(seen)
+        return happened
 
     def _missing(self) -> list[MachineId]:
         """Take as gone what the source had imported and has no more; nothing while a host is silent."""
@@ -278,3 +282,36 @@ class _Import:
             and name not in self._answered
             and name not in used
         )
+
+
+def _about_failure(draft: Draft, known: Machine, seen: SeenMachine, *, followed: bool) -> Iterator[str]:
+    """Say what a person can do about the failed order of a machine that is not where it was."""
+    order = sightings.failed_order(draft, known)
+    if order is None:
+        return
+    failed = f"order {order.id} ({order.action})"
+    if followed and order.machine == known.id:
+        where = "retry it from where the machine is now, or abandon it"
+        yield f"machine {known.name} is in {failed}, which has failed: {where}"
+    elif sightings.is_kept_by_failure(draft, known, seen):
+        state = "gone" if seen.gone else "off"
+        left = "retry or abandon it, then import again"
+        yield f"machine {known.name} is {state}, and {failed} has failed: {left}"
+
+
+def _without_address(
+    candidates: Iterable[Candidate], wanted: Mapping[MachineId, MachineSpec]
+) -> Iterator[str]:
+    """Name the machines that run and have no address, in one line: a whole fleet may have none."""
+    named = [
+        spec.name
+        for each in candidates
+        for spec in (wanted[each.found.vm_id],)
+        if each.found.running and not (each.found.addresses or spec.address or spec.port)
+    ]
+    if named:
+        which = ", ".join(named[:_MOST_NAMED])
+        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+        lack = "has no address, and gets" if len(named) == 1 else "have no address, and get"
+        way = "forewarn machine put NAME --address ADDRESS"
+        yield f"{counted(len(named), 'machine')} {lack} no events: {which}{more} ({way})"

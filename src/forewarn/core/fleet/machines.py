@@ -1,6 +1,6 @@
 """One machine at a time: added, changed, moved by other hands, removed."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 
 from forewarn.core.copies import replace
@@ -10,6 +10,7 @@ from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.orders import departures
+from forewarn.core.spelling import paired
 from forewarn.core.words import (
     BY_PEOPLE,
     EXTERNAL,
@@ -227,4 +228,6 @@ def differences(before: Machine, after: Machine) -> Iterable[str]:
 
 
 def _said(value: object) -> str:
+    if isinstance(value, Mapping):
+        return paired(value)
     return "none" if value in (None, "") else f"{value}"

@@ -1,7 +1,9 @@
 """Machines as their source has them: what other hands have done to one is noticed, and its place follows.
 
 What forewarn itself is doing is never taken for other hands, nor is what a source said before forewarn did
-something. Where no event told the machine of it, a record says so: that belongs to the proof of notice.
+something. A failed step may itself have left its machine off, or defined nowhere: that is only said, until a
+person decides on the order. A machine that runs elsewhere is followed. Where no event told the machine of
+it, a record says so: that belongs to the proof of notice.
 """
 
 from collections.abc import Iterable
@@ -11,11 +13,11 @@ from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines
 from forewarn.core.fleet.parts import Hands, SeenMachine
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
 from forewarn.core.orders import departures
 from forewarn.core.orders.steps import SETTLED
-from forewarn.core.words import HostName, HostState, Kind, MachineId, MachineState, StepState
+from forewarn.core.words import OTHER_HANDS, HostName, HostState, Kind, MachineId, MachineState, StepState
 
-OTHER_HANDS = "by other hands"
 _AT_IT = (StepState.RUNNING, StepState.FAILED)
 
 
@@ -30,9 +32,22 @@ def hands(draft: Draft, machine: MachineId) -> Hands:
 
 
 def _is_in_hand(draft: Draft, machine: Machine) -> bool:
-    """Return whether forewarn is at a machine, or has left it in the middle of something."""
-    under_way = any(state in _AT_IT for _, _, state in hands(draft, machine.id))
-    return under_way or machine.state not in SETTLED
+    """Return whether a step of a machine is under way."""
+    under_way = any(state is StepState.RUNNING for _, _, state in hands(draft, machine.id))
+    return under_way or (machine.state not in SETTLED and failed_order(draft, machine) is None)
+
+
+def failed_order(draft: Draft, machine: Machine) -> Order | None:
+    """Return the order whose step of a machine has failed and waits for a person's decision."""
+    failed = {order for order, _, state in hands(draft, machine.id) if state is StepState.FAILED}
+    return next((order for order in departures.touching(draft, machine.id) if order.id in failed), None)
+
+
+def is_kept_by_failure(draft: Draft, machine: Machine, seen: SeenMachine) -> bool:
+    """Return whether a machine is off or gone, and a failed step of it may be the cause."""
+    is_down = seen.gone or (not seen.running and machine.state is not MachineState.STOPPED)
+    followed = _is_old(draft, machine, seen) or _is_in_hand(draft, machine)
+    return is_down and not followed and failed_order(draft, machine) is not None
 
 
 def _can_follow(draft: Draft, host: HostName | None) -> bool:
@@ -65,7 +80,8 @@ def _is_old(draft: Draft, machine: Machine, seen: SeenMachine) -> bool:
 
 def happened(draft: Draft, machine: Machine, seen: SeenMachine) -> str | None:
     """Say what other hands have done to a machine; None if nothing, or if it cannot be believed."""
-    if _is_old(draft, machine, seen) or _is_in_hand(draft, machine):
+    unknown = _is_old(draft, machine, seen) or _is_in_hand(draft, machine)
+    if unknown or is_kept_by_failure(draft, machine, seen):
         return None
     if seen.gone:
         return "destroyed"

@@ -1,16 +1,18 @@
 """Proof of notice: what guests were promised, what they got, and what they then went through.
 
-The notice that a machine got is how long before the start it was first sent a document with the event. It is
-judged when the event ends, or when the machine leaves it: what was sent may become known later than that.
+The notice that a machine got is how long before the start it was first sent a document with the event. It was
+late if the machine could not see the event in time, because the service was away. Notice is judged when the
+event ends, or when the machine leaves it: what was sent may become known later than that.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
-from forewarn.core.model.event import Event, NoticeSummary
+from forewarn.core.model.absence import Absence
+from forewarn.core.model.event import Event, NoticeSummary, Resource
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.moments import format_span
@@ -30,8 +32,13 @@ class MachineNotice:
     machine: MachineName
     sent_at: datetime | None  # None: it never was sent the event
     notice: timedelta | None = None
-    late: bool = False
+    late: bool = False  # it could not see the event in time
     away: timedelta | None = None  # for how long it was really away, if its driver has measured that
+
+    @property
+    def never(self) -> bool:
+        """Whether the machine was never sent the event, though it could have seen it in time."""
+        return self.sent_at is None and not self.late
 
 
 def promised(event: Event) -> timedelta:
@@ -40,19 +47,27 @@ def promised(event: Event) -> timedelta:
 
 
 def by_machine(
-    event: Event, sent: Mapping[MachineId, datetime], order: Order | None = None
+    event: Event,
+    sent: Mapping[MachineId, datetime],
+    order: Order | None = None,
+    *,
+    absences: Sequence[Absence] = (),
 ) -> tuple[MachineNotice, ...]:
-    """Return for each machine of an event when it was sent it, and whether that was too late.
+    """Return for each machine of an event when it was sent it, and whether it could not see it in time.
 
-    With its order, also how long each was really away.
+    With its order, also how long each was really away. Absences count until the event is judged.
 
     Nothing of an event so old that this is not kept any more: nobody was not told because of that.
     """
     if event.forgotten:
         return ()
     away = {} if order is None or event.hint else _away(order, event)
+    is_short = not event.judged and _was_short(event, absences)
     return tuple(
-        replace(_notice_of(event, resource.name, sent.get(resource.machine)), away=away.get(resource.machine))
+        replace(
+            _notice_of(event, resource, sent.get(resource.machine), is_short=is_short),
+            away=away.get(resource.machine),
+        )
         for resource in sorted(event.resources, key=lambda each: (each.name.casefold(), each.name))
     )
 
@@ -69,7 +84,7 @@ def summary(events: Iterable[tuple[Event, tuple[MachineNotice, ...]]]) -> Notice
     return NoticeSummary(
         least=min((each.notice for each in told if each.notice is not None), default=None),
         late=sum(each.late for each in told),
-        never=sum(each.sent_at is None for each in told),
+        never=sum(each.never for each in told),
         so_far=any(event.listed and not event.judged for event, _ in due),
     )
 
@@ -86,20 +101,22 @@ def total(parts: Iterable[NoticeSummary]) -> NoticeSummary:
 
 
 def judge(draft: Draft, event: Event) -> Event:
-    """Count which machines of an event that ends were sent it in time, and record the others; once."""
+    """Count which machines of an event that ends had their notice, and record the others; once."""
     if event.judged or not _fell_due(event):
         return event
-    machines = by_machine(event, draft.base.sent.get(event.id, {}))
+    machines = by_machine(event, draft.base.sent.get(event.id, {}), absences=draft.base.absences)
     due = f"promised {_said(promised(event))}"
     late = [f"{each.machine} got {_said(each.notice)}" for each in machines if each.late]
-    never = [each.machine for each in machines if each.sent_at is None]
+    never = [each.machine for each in machines if each.never]
     kept = len(machines) - len(late) - len(never)
     draft.count_promises(event, PromiseCounts(kept=kept, late=len(late), never=len(never)))
     for kind, names in ((Kind.NOTICE_LATE, late), (Kind.NOTICE_NEVER, never)):
         if names:
             draft.record(kind, event, reason=f"{due}: {', '.join(names)}")
             draft.count(kind, len(names))
-    return replace(event, judged=True)
+    short = {each.machine for each in machines if each.late}
+    resources = tuple(replace(each, late=True) if each.name in short else each for each in event.resources)
+    return replace(event, judged=True, resources=resources)
 
 
 def impact(order: Order, event: Event) -> timedelta | None:
@@ -122,22 +139,30 @@ def _away(order: Order, event: Event) -> Mapping[MachineId, timedelta]:
     return {step.machine: timedelta(seconds=step.impact) for step in steps if step.impact is not None}
 
 
-def _notice_of(event: Event, name: MachineName, sent_at: datetime | None) -> MachineNotice:
-    if sent_at is None or event.started_at is None:
-        return MachineNotice(machine=name, sent_at=sent_at)
-    notice = max(event.started_at - sent_at, NOTHING)
-    return MachineNotice(machine=name, sent_at=sent_at, notice=notice, late=_is_late(event, sent_at, notice))
+def _notice_of(
+    event: Event, resource: Resource, sent_at: datetime | None, *, is_short: bool
+) -> MachineNotice:
+    name, started = resource.name, event.started_at
+    notice = None if sent_at is None or started is None else max(started - sent_at, NOTHING)
+    late = resource.late or (is_short and (notice is None or notice < _needed(event)))
+    return MachineNotice(machine=name, sent_at=sent_at, notice=notice, late=late)
 
 
-def _is_late(event: Event, sent_at: datetime, notice: timedelta) -> bool:
-    """Return whether notice came late: an approval waives the rest of it, but after the start is too late."""
-    if not _fell_due(event) or event.started_at is None:
+def _was_short(event: Event, absences: Sequence[Absence]) -> bool:
+    """Return whether guests could see an event for less time before its start than it promised.
+
+    An approval waives the rest of the notice, for all machines of the event.
+    """
+    if event.started_at is None or not _fell_due(event):
         return False
-    if sent_at > event.started_at:
-        return True
     # The machine whose approval let it start early may have left it since.
-    waived = event.approved or event.started_at < event.not_before
-    return not waived and notice < _needed(event)
+    if event.approved or event.started_at < event.not_before:
+        return False
+    visible = event.started_at - event.announced_at
+    for absence in absences:
+        away = min(absence.until, event.started_at) - max(absence.since, event.announced_at)
+        visible -= max(away, NOTHING)
+    return visible < _needed(event)
 
 
 def _needed(event: Event) -> timedelta:

@@ -61,6 +61,8 @@ class Changes:
     wake_all: bool = False
     # A group with a budget lost a machine, or needs more: rollouts may wait for what will never be.
     budgets_tightened: bool = False
+    # Others have stopped a machine: rollouts that have worked on it must know.
+    machine_found_off: bool = False
     # How many more machines the records of a kind name, for the metrics.
     tallies: Mapping[Kind, int] = field(default_factory=dict)
     # How long moves that are over now were expected to take and took, to be added to those before.

@@ -24,6 +24,7 @@ class Resource:
 
     machine: MachineId
     name: MachineName
+    late: bool = False  # whether the machine could not see the event in time, once that is judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

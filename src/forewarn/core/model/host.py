@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from forewarn.core.words import DECLARED, HostName, HostState, OrderId
 
@@ -17,6 +18,10 @@ class HostResource:
     def capacity(self) -> float:
         """How much its machines may take in all."""
         return self.amount * self.ratio
+
+    def __str__(self) -> str:
+        """Write it as `host put --resource` takes it: `64` or `64x4`."""
+        return f"{self.amount:g}" if self.ratio == 1 else f"{self.amount:g}x{self.ratio:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +39,13 @@ class Host:
     bare_metal: bool = False  # it is itself the one machine that it carries, of the same name
     cordoned_for: OrderId | None = None  # the order that has cordoned it; None: nobody, or a person
     source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by
+    # Since when its driver cannot reach it; None: the driver reaches it, has not tried yet, or cannot tell.
+    unreachable_since: datetime | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether machines may be sent there now."""
+        return self.state is HostState.OK and self.unreachable_since is None
 
     @property
     def takes_machines(self) -> bool:

@@ -3,10 +3,11 @@
 None always means that the source says nothing of it, so that what is known stays.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from forewarn.core.copies import replace
+from forewarn.core.model.host import HostResource
 from forewarn.core.words import (
     GroupKind,
     GroupName,
@@ -38,6 +39,7 @@ class FoundMachine:
     update_domain: int | None = None
     mobility: Mobility | None = None
     tags: Mapping[str, str] | None = None
+    resources: Mapping[str, float] | None = None  # what it takes of its host; other names stay as they are
     project: ProjectName | None = None
     manager: str | None = None  # who else manages it, as nova: it is shown, and taken only if asked for
 
@@ -49,6 +51,7 @@ class FoundHost:
     name: HostName
     uri: str | None = None  # where its driver reaches it, if that needs to be told
     labels: Mapping[str, str] | None = None
+    resources: Mapping[str, HostResource] | None = None  # what it has; a ratio that is known stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,26 @@ class Found:
     groups: tuple[FoundGroup, ...] = ()
     unreachable: Mapping[HostName, str] = field(default_factory=dict)  # why; nothing on them is removed
     notes: tuple[str, ...] = ()  # what of it could not be understood
+
+
+# Of what is unknown in metadata, which its owner may write at length.
+_MOST_NAMED, _LONGEST_NAMED = 5, 40
+
+
+def unknown_metadata(names: Iterable[str], *, known: Collection[str]) -> tuple[str, ...]:
+    """Return a line that names what forewarn does not know, if there is anything."""
+    found = [_clipped(each) for each in names if each not in known]
+    if not found:
+        return ()
+    more = len(found) - _MOST_NAMED
+    *most, last = found if more <= 0 else [*found[:_MOST_NAMED], f"{more} more"]
+    said = f"{', '.join(most)} and {last}" if most else last
+    expected = ", ".join(sorted(known))
+    return (f"its metadata has {said}, which forewarn does not know: expected some of {expected}",)
+
+
+def _clipped(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAMED else f"{name[: _LONGEST_NAMED - 1]}…"
 
 
 def together(answers: Iterable[Found]) -> Found:

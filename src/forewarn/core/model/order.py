@@ -45,6 +45,21 @@ class RefusedHost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Precheck:
+    """What the driver of a machine was asked before guests are told of a move, and when it answered.
+
+    It agreed if it has answered, knows, and the target is not among the hosts that refuse the machine.
+    """
+
+    source: HostName | None
+    target: HostName
+    asked_at: datetime
+    lost: int = 0  # how often the same was asked before, and no answer came
+    answered_at: datetime | None = None
+    unknown: str = ""  # why the driver cannot tell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One machine's share of a stage: what a driver does."""
 
@@ -63,6 +78,7 @@ class Step:
     unknown_at: datetime | None = None  # when its driver first could not tell how it is doing
     mark: str = ""  # what its driver recognises this attempt by
     progress: float | None = None  # how much of it is done, from 0 to 1, if its driver says so
+    precheck: Precheck | None = None  # of a move that is to be announced
     refused: tuple[RefusedHost, ...] = ()  # where its machine cannot go
     failures: int = 0  # how often it has failed since a person, or another way to move, last began it anew
     failed_on: tuple[HostName, ...] = ()  # where it was to go then: others are better
@@ -137,6 +153,7 @@ class OrderTerms:
     heartbeat: timedelta | None = None  # how long an external driver may be silent
     expected: timedelta | None = None  # how long the work is expected to take, where windows bind it
     paused: str = ""  # why the rollout it is part of does not go on
+    winding_down: str = ""  # why nothing more of it begins: what has started ends
     deadline: datetime | None = None  # from then on windows give way, and guests cannot defer it further
     rollout: str | None = None  # the rollout that the order is part of
     rehearsal: str = ""  # the scenario that it is part of, which only guests that agreed to it may meet
@@ -152,6 +169,7 @@ class OrderTerms:
     stopped_because: str = ""  # and its reason
     driver_chooses: bool = False  # where its machines go is for its driver to say
     homes: tuple[HostName, ...] = ()  # where its machines had better go: hosts like the one they leave
+    to: HostName | None = None  # the one host that its machine goes to; None: any that is good
 
     @property
     def undivided(self) -> bool:
@@ -182,6 +200,7 @@ class Order:
     waiting: tuple[Waiting, ...] = ()
     created_at: datetime
     announced_at: datetime | None = None  # when guests first heard of it: from then on it is never silent
+    withdrawals: int = 0  # how often its announcements came to nothing since it last started anything
     ended_at: datetime | None = None
     why: str = ""  # why it failed or was cancelled
     due_at: datetime | None = None  # when the engine must look at it next
@@ -191,6 +210,11 @@ class Order:
     def open(self) -> bool:
         """Whether anything may still come of it."""
         return self.ended_at is None
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a person must do something before it can go on."""
+        return any(wait.stuck for wait in self.waiting)
 
     @property
     def given_up(self) -> str:
@@ -243,11 +267,18 @@ class Order:
 
     @property
     def driven(self) -> tuple[Step | HostStep, ...]:
-        """All that drivers are at; what restarts with its host is done by whoever works on that."""
+        """The steps that drivers work on.
+
+        A machine that restarts with its host is among them once the work on the host is done: its driver
+        verifies then that it runs.
+        """
+        restarted = any(
+            step.task is HostTask.WORK and step.state is StepState.DONE for step in self.host_steps
+        )
         mine = [
             step
             for stage in self.stages
-            if stage.kind is not StageKind.HOST
+            if stage.kind is not StageKind.HOST or restarted
             for step in stage.steps
             if step.state is StepState.RUNNING
         ]

@@ -3,14 +3,18 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol, Self
 
 from forewarn.core.copies import replace
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import GroupName
+from forewarn.core.moments import format_time
+from forewarn.core.words import GroupName, HostName
 
 # The label of hosts that says which of them stand, and are maintained, together.
 RACK = "rack"
+# Of hosts that cannot be reached.
+MOST_NAMED = 3
 
 
 class Needs(Protocol):
@@ -39,6 +43,7 @@ class Room:
     labels: Mapping[str, str] = field(default_factory=dict)
     # What is left of each resource that the host declares, for machines that take some.
     free: Mapping[str, float] = field(default_factory=dict)
+    unreachable_since: datetime | None = None  # since when its driver cannot reach it
 
     @property
     def rack(self) -> str | None:
@@ -73,6 +78,16 @@ class Room:
         """Return the room without what a machine takes."""
         free = {name: left - machine.resources.get(name, 0) for name, left in self.free.items()}
         return replace(self, free=free)
+
+
+def unreached(since: Mapping[HostName, datetime]) -> str:
+    """Name hosts that cannot be reached, and since when: the first of many."""
+    if len(since) == 1:
+        ((name, moment),) = since.items()
+        return f"{name} cannot be reached since {format_time(moment)}"
+    named = [f"{name} (since {format_time(since[name])})" for name in sorted(since)]
+    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    return f"{', '.join(named[:MOST_NAMED])}{more} cannot be reached"
 
 
 def most_lack(rooms: Iterable[Room], machine: Needs) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
@@ -17,6 +18,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.model.project import Project
 from forewarn.core.model.room import Room
+from forewarn.core.model.service_time import Slew
 from forewarn.core.words import EventId, GroupName, HostName, MachineId, OrderId, ProjectName
 
 # When each machine was first sent each event.
@@ -49,6 +51,8 @@ class Slice:
     # How many healthy machines groups need that ask for some.
     budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
     grace: Grace | None = None
+    slew: Slew | None = None  # how service time and the system's go on, if it is ahead
+    absences: tuple[Absence, ...] = ()  # stretches in which guests could not be heard
     pace: Pace = NO_MOVES  # how long moves take in this fleet
     holds: Mapping[str, Hold] = field(default_factory=dict)  # all that are in force, wherever they reach
     # When machines of the loaded events were first sent them.

@@ -14,6 +14,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.order import Order
 from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.model.project import Project
+from forewarn.core.model.service_time import Slew
 from forewarn.core.words import GroupName, HostName, ProjectName, Work
 
 _UNDISTURBING = Footprint()
@@ -37,6 +38,7 @@ class HostSurvey:
     at_most: Mapping[GroupName, int] = field(default_factory=dict)
     racks: Mapping[str, int] = field(default_factory=dict)  # how many hosts of each take machines
     holds: tuple[Hold, ...] = ()
+    slew: Slew | None = None  # how service time and the system's go on, if it is ahead
     pace: Pace = NO_MOVES  # how long moves take in this fleet
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)
 

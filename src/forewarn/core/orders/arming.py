@@ -15,30 +15,39 @@ from forewarn.core.orders import events, reasons
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind
 
-# Said to a group that need not wait itself: what its host waits for may be another project's.
-WITH_OTHERS = "starts together with others of its host, which cannot start yet"
+# The reasons of a group whose own update domains hinder nothing: another project's may.
+OTHERS_ON_HOST = "other events of its host, which cannot start yet"
+WITH_OTHERS = f"starts together with {OTHERS_ON_HOST}"
 
 
 def arm(draft: Draft, order: Order, announced: Sequence[Event], policy: Policy) -> tuple[Waiting, ...]:
-    """Arm those of some events whose time has come; return whom they wait for if that cannot be.
+    """Arm events that start together, all of them or none; return what hinders that.
 
-    One that is approved is armed by itself. All others of a stage start together, so they are armed together:
-    none keeps others away while it waits for the rest. What cannot be armed in time gets a later NotBefore.
+    The first approval arms them, or the moment when one of them has only its minimum of notice left. So no
+    armed event waits for a group that another stage keeps. If they cannot be armed in time, NotBefore moves.
     """
-    ready = [
-        event for event in announced if not event.armed and is_ready(event, now=draft.now, policy=policy)
-    ]
-    for event in ready:
-        if event.approved and not _why_not(draft, order, [event], policy):
-            _arm(draft, order, [event], policy)
-    left = [event for event in ready if not draft.events[event.id].armed]
-    refused = _why_not(draft, order, left, policy) if left else ()
+    unarmed = [event for event in announced if not event.armed]
+    if not any(is_ready(event, now=draft.now, policy=policy) for event in unarmed):
+        return ()
+    refused = hindered(draft, order, _steps_of(order, unarmed), policy)
     if not refused:
-        _arm(draft, order, left, policy)
-    for event in left if refused else ():
+        arm_now(draft, order, unarmed, policy)
+        return ()
+    for event in unarmed:
         if arm_at(event, policy) <= draft.now:
             _postpone(draft, event, refused, policy)
-    return refused
+    return (*refused, *(_approved(event, refused) for event in unarmed if event.approved))
+
+
+def arm_now(draft: Draft, order: Order, events_: Iterable[Event], policy: Policy) -> None:
+    """Arm events that nothing hinders."""
+    armed = [draft.put_event(replace(event, armed_at=draft.now)) for event in events_ if not event.armed]
+    record_emergency(draft, order, armed, policy)
+
+
+def hindered(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> tuple[Waiting, ...]:
+    """Return the update domains and budgets that keep machines from being armed together."""
+    return _lacking(reasons.proposal(draft, order, affected, policy))
 
 
 def record_emergency(draft: Draft, order: Order, announced: Iterable[Event], policy: Policy) -> None:
@@ -66,16 +75,6 @@ def _passed_over(draft: Draft, order: Order, event: Event, policy: Policy) -> tu
     )
 
 
-def _arm(draft: Draft, order: Order, ready: Iterable[Event], policy: Policy) -> None:
-    armed = [draft.put_event(replace(event, armed_at=draft.now)) for event in ready]
-    record_emergency(draft, order, armed, policy)
-
-
-def _why_not(draft: Draft, order: Order, ready: Sequence[Event], policy: Policy) -> tuple[Waiting, ...]:
-    """Return what keeps events from being armed together."""
-    return _lacking(reasons.proposal(draft, order, _steps_of(order, ready), policy))
-
-
 def _lacking(proposal: Proposal) -> tuple[Waiting, ...]:
     return (
         *announcing.other_domains(proposal.footprint, proposal.armed, named=True),
@@ -86,6 +85,13 @@ def _lacking(proposal: Proposal) -> tuple[Waiting, ...]:
 def _steps_of(order: Order, ready: Sequence[Event]) -> tuple[Step, ...]:
     named = {resource.machine for event in ready for resource in event.resources}
     return tuple(step for step in order.stages[ready[0].stage].steps if step.machine in named)
+
+
+def _approved(event: Event, refused: Sequence[Waiting]) -> Waiting:
+    """Return what an approved event waits for: its approval counts as soon as its stage can be armed."""
+    own = any(wait.group == event.group for wait in refused)
+    others = "another update domain of its group" if own else OTHERS_ON_HOST
+    return Waiting(what=event.id, reason=f"approved, waits for {others}")
 
 
 def _postpone(draft: Draft, event: Event, refused: Sequence[Waiting], policy: Policy) -> None:

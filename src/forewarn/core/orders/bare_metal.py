@@ -31,5 +31,5 @@ def check_host(host: Host, action: Action, work: Work | None, terms: OrderTerms)
 
 def check_machine(draft: Draft, machine: Machine, action: Action) -> None:
     """Refuse to move bare metal."""
-    if action is Action.REDEPLOY and host_of(draft, machine) is not None:
+    if action in (Action.REDEPLOY, Action.MOVE) and host_of(draft, machine) is not None:
         raise Conflict(f'machine "{machine.name}" is bare metal, and cannot be moved: restart it')

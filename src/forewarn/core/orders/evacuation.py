@@ -4,9 +4,10 @@ Every share, the machines of one update domain of a group that go the same way, 
 its own notice. It starts once it may and a slot is free; its machines move as slots become free.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from forewarn.core.admission.arming import arm_at
+from forewarn.core.admission.arming import arm_at, with_announcement
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.event import Event
@@ -22,6 +23,7 @@ from forewarn.core.orders import (
     lingering,
     lost_hosts,
     placement,
+    prechecks,
     reasons,
     service,
     stages,
@@ -46,17 +48,17 @@ def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
         return _with_state(order, index, StageState.DONE)
     alone = _one_by_one(order)
     order = ladder.go_on(draft, order, index, policy)
-    lingering.finish(draft, order, index, policy)
-    _withdraw_stale(draft, order, index, policy)
+    order = _withdraw_stale(draft, order, index, policy)
     order, unannounced = _announce(draft, order, alone, index, policy)
     order, unstarted = _start(draft, order, alone, index, policy)
     order = _begin(draft, order, index)
     stage = order.stages[index]
-    if stages.settled(stage.steps) and not lingering.events_of(draft, order, index):
+    if stages.settled(stage.steps):
         return replace(_with_state(order, index, StageState.DONE), waiting=())
     working = reasons.not_to_finish(draft, order, _under_way(draft, order, index))
     lowered = ladder.waiting_for_notice(order, index, lingering.events_of(draft, order, index))
-    working = (*working, *lowered, *_not_to_return(draft, order, index))
+    under_way = _under_way(draft, order, index).steps
+    working = (*working, *lowered, *_not_to_send(draft, order, index, under_way))
     return replace(order, waiting=tuple(dict.fromkeys((*working, *unstarted, *unannounced))))
 
 
@@ -73,7 +75,6 @@ def moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[date
     listed = lingering.events_of(draft, order, index)
     alone, stage = _one_by_one(order), order.stages[index]
     found = [step.look_at for step in stage.steps if step.look_at is not None]
-    found += lingering.moments(draft, order, index, policy)
     for event in (each for each in listed if each.status is EventStatus.SCHEDULED):
         share = _steps_of(stage, event)
         opens = reasons.timing(draft, alone, share, policy).start_at(draft.now)
@@ -93,12 +94,16 @@ def _one_by_one(order: Order) -> Order:
     return replace(order, terms=replace(order.terms, together=""))
 
 
-def _withdraw_stale(draft: Draft, order: Order, index: int, policy: Policy) -> None:
-    """Withdraw what could not start for too long (rule 11); it is announced anew."""
-    for event in lingering.events_of(draft, order, index):
-        late = draft.now >= event.not_before + policy.stale_after
-        if late and event.status is EventStatus.SCHEDULED:
-            events.end(draft, event, Kind.EVENT_WITHDRAWN, why=events.stale((event,)))
+def _withdraw_stale(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
+    """Withdraw what could not start for too long (rule 11); it is announced again."""
+    stale = [
+        event
+        for event in lingering.events_of(draft, order, index)
+        if event.status is EventStatus.SCHEDULED and draft.now >= event.not_before + policy.stale_after
+    ]
+    for event in stale:
+        events.end(draft, event, Kind.EVENT_WITHDRAWN, why=events.stale((event,)))
+    return replace(order, withdrawals=order.withdrawals + bool(stale))
 
 
 # Announcing
@@ -107,11 +112,19 @@ def _withdraw_stale(draft: Draft, order: Order, index: int, policy: Policy) -> N
 def _announce(
     draft: Draft, order: Order, alone: Order, index: int, policy: Policy
 ) -> tuple[Order, list[Waiting]]:
-    """Announce every share that may be; return why others are not."""
+    """Announce every share that may be; return why others are not.
+
+    A host is emptied only if all its machines have a place elsewhere together, and they keep it from the
+    first announcement on. Two hosts would else each keep the places that the other still needs.
+    """
     waiting: list[Waiting] = []
-    for share in service.shares(_untold(draft, order, index)):
-        why = (*_not_to_return(draft, order, index), *reasons.not_to_announce(draft, alone, share, policy))
-        if why:
+    order = _prechecked(draft, order, alone, index, policy)
+    untold = _untold(draft, order, index)
+    homeless = _homeless(draft, order, index, untold)
+    for share in service.shares(untold):
+        why = _not_to_announce(draft, order, alone, index, share, policy)
+        why = why or prechecks.waiting(draft, order, share, policy)
+        if why or homeless:
             waiting += why
             continue
         order = replace(order, announced_at=order.announced_at or draft.now)
@@ -119,12 +132,36 @@ def _announce(
         notice = notice_of(order, share[0].work, reasons.groups_of(draft, share), policy)
         if not order.terms.emergency:
             notice = replace(notice, ahead=max(notice.ahead, slots.turn() - draft.now))
-        announced = events.announce(draft, alone, index, share, notice)
+        armed = with_announcement(notice)
+        announced = events.announce(draft, alone, index, share, notice, armed=armed)
         arming.record_emergency(draft, alone, announced, policy)
         if order.stages[index].kind is StageKind.EVACUATE:
-            order = stages.put_steps(order, index, placement.reserved(draft, order, share))
+            order = stages.put_steps(order, index, placement.reserved(draft, order, untold))
             host_work.cordon(draft, order)
-    return _with_state(order, index, _state(draft, order, index)), waiting
+    return _with_state(order, index, _state(draft, order, index)), [*homeless, *waiting]
+
+
+def _homeless(draft: Draft, order: Order, index: int, untold: Sequence[Step]) -> tuple[Waiting, ...]:
+    """Return the machines without a place elsewhere, as long as nothing of an evacuation is announced."""
+    stage = order.stages[index]
+    if stage.kind is not StageKind.EVACUATE or stage.state is not StageState.QUEUED or order.terms.emergency:
+        return ()
+    return placement.without_room(draft, order, untold)
+
+
+def _prechecked(draft: Draft, order: Order, alone: Order, index: int, policy: Policy) -> Order:
+    """Have the driver asked about the machines that could be told now, all at once."""
+    if not prechecks.is_asked(order, policy):
+        return order
+    shares = service.shares(_untold(draft, order, index))
+    ready = [each for each in shares if not _not_to_announce(draft, order, alone, index, each, policy)]
+    return prechecks.ask(draft, order, index, [step for share in ready for step in share], policy)
+
+
+def _not_to_announce(
+    draft: Draft, order: Order, alone: Order, index: int, share: tuple[Step, ...], policy: Policy
+) -> tuple[Waiting, ...]:
+    return (*_not_to_send(draft, order, index, share), *reasons.not_to_announce(draft, alone, share, policy))
 
 
 def _untold(draft: Draft, order: Order, index: int) -> list[Step]:
@@ -138,12 +175,22 @@ def _told(draft: Draft, order: Order, index: int) -> set[MachineId]:
     return {resource.machine for event in listed for resource in event.resources}
 
 
-def _not_to_return(draft: Draft, order: Order, index: int) -> tuple[Waiting, ...]:
-    """Return why machines cannot come back to a host: somebody else keeps it closed."""
+def _not_to_send(draft: Draft, order: Order, index: int, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
+    """Return why machines cannot leave, or come back to, a host: their target is closed or out of reach."""
+    if order.stages[index].kind is StageKind.RETURN:
+        return _not_to_return(draft, order)
+    return placement.out_of_reach(draft, order, affected)
+
+
+def _not_to_return(draft: Draft, order: Order) -> tuple[Waiting, ...]:
+    """Return why machines cannot come back to a host: it was closed otherwise, or cannot be reached."""
     host = draft.hosts.get(order.host) if order.host else None
-    if order.stages[index].kind is not StageKind.RETURN or host is None or host.state is HostState.OK:
+    if host is None or host.is_usable:
         return ()
-    return (Waiting(what=f"host {host.name}", reason=f"is {host.state}: nobody comes back to it"),)
+    reason = f"is {host.state}: nobody comes back to it"
+    if host.state is HostState.OK and host.unreachable_since is not None:
+        reason = f"cannot be reached since {format_time(host.unreachable_since)}: machines come back later"
+    return (Waiting(what=f"host {host.name}", reason=reason, room=True),)
 
 
 # Starting
@@ -167,6 +214,7 @@ def _start(
         waiting += why
         if not why:
             events.start(draft, event, why=events.cause(event))
+            order = replace(order, withdrawals=0)
     return _with_state(order, index, _state(draft, order, index), now=draft.now), waiting
 
 
@@ -177,7 +225,7 @@ def _not_to_start(
     share = share_of(stage, event)
     return (
         *host_work.not_cordoned(alone),
-        *_not_to_return(draft, alone, index),
+        *_not_to_send(draft, alone, index, share.steps),
         *reasons.not_to_start_alone(draft, alone, share, event, policy),
     )
 
@@ -201,8 +249,6 @@ def _postponed(draft: Draft, order: Order, index: int, event: Event) -> Waiting:
 def _begin(draft: Draft, order: Order, index: int) -> Order:
     """Begin to move the machines of started events, as long as there are slots."""
     listed = lingering.events_of(draft, order, index)
-    if _not_to_return(draft, order, index):
-        return order
     started = sorted(
         (event for event in listed if event.status is EventStatus.STARTED),
         key=lambda event: (event.started_at or event.not_before, event.number),
@@ -214,6 +260,7 @@ def _begin(draft: Draft, order: Order, index: int) -> Order:
         if idle is not None and len(begun) >= idle:
             break
         waits = step.state is StepState.WAITING and not lost_hosts.strands(draft, order, step)
+        waits = waits and not _not_to_send(draft, order, index, (step,))
         if waits and not steps.running_elsewhere(draft, step.machine, order):
             begun[step.machine] = steps.begin(draft, order, step, to=back)
             departures.wake_others(draft, order, step.machine)

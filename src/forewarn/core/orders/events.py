@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from forewarn.core.admission import arming
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -15,7 +14,6 @@ from forewarn.core.model.order import Order, Step
 from forewarn.core.moments import format_span, format_time, whole_second
 from forewarn.core.policy import Notice
 from forewarn.core.words import (
-    HINTS,
     ApprovalRule,
     ApprovedBy,
     EventId,
@@ -29,13 +27,15 @@ from forewarn.core.words import (
 
 
 def announce(
-    draft: Draft, order: Order, index: int, steps: Iterable[Step], notice: Notice
+    draft: Draft, order: Order, index: int, steps: Iterable[Step], notice: Notice, *, armed: bool
 ) -> tuple[Event, ...]:
     """Announce the steps of a stage to their groups, one event for each update domain (rule 3)."""
     shares: dict[tuple[GroupName, int], list[Step]] = defaultdict(list)
     for step in steps:
         shares[step.group, step.update_domain].append(step)
-    announced = tuple(_announce_to(draft, order, index, shares[share], notice) for share in sorted(shares))
+    announced = tuple(
+        _announce_to(draft, order, index, shares[share], notice, armed=armed) for share in sorted(shares)
+    )
     if order.terms.together:
         _record_together(draft, order, announced)
     return announced
@@ -53,8 +53,10 @@ def _record_together(draft: Draft, order: Order, announced: Sequence[Event]) -> 
             draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
 
 
-def _announce_to(draft: Draft, order: Order, index: int, share: Sequence[Step], notice: Notice) -> Event:
-    event = _event(draft, order, index, share, notice)
+def _announce_to(
+    draft: Draft, order: Order, index: int, share: Sequence[Step], notice: Notice, *, armed: bool
+) -> Event:
+    event = _event(draft, order, index, share, notice, armed=armed)
     draft.record(Kind.EVENT_SCHEDULED, event, by=order.by, reason=notice.description)
     if notice.ahead < notice.promised:
         ahead, promised = format_span(notice.ahead), format_span(notice.promised)
@@ -64,7 +66,9 @@ def _announce_to(draft: Draft, order: Order, index: int, share: Sequence[Step], 
     return _approved_already(draft, order, event)
 
 
-def _event(draft: Draft, order: Order, index: int, share: Sequence[Step], notice: Notice) -> Event:
+def _event(
+    draft: Draft, order: Order, index: int, share: Sequence[Step], notice: Notice, *, armed: bool
+) -> Event:
     named = sorted(share, key=lambda step: (step.name.casefold(), step.name))
     return Event(
         id=EventId(draft.new_id()),
@@ -81,7 +85,7 @@ def _event(draft: Draft, order: Order, index: int, share: Sequence[Step], notice
         resources=tuple(Resource(machine=step.machine, name=step.name) for step in named),
         announced_at=draft.now,
         not_before=whole_second(draft.now + notice.ahead),
-        armed_at=draft.now if notice.type not in HINTS and arming.with_announcement(notice) else None,
+        armed_at=draft.now if armed else None,
         rule=draft.groups[share[0].group].policy.approval,
     )
 

@@ -1,10 +1,13 @@
-"""What is done to the host itself: cordoned when its work is announced, worked on, and let go again."""
+"""What is done to the host itself: cordoned when its work is announced, worked on, and let go again.
+
+A host is let go, and machines return to it, once its health is known: a host that is not well stays cordoned.
+"""
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.orders import departures, host_steps, service, steps
+from forewarn.core.orders import departures, host_steps, service, stages, steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     EXTERNAL,
@@ -24,12 +27,12 @@ TURNS = (
     HostTask.BEFORE,
     HostTask.WORK,
     HostTask.AFTER,
-    HostTask.UNCORDON,
     HostTask.HEALTH,
+    HostTask.UNCORDON,
 )
 # What a driver does whose hypervisor would send machines to the host, unless a hook does.
 CORDONS = frozenset({HostTask.CORDON, HostTask.UNCORDON})
-# What is done while nobody may be on the host who was not told.
+# What the host is out of order for: if it was begun and not finished, a person must look at the host.
 AT_WORK = frozenset({HostTask.BEFORE, HostTask.WORK, HostTask.AFTER})
 
 
@@ -58,14 +61,15 @@ def _worked_by(order: Order, policy: Policy) -> str:
     return order.driver if order.driver in policy.working_on_hosts else EXTERNAL
 
 
-def go_on(draft: Draft, order: Order) -> Order:
+def go_on(draft: Draft, order: Order, policy: Policy) -> Order:
     """Begin what is the next step on the host, and carry over what has come of the work on it."""
     step = next((step for step in order.host_steps if step.state not in host_steps.SETTLED), None)
     if step is not None and step.state is StepState.WAITING and _may_begin(order, step.task):
         order = host_steps.put(order, host_steps.begin(draft, order, step))
-    if is_worked_on(order):
+    # Otherwise their driver verifies that they run (`Order.driven`).
+    if is_worked_on(order) and order.driver not in policy.verifying_restarts:
         order = _restarted(draft, order)
-    if is_over(order):
+    if is_settled(order) and not order.terms.winding_down:
         release(draft, order)
     return order
 
@@ -82,7 +86,10 @@ def _may_begin(order: Order, task: HostTask) -> bool:
     if task is HostTask.CORDON:
         return any(stage.state is not StageState.QUEUED for stage in order.stages)
     stage = service.host_stage(order)
-    return stage is not None and stage.started_at is not None
+    if stage is not None and stage.started_at is not None:
+        return True
+    # All that is left to do then is to let the host go.
+    return bool(order.terms.winding_down) and stages.settled(order.steps)
 
 
 def _restarted(draft: Draft, order: Order) -> Order:
@@ -106,13 +113,8 @@ def is_worked_on(order: Order) -> bool:
     return all(step.state in host_steps.SETTLED for step in order.host_steps if step.task is HostTask.WORK)
 
 
-def is_over(order: Order) -> bool:
-    """Return whether nothing is left to do to the host while it is kept free."""
-    return all(step.state in host_steps.SETTLED for step in order.host_steps if step.task in AT_WORK)
-
-
 def is_settled(order: Order) -> bool:
-    """Return whether nothing at all is left to do to the host."""
+    """Return whether nothing is left to do to the host."""
     return all(step.state in host_steps.SETTLED for step in order.host_steps)
 
 
@@ -165,12 +167,24 @@ def _why_kept(order: Order) -> str:
     """Return why a host takes no machines though its order was given up: nobody has looked at it yet."""
     if not order.terms.abandoned_by:
         return ""
-    if _is_half_done(order):
-        return "the work on it was begun and is not finished: look at it, finish or undo that"
+    if unfit := _unfit(order):
+        return unfit
     step = host_steps.find(order, HostTask.UNCORDON)
     if was_cordoned_by_step(order) and step is not None and step.state is not StepState.DONE:
         return f"{by_whom(step)} has not let it go ({step.why or step.state}): do that by hand"
     return ""
+
+
+def _unfit(order: Order) -> str:
+    """Return why the host cannot take machines before a person has looked at it; "" if it can."""
+    if _is_half_done(order):
+        return "the work on it was begun and is not finished: look at it, finish or undo that"
+    health = host_steps.find(order, HostTask.HEALTH)
+    if health is None or health.begun_at is None or health.state is StepState.DONE:
+        return ""
+    if health.state is StepState.FAILED:
+        return f"it is not well ({health.why}): look at it"
+    return "it is not known to be well: look at it"
 
 
 def _is_half_done(order: Order) -> bool:
@@ -202,9 +216,11 @@ def lets_go(draft: Draft, order: Order) -> HostStep | None:
     if host is None or host.cordoned_for != order.id or host.state is not HostState.CORDONED:
         return None
     waits = step is not None and step.state is StepState.WAITING and was_cordoned_by_step(order)
-    return step if waits and not _is_half_done(order) else None
+    return step if waits and not _unfit(order) else None
 
 
 def is_letting_go(order: Order, step: Step | HostStep) -> bool:
     """Return whether a step lets the host go of an order that was given up before the work was done."""
-    return isinstance(step, HostStep) and step.task is HostTask.UNCORDON and not is_over(order)
+    at_work = (each for each in order.host_steps if each.task in AT_WORK)
+    over = all(each.state is StepState.DONE for each in at_work)
+    return isinstance(step, HostStep) and step.task is HostTask.UNCORDON and not over

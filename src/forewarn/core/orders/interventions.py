@@ -63,7 +63,7 @@ def _tried_again(step: Step) -> Step:
     if step.state is not StepState.FAILED:
         return step
     # A person may have made room.
-    return replace(steps.tried_again(step), refused=(), failures=0, failed_on=())
+    return replace(steps.tried_again(step), refused=(), failures=0, failed_on=(), precheck=None)
 
 
 def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:

@@ -2,7 +2,8 @@
 
 It is tried again within its event, and goes to another host if there is one. A live move that fails so often
 becomes a redeploy: another type, so another event with full notice, after all that wait already. What cannot
-be redeployed either has failed, and its host cannot be emptied.
+be redeployed either has failed, and its host cannot be emptied. A machine that is live-only never gets there:
+its order waits, and says so. Of an order that winds down, no move is tried again by itself.
 """
 
 from collections.abc import Iterable
@@ -13,14 +14,15 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders import events, stages, steps
+from forewarn.core.orders.prechecks import LIVE_ONLY
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, FOREWARN, Kind, MachineId, StepState, Work
+from forewarn.core.words import EXTERNAL, FOREWARN, Kind, MachineId, Mobility, StepState, Work
 
 
 def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     """Let machines whose move has failed take what is next for them."""
     # Who works outside tries as often as they like before they say that it has failed.
-    if order.driver == EXTERNAL:
+    if order.driver == EXTERNAL or order.terms.winding_down:
         return order
     failed = (step for step in order.stages[index].steps if step.state is StepState.FAILED)
     changed: dict[MachineId, Step] = {}
@@ -41,11 +43,18 @@ def _next(draft: Draft, order: Order, step: Step, policy: Policy) -> Step | None
     # Where no host at all would have it, it is not the way that it goes.
     in_vain = sent or step.refused or step.failed_on
     if step.work is Work.FREEZE and in_vain:
+        if draft.machines[step.machine].mobility is Mobility.LIVE_ONLY:
+            return _kept_live(step)
         _record(draft, order, step, "cannot be moved live: it is redeployed, with notice of its own")
         steps.left_running(draft, step)
         lowered = replace(steps.tried_again(step), work=Work.REDEPLOY, lowered_from=step.work)
-        return replace(lowered, target=None, failures=0, refused=())
+        return replace(lowered, target=None, failures=0, refused=(), precheck=None)
     return None
+
+
+def _kept_live(step: Step) -> Step | None:
+    """Say of a machine that failed to move live why it is not redeployed; None if that is said already."""
+    return None if step.why.startswith(LIVE_ONLY) else replace(step, why=f"{LIVE_ONLY}: {step.why}")
 
 
 def waiting_for_notice(order: Order, index: int, listed: Iterable[Event]) -> tuple[Waiting, ...]:

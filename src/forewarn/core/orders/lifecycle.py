@@ -4,15 +4,17 @@
 the second time. All that waits carries its reason.
 """
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from forewarn.core.admission.arming import arm_at
+from forewarn.core.admission.arming import arm_at, with_announcement
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order, Step
+from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders import (
     abandonment,
     arming,
@@ -25,12 +27,14 @@ from forewarn.core.orders import (
     lingering,
     lost_hosts,
     placement,
+    prechecks,
     reasons,
     recommendations,
     service,
     stages,
     steps,
     superseding,
+    winding_down,
 )
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.words import (
@@ -56,7 +60,7 @@ def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
         return abandonment.go_on(draft, mine)
     while mine.open:
         before = mine
-        mine = draft.put_order(_go_on(draft, mine, policy))
+        mine = draft.put_order(_with_stuck(_go_on(draft, mine, policy)))
         if mine == before:
             break
     if not mine.open:
@@ -99,18 +103,38 @@ def pause(draft: Draft, order: OrderId, *, why: str) -> None:
 
 
 def resume(draft: Draft, order: OrderId) -> None:
-    """Let an order go on that was paused; what it waited for then is found out anew."""
+    """Let a paused order go on; it finds out again what it waits for."""
     mine = draft.orders[order]
-    draft.wake([draft.put_order(replace(mine, terms=replace(mine.terms, paused=""), waiting=()))])
+    resumed = replace(mine, terms=replace(mine.terms, paused=""), waiting=(), withdrawals=0)
+    draft.wake([draft.put_order(resumed)])
+
+
+# A person should look at an order whose announcements come to nothing so often.
+STUCK_ANNOUNCEMENTS = 3
+
+
+def _with_stuck(order: Order) -> Order:
+    """Add to what an order waits for that it is announced again and again and never starts."""
+    announcements = order.withdrawals + bool(stages.active(order))
+    if announcements < STUCK_ANNOUNCEMENTS or not order.open:
+        return order
+    reason = f"announced {announcements} times without a start; see what it waits for, or cancel it"
+    stuck = Waiting(what=f"order {order.id}", reason=reason, stuck=True)
+    return replace(order, waiting=(stuck, *order.waiting))
 
 
 def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
     """Do the next thing that can be done now; the same order comes back if there is none."""
+    order = _go_on_by_stages(draft, order, policy)
+    ends = winding_down.waiting(order) if order.open else ()
+    return replace(order, waiting=tuple(dict.fromkeys((*order.waiting, *ends)))) if ends else order
+
+
+def _go_on_by_stages(draft: Draft, order: Order, policy: Policy) -> Order:
+    order = order if order.terms.winding_down else _replanned(draft, order)
     if order.action is Action.SERVICE:
-        order = host_work.go_on(draft, service.replan(draft, order))
-        order = lost_hosts.look(draft, order, policy)
-    else:
-        order = stages.replan(draft, order)
+        order = lost_hosts.look(draft, host_work.go_on(draft, order, policy), policy)
+    lingering.finish(draft, order, policy)
     live = stages.active(order)
     # Whoever is found on a failed host later waits for nobody there.
     late = order.action is Action.FAIL and any(stage.state is StageState.QUEUED for stage in order.stages)
@@ -126,22 +150,17 @@ def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
     return order
 
 
+def _replanned(draft: Draft, order: Order) -> Order:
+    return service.replan(draft, order) if order.action is Action.SERVICE else stages.replan(draft, order)
+
+
 # Announcing
 
 
 def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
     queued = [index for index, stage in enumerate(order.stages) if stage.state is StageState.QUEUED]
-    if not queued and failures.not_empty(draft, order):
-        order = fencing.go_on(draft, order, policy)
-        return replace(order, waiting=reasons.not_to_empty(draft, order))
-    order = order if queued else fencing.let_be(draft, order)
-    if not queued and not host_work.is_settled(order):
-        order = host_work.ask_after(draft, order)
-        return replace(order, waiting=reasons.failures(order))
     if not queued:
-        draft.record(Kind.ORDER_DONE, order, by=order.by, reason="simulated" if order.simulated else "")
-        host_work.release(draft, order)
-        return departures.ended(draft, order, OrderState.DONE)
+        return _end(draft, order, policy)
     if order.stages[queued[0]].kind in service.MOVING:
         return evacuation.go_on(draft, order, queued[0], policy)
     # A failed host takes all its update domains down together; everything else goes stage by stage.
@@ -150,11 +169,38 @@ def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
         waiting = (
             *reasons.divided(draft, order, policy),
             *reasons.not_to_announce(draft, order, order.stages[index].steps, policy),
+            *_unreached(draft, order, order.stages[index].steps),
         )
         if waiting:
+            return replace(order, waiting=tuple(dict.fromkeys(waiting)))
+        order = prechecks.ask(draft, order, index, order.stages[index].steps, policy)
+        if waiting := prechecks.waiting(draft, order, order.stages[index].steps, policy):
             return replace(order, waiting=waiting)
         order = _announce(draft, order, index, policy)
     return replace(order, waiting=())
+
+
+def _unreached(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
+    """Return the machines that no reachable host could take; the failure of a host does not wait for that."""
+    return () if order.action is Action.FAIL else placement.out_of_reach(draft, order, affected)
+
+
+def _end(draft: Draft, order: Order, policy: Policy) -> Order:
+    """End an order that has nothing left to announce, or say what it still waits for."""
+    if failures.not_empty(draft, order):
+        order = fencing.go_on(draft, order, policy)
+        return replace(order, waiting=reasons.not_to_empty(draft, order))
+    order = fencing.let_be(draft, order)
+    if not host_work.is_settled(order):
+        order = host_work.ask_after(draft, order)
+        return replace(order, waiting=reasons.failures(order))
+    if draft.events_of(order.id):
+        return replace(order, waiting=lingering.waiting(draft, order, policy))
+    if order.terms.winding_down:
+        return winding_down.end(draft, order)
+    draft.record(Kind.ORDER_DONE, order, by=order.by, reason="simulated" if order.simulated else "")
+    host_work.release(draft, order)
+    return departures.ended(draft, order, OrderState.DONE)
 
 
 def _announce(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
@@ -162,9 +208,9 @@ def _announce(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     host_work.cordon(draft, order)
     if stage.steps and _is_announced(draft, order, stage.steps):
         order = replace(order, announced_at=order.announced_at or draft.now)
-        announced = events.announce(
-            draft, order, index, stage.steps, _notice(draft, order, stage.steps, policy)
-        )
+        notice = _notice(draft, order, stage.steps, policy)
+        armed = with_announcement(notice)
+        announced = events.announce(draft, order, index, stage.steps, notice, armed=armed)
         arming.record_emergency(draft, order, announced, policy)
         if order.action is Action.FAIL:
             return _start(draft, order, index, announced)
@@ -195,19 +241,44 @@ def _announced(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     order = _take_latecomers(draft, order, index, policy)
     announced = lingering.events_of(draft, order, index)
     if announced and draft.now >= _stale_at(announced, policy):
-        return _withdraw(draft, order, index, announced, why=events.stale(announced))
+        return _to_be_announced_again(draft, order, index, announced, why=events.stale(announced))
     unarmed = arming.arm(draft, order, announced, policy)
     announced = lingering.events_of(draft, order, index)
     waiting = (
         *unarmed,
         *host_work.not_cordoned(order),
         *reasons.not_to_start(draft, order, order.stages[index], announced, policy),
+        *_unreached(draft, order, order.stages[index].steps),
     )
-    if waiting:
-        late = _latecomers(draft, order, index)
-        others = (why for step in late for why in reasons.not_to_announce(draft, order, (step,), policy))
-        return replace(order, waiting=tuple(dict.fromkeys((*waiting, *others))))
-    return replace(_start(draft, order, index, announced), waiting=())
+    if not waiting:
+        return replace(_start(draft, order, index, announced), waiting=())
+    armed = _is_armed(announced)
+    late = _latecomers(draft, order, index)
+    others = [
+        why for step in late for why in reasons.not_to_announce(draft, order, (step,), policy, armed=armed)
+    ]
+    others += prechecks.waiting(draft, order, (step for step in late if step.precheck is not None), policy)
+    only_untold = set(waiting) <= set(reasons.untold(draft, order, order.stages[index]))
+    if armed and only_untold and (why := _given_way(order, late, others)):
+        return _to_be_announced_again(draft, order, index, announced, why=why)
+    return replace(order, waiting=tuple(dict.fromkeys((*waiting, *others))))
+
+
+def _is_armed(announced: Sequence[Event]) -> bool:
+    """Return whether a stage is armed; its events are armed together."""
+    return any(event.armed for event in announced)
+
+
+def _given_way(order: Order, late: Sequence[Step], others: Iterable[Waiting]) -> str:
+    """Say why an armed stage that waits for latecomers alone is withdrawn; nothing if it is not.
+
+    A latecomer may wait for groups or room that another armed stage keeps, and that one for a latecomer of
+    its own: neither would ever start. The stage is announced again with all its machines.
+    """
+    if not any(why.group is not None or why.room for why in others):
+        return ""
+    names = ", ".join(step.name for step in late)
+    return f"{names} came to {order.host} and cannot be announced yet; announced again together"
 
 
 def _take_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
@@ -215,21 +286,40 @@ def _take_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> 
     stage, late = order.stages[index], _joining(draft, order, index, policy)
     if not late:
         return order
-    announced = events.announce(draft, order, index, late, _notice(draft, order, late, policy))
+    order, late = _prechecked(draft, order, index, late, policy)
+    if prechecks.waiting(draft, order, late, policy):
+        return order
+    notice, before = _notice(draft, order, late, policy), lingering.events_of(draft, order, index)
+    armed = _is_armed(before) if before else with_announcement(notice)
+    announced = events.announce(draft, order, index, late, notice, armed=armed)
     order = stages.put_stage(order, index, stages.with_joining(stage, late))
     arming.record_emergency(draft, order, announced, policy)
     order = stages.put_steps(order, index, placement.reserved(draft, order, late))
-    return service.replan(draft, order) if order.action is Action.SERVICE else stages.replan(draft, order)
+    return _replanned(draft, order)
+
+
+def _prechecked(
+    draft: Draft, order: Order, index: int, late: tuple[Step, ...], policy: Policy
+) -> tuple[Order, tuple[Step, ...]]:
+    """Have the driver asked whether latecomers can move; return them as they are then."""
+    machines = {step.machine for step in late}
+    for later in range(index + 1, len(order.stages)):
+        mine = [step for step in order.stages[later].steps if step.machine in machines]
+        order = prechecks.ask(draft, order, later, mine, policy)
+    after = (step for stage in order.stages[index + 1 :] for step in stage.steps)
+    return order, tuple(step for step in after if step.machine in machines)
 
 
 def _joining(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Step, ...]:
     """Choose the latecomers that may join together: of one update domain of a group, the lowest."""
     late: tuple[Step, ...] = ()
+    before = lingering.events_of(draft, order, index)
+    armed = _is_armed(before) if before else None
     for step in sorted(_latecomers(draft, order, index), key=lambda each: each.update_domain):
         joined = stages.with_joining(order.stages[index], late)
         alone = stages.fits(joined, step, draft.groups[step.group].policy)
         if (alone or order.terms.together) and not reasons.not_to_announce(
-            draft, order, (*late, step), policy
+            draft, order, (*late, step), policy, armed=armed
         ):
             late += (step,)
     return late
@@ -246,6 +336,13 @@ def _latecomers(draft: Draft, order: Order, index: int) -> tuple[Step, ...]:
     )
 
 
+def _to_be_announced_again(
+    draft: Draft, order: Order, index: int, announced: tuple[Event, ...], *, why: str
+) -> Order:
+    order = replace(order, withdrawals=order.withdrawals + 1)
+    return _withdraw(draft, order, index, announced, why=why)
+
+
 def _withdraw(draft: Draft, order: Order, index: int, announced: tuple[Event, ...], *, why: str) -> Order:
     for event in announced:
         events.end(draft, event, Kind.EVENT_WITHDRAWN, why=why)
@@ -256,7 +353,7 @@ def _start(draft: Draft, order: Order, index: int, announced: tuple[Event, ...])
     for event in announced:
         events.start(draft, event, why=_cause(order, event))
     stage = replace(order.stages[index], state=StageState.STARTED, started_at=draft.now)
-    return stages.put_stage(order, index, stage)
+    return stages.put_stage(replace(order, withdrawals=0), index, stage)
 
 
 def _cause(order: Order, event: Event) -> str:
@@ -268,12 +365,14 @@ def _cause(order: Order, event: Event) -> str:
 
 def _started(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     order = _begin_steps(draft, fencing.go_on(draft, order, policy), index)
-    lingering.finish(draft, order, index, policy)
     stage = order.stages[index]
-    worked_on = stage.kind is not StageKind.HOST or host_work.is_over(order)
-    if stages.settled(stage.steps) and worked_on and not lingering.events_of(draft, order, index):
+    worked_on = stage.kind is not StageKind.HOST or host_work.is_settled(order)
+    over = stages.settled(stage.steps) and worked_on
+    if over and not lingering.events_of(draft, order, index):
         return stages.put_stage(order, index, replace(stage, state=StageState.DONE))
-    return replace(order, waiting=reasons.not_to_finish(draft, order, stage))
+    listed = lingering.waiting(draft, order, policy) if over else ()
+    away = placement.out_of_reach(draft, order, stage.steps)
+    return replace(order, waiting=(*reasons.not_to_finish(draft, order, stage), *away, *listed))
 
 
 def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
@@ -284,9 +383,13 @@ def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
         # A step that is tried again may find its machine in other hands.
         if step.state is not StepState.WAITING or lost_hosts.strands(draft, order, step):
             continue
+        if placement.out_of_reach(draft, order, (step,)):
+            if step.work is Work.RECOVER:
+                steps.take_down(draft, step)  # whether or not there is a host for it
+            continue
         if not steps.running_elsewhere(draft, step.machine, order):
             begun[step.machine] = _begun(draft, order, step)
-            if order.stages[index].kind is StageKind.HOST:  # nobody is asked: it restarts with its host
+            if order.stages[index].kind is StageKind.HOST:  # it restarts with its host, and is verified then
                 begun[step.machine] = replace(begun[step.machine], look_at=None)
             departures.wake_others(draft, order, step.machine)
     return stages.put_steps(order, index, begun)
@@ -306,8 +409,10 @@ def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
     live = stages.active(order)
     moments = [moment for index in live for moment in _moments(draft, order, index, policy)]
     moments += [step.look_at for step in order.running_host_steps if step.look_at is not None]
+    moments += lingering.moments(draft, order, policy)
     back_by = lost_hosts.due_at(draft, order)
     moments += [] if back_by is None else [back_by]
+    moments += prechecks.moments(order, draft.now)
     queued = [stage for stage in order.stages if stage.state is StageState.QUEUED]
     if not live and queued and queued[0].kind in service.MOVING:
         moments += evacuation.moments(draft, order, order.stages.index(queued[0]), policy)
@@ -328,8 +433,7 @@ def _moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[dat
         opens = reasons.timing(draft, order, stage.steps, policy).start_at(draft.now)
         later += [opens] if opens is not None and opens > draft.now else []
         return later + ([_stale_at(announced, policy)] if announced else [])
-    looks = [step.look_at for step in stage.steps if step.look_at is not None]
-    return looks + lingering.moments(draft, order, index, policy)
+    return [step.look_at for step in stage.steps if step.look_at is not None]
 
 
 def _state(order: Order) -> OrderState:

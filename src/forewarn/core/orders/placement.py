@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from forewarn.core.admission import expected
 from forewarn.core.catalogue import WORKS
@@ -9,11 +10,13 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.model.room import RACK, Room, lacking, most_lack
+from forewarn.core.model.room import RACK, Room, lacking, most_lack, unreached
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
+from forewarn.core.orders import bare_metal
 from forewarn.core.words import (
     ANSWERING_AT_ONCE,
+    Action,
     GroupName,
     HostName,
     HostState,
@@ -61,7 +64,7 @@ def placed_together(fleet: Slice, order: Order, machines: Collection[MachineId])
 def _gives_hosts(order: Order) -> bool:
     evacuated = order.terms.mode is ServiceMode.EVACUATE
     moves = order.work is not None and (evacuated or WORKS[order.work].moves)
-    return order.open and moves and order.placed_here
+    return order.open and (moves or order.action is Action.MOVE) and order.placed_here
 
 
 def _takes_no_more(order: Order) -> bool:
@@ -72,16 +75,37 @@ def _takes_no_more(order: Order) -> bool:
 
 
 def choose(
-    draft: Draft, machine: Machine, *, but: Collection[HostName | None], order: Order | None = None
+    draft: Draft,
+    machine: Machine,
+    *,
+    but: Collection[HostName | None],
+    order: Order | None = None,
+    first: HostName | None = None,
 ) -> HostName | None:
     """Choose the best sound host for a machine, and count the machine there; None if there is no other.
 
     Its order, if one moves it, knows which machines it stands beside now, and which hosts are homes for it.
+    `first` is chosen if it can be: its driver has agreed to that one.
     """
-    chosen = _best(draft, machine, but=but, order=order)
+    free = first is not None and first not in but and is_usable(draft, first)
+    agreed = free and first is not None and _has_room(draft, machine, first)
+    chosen = first if agreed else best(draft, machine, but=but, order=order)
     if chosen in draft.room:
         draft.room[chosen] = draft.room[chosen].joined(machine)
     return chosen
+
+
+def _has_room(draft: Draft, machine: Machine, name: HostName) -> bool:
+    return name in draft.room and _is_sound(draft, name) and draft.room[name].why_not(machine) is None
+
+
+def may_have_room(draft: Draft, step: Step, *, but: Collection[HostName | None]) -> bool:
+    """Return whether a host that is full now could take a machine later, beside these."""
+    labels = draft.machines[step.machine].labels.items()
+    return any(
+        name not in but and _is_sound(draft, name) and labels <= room.labels.items()
+        for name, room in draft.room.items()
+    )
 
 
 def needs_room(draft: Draft, order: Order, step: Step) -> bool:
@@ -89,7 +113,8 @@ def needs_room(draft: Draft, order: Order, step: Step) -> bool:
     machine = draft.machines.get(step.machine)
     # What is done to a failed host waits for nothing, and others choose hosts by themselves.
     placed_here = step.moves and order.placed_here and step.work is not Work.RECOVER
-    return placed_here and machine is not None and bool(machine.resources or machine.labels)
+    asks = machine is not None and bool(machine.resources or machine.labels or order.terms.to)
+    return placed_here and asks
 
 
 def without_room(draft: Draft, order: Order, affected: Iterable[Step]) -> tuple[Waiting, ...]:
@@ -100,8 +125,9 @@ def without_room(draft: Draft, order: Order, affected: Iterable[Step]) -> tuple[
     before, waiting = dict(draft.room), []
     for step in needy:
         machine = draft.machines[step.machine]
-        if not is_reserved(draft, step) and choose(draft, machine, but={machine.host}, order=order) is None:
-            waiting.append(Waiting(what=step.name, reason=_no_room(draft, machine), room=True))
+        but = {machine.host}
+        if not is_reserved(draft, step) and choose(draft, machine, but=but, order=order) is None:
+            waiting.append(Waiting(what=step.name, reason=no_room(draft, order, machine), room=True))
     draft.room.clear()
     draft.room.update(before)
     return tuple(waiting)
@@ -115,7 +141,8 @@ def reserved(draft: Draft, order: Order, affected: Iterable[Step]) -> dict[Machi
 
 def _reserve(draft: Draft, order: Order, step: Step) -> Step:
     machine = draft.machines[step.machine]
-    target = choose(draft, machine, but={machine.host}, order=order)
+    first = step.precheck.target if step.precheck is not None else None
+    target = choose(draft, machine, but={machine.host}, order=order, first=first)
     draft.put_machine(replace(machine, bound_for=target))
     return replace(step, target=target)
 
@@ -130,39 +157,119 @@ def is_reserved(draft: Draft, step: Step) -> bool:
         all(left >= 0 for left in room.free.values()) and machine.labels.items() <= room.labels.items()
     )
     refused = step.target in {each.host for each in step.refused}
-    return _is_sound(draft, step.target) and fits and not refused
+    return is_usable(draft, step.target) and fits and not refused
 
 
-def _no_room(draft: Draft, machine: Machine) -> str:
-    return lacking(_sound_rooms(draft), machine)
+def out_of_reach(draft: Draft, order: Order, affected: Iterable[Step]) -> tuple[Waiting, ...]:
+    """Return the machines that wait because no host that could take them can be reached.
+
+    A machine that no host could take does not wait for this.
+    """
+    if not order.placed_here or not _any_unreachable(draft):
+        return ()
+    waiting = []
+    for step in affected:
+        machine = draft.machines.get(step.machine)
+        if machine is None or not step.moves or step.state is not StepState.WAITING:
+            continue
+        if bare_metal.host_of(draft, machine) is not None:
+            continue
+        # A machine whose host failed may come back there, if that has been restored since.
+        own = None if step.work is Work.RECOVER else machine.host
+        but = {own, *(refused.host for refused in step.refused)}
+        if not is_reserved(draft, step) and (away := _out_of_reach(draft, machine, but=but, order=order)):
+            waiting.append(Waiting(what=step.name, reason=away, room=True))
+    return tuple(waiting)
+
+
+def _any_unreachable(draft: Draft) -> bool:
+    rooms, hosts = draft.known_room.values(), draft.hosts.values()
+    away = any(room.unreachable_since is not None for room in rooms)
+    return away or any(host.unreachable_since is not None for host in hosts)
+
+
+def _out_of_reach(
+    draft: Draft, machine: Machine, *, but: Collection[HostName | None], order: Order | None = None
+) -> str:
+    """Say which hosts could take a machine and cannot be reached; "" if one can be, or none could take it."""
+    to = None if order is None else order.terms.to
+    own = _kept_on(draft, machine) if to is None else to
+    names = sorted(draft.known_room) if own is None else [own]
+    away = [name for name in names if name not in but and _could_take(draft, name, machine)]
+    if not away or best(draft, machine, but=but, order=order) is not None:
+        return ""
+    since = {name: at for name in away if (at := _unreachable_since(draft, name)) is not None}
+    return f"finds no host: {unreached(since)}"
+
+
+def _could_take(draft: Draft, name: HostName, machine: Machine) -> bool:
+    """Return whether a host would take a machine if it could be reached."""
+    room = draft.known_room.get(name)
+    fits = room is None or room.why_not(machine) is None
+    return fits and _is_sound(draft, name) and _unreachable_since(draft, name) is not None
+
+
+def no_room(draft: Draft, order: Order, machine: Machine) -> str:
+    """Say that a machine finds no host, and what it lacks."""
+    there = "" if order.terms.to is None else why_not_there(draft, machine, order.terms.to)
+    if there:
+        return f"cannot go yet: {there}"
+    away = _out_of_reach(draft, machine, but={machine.host}, order=order)
+    return away or lacking(_usable_rooms(draft), machine)
+
+
+def why_not_there(draft: Draft, machine: Machine, host: HostName) -> str:
+    """Say why a host takes a machine not, or not now; nothing if it does."""
+    known, room = draft.hosts.get(host), draft.room.get(host)
+    if known is not None and known.bare_metal:
+        return f"host {host} is bare metal, and carries itself alone"
+    if known is not None and known.state is not HostState.OK:
+        return f"host {host} is {known.state}"
+    if room is None:
+        return f"host {host} takes no machines"
+    lack = room.why_not(machine)
+    return "" if lack is None else f"host {host} lacks {lack}"
 
 
 def asked_in_vain(draft: Draft, machine: Machine) -> str:
     """Say what a machine asks for that sound hosts do not have; nothing if it asks for nothing such."""
-    return most_lack(_sound_rooms(draft), machine) if machine.labels or machine.resources else ""
+    return most_lack(_usable_rooms(draft), machine) if machine.labels or machine.resources else ""
 
 
-def _sound_rooms(draft: Draft) -> Iterable[Room]:
-    return (draft.room[name] for name in sorted(draft.room) if _is_sound(draft, name))
+def _usable_rooms(draft: Draft) -> Iterable[Room]:
+    return (draft.room[name] for name in sorted(draft.room) if is_usable(draft, name))
 
 
 def driver_where_chosen(draft: Draft, machine: Machine) -> str | None:
     """Return who does the work on the host that would be chosen; None if that is not said, or none can be."""
-    chosen = _best(draft, machine, but=())
+    chosen = best(draft, machine, but=(), reached=False)
     if chosen is None:
         return None
     host = draft.hosts.get(chosen)
     return host.driver if host is not None else draft.room[chosen].driver
 
 
-def _best(
-    draft: Draft, machine: Machine, *, but: Collection[HostName | None], order: Order | None = None
+def best(
+    draft: Draft,
+    machine: Machine,
+    *,
+    but: Collection[HostName | None],
+    order: Order | None = None,
+    reached: bool = True,
 ) -> HostName | None:
-    if (own := _left_on(draft, machine)) is not None and own not in but:
-        return own
+    """Return the best sound host for a machine, and count it nowhere; None if there is no other.
+
+    Unless `reached`, it may be one that cannot be reached now.
+    """
+    may_go_to = is_usable if reached else _is_sound
+    if order is not None and order.terms.to is not None:
+        to = order.terms.to
+        return None if to in but or why_not_there(draft, machine, to) or not may_go_to(draft, to) else to
+    if (own := _kept_on(draft, machine)) is not None and own not in but:
+        return own if may_go_to(draft, own) else None
 
     def fits(name: HostName) -> bool:
-        return name not in but and _is_sound(draft, name) and draft.room[name].why_not(machine) is None
+        return name not in but and may_go_to(draft, name) and _has_room(draft, machine, name)
 
     spare, source = _spare(draft, machine), _Source.of(draft, machine, order.steps if order else ())
     homes = [name for name in (order.terms.homes if order else ()) if name in draft.room and fits(name)]
@@ -183,7 +290,7 @@ def _best(
     return _emptiest(rooms, machine, source)
 
 
-def _left_on(draft: Draft, machine: Machine) -> HostName | None:
+def _kept_on(draft: Draft, machine: Machine) -> HostName | None:
     """Return the host that a machine is to come back to, for its hypervisor has it there and nowhere else.
 
     What is only simulated, or done outside, is at home anywhere.
@@ -293,3 +400,16 @@ def _is_sound(draft: Draft, name: HostName) -> bool:
     """Return whether a host is sound; those that are not loaded are in `room` only if they are."""
     host = draft.hosts.get(name)
     return host is None or host.state is HostState.OK
+
+
+def _unreachable_since(draft: Draft, name: HostName) -> datetime | None:
+    host = draft.hosts.get(name)
+    if host is not None:
+        return host.unreachable_since
+    room = draft.known_room.get(name)
+    return None if room is None else room.unreachable_since
+
+
+def is_usable(draft: Draft, name: HostName) -> bool:
+    """Return whether a machine may be sent to a host: it is sound, and its driver reaches it."""
+    return _is_sound(draft, name) and _unreachable_since(draft, name) is None

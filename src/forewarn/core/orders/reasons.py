@@ -34,14 +34,19 @@ from forewarn.core.words import (
 
 
 def not_to_announce(
-    draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy
+    draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy, *, armed: bool | None = None
 ) -> tuple[Waiting, ...]:
-    """Return what keeps a stage from being announced."""
+    """Return what keeps machines from being announced.
+
+    `armed`: whether their events are armed with the announcement; None: as their notice says.
+    """
     proposed = proposal(draft, order, affected, policy)
     if proposed.armed or proposed.budgets:
-        notice = notice_of(order, affected[0].work, groups_of(draft, affected), policy)
-        # If it is armed later, that is asked then.
-        proposed = proposed if arming.with_announcement(notice) else replace(proposed, armed={}, budgets={})
+        if armed is None:
+            notice = notice_of(order, affected[0].work, groups_of(draft, affected), policy)
+            armed = arming.with_announcement(notice)
+        # Events that are armed later are held against other domains and budgets then.
+        proposed = proposed if armed else replace(proposed, armed={}, budgets={})
     return (
         *held(draft, order, affected),
         *_paused(order),
@@ -108,11 +113,27 @@ def not_to_start(
     """Return what keeps an announced stage from starting."""
     return (
         *held(draft, order, stage.steps),
-        *_untold(draft, order, stage),
+        *untold(draft, order, stage),
         *_not_approved(draft, announced),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
         *_busy(draft, order, stage.steps),
         *lost_hosts.stranded(draft, order, stage.steps),
+    )
+
+
+def untold(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
+    """Return the machines beside those of the stage, where work is done to the whole host.
+
+    One that is leaving is waited for; one of another update domain came after the announcement.
+    """
+    if order.host is None or not order.terms.undivided:
+        return ()
+    told = {step.machine for step in stage.steps if step.state is not StepState.MOOT}
+    others = (machine for machine in draft.machines_on(order.host) if machine.id not in told)
+    return tuple(
+        Waiting(what=machine.name, reason=f"is on {order.host} too, and has not been told of this work")
+        for machine in others
+        if machine.state is not MachineState.STOPPED
     )
 
 
@@ -228,6 +249,7 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
         work=_work_time(draft, order, affected, policy),
         calendars=bound,
         deadline=order.terms.deadline,
+        slew=draft.base.slew,
     )
 
 
@@ -292,22 +314,6 @@ def _announced_later(
     if at <= draft.now:
         return ()
     return (Waiting(what=f"host {order.host}", reason=f"guests are told at {format_time(at)}", until=at),)
-
-
-def _untold(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
-    """Return the machines beside those of the stage, where work is done to the whole host.
-
-    One that is leaving is waited for; one of another update domain came after the announcement.
-    """
-    if order.host is None or not order.terms.undivided:
-        return ()
-    told = {step.machine for step in stage.steps if step.state is not StepState.MOOT}
-    others = (machine for machine in draft.machines_on(order.host) if machine.id not in told)
-    return tuple(
-        Waiting(what=machine.name, reason=f"is on {order.host} too, and has not been told of this work")
-        for machine in others
-        if machine.state is not MachineState.STOPPED
-    )
 
 
 def _not_approved(draft: Draft, announced: tuple[Event, ...]) -> tuple[Waiting, ...]:

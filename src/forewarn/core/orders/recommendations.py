@@ -40,7 +40,7 @@ def _announce(draft: Draft, order: Order, policy: Policy) -> Order:
     if waiting := reasons.not_to_announce(draft, order, (step,), policy):
         return draft.put_order(replace(order, waiting=waiting, due_at=None))
     notice = notice_of(order, step.work, [draft.groups[machine.group]], policy)
-    (event,) = events.announce(draft, order, 0, (step,), notice)
+    (event,) = events.announce(draft, order, 0, (step,), notice, armed=False)
     return _shown(draft, replace(order, announced_at=draft.now), event)
 
 

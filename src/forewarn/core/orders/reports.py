@@ -5,6 +5,7 @@ from datetime import datetime
 
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
+from forewarn.core.disclosure import as_driver_said
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, HostStep, Order, RefusedHost, Step
@@ -15,12 +16,23 @@ from forewarn.core.orders import (
     host_work,
     lifecycle,
     lost_hosts,
+    reachability,
     stages,
     steps,
     superseding,
 )
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, HostName, HostState, HostTask, OrderId, StepState, Work
+from forewarn.core.words import (
+    EXTERNAL,
+    FOREWARN,
+    HostName,
+    HostState,
+    HostTask,
+    Kind,
+    OrderId,
+    StepState,
+    Work,
+)
 
 # Whole orders, as those report who work outside
 
@@ -161,6 +173,27 @@ def step_refused(draft: Draft, attempt: AttemptId, *, why: str) -> None:
         if not superseding.hand_over(draft, attempt.order, step, why=f"{refused.host} cannot take it, {why}"):
             _put(draft, attempt.order, steps.send_elsewhere(draft, draft.orders[attempt.order], step))
         draft.wake(departures.touching(draft, step.machine))
+
+
+def step_unreached(draft: Draft, attempt: AttemptId, *, why: str) -> None:
+    """Choose another host for a step that has not begun: the chosen one cannot be reached.
+
+    This is no refusal: the machine may go there later. If no other host can be reached, the step waits.
+    """
+    step = _running_step(draft, attempt)
+    if not isinstance(step, Step) or step.target is None:
+        return
+    if draft.orders[attempt.order].terms.abandoned_by:
+        step_cancelled(draft, attempt)
+        return
+    reachability.note_unreachable(draft, step.target, why=as_driver_said(why))
+    said = f"{step.target} cannot be reached"
+    if not superseding.hand_over(draft, attempt.order, step, why=said):
+        order = draft.orders[attempt.order]
+        machine = draft.machines[step.machine]
+        draft.record(Kind.ORDER_RETRIED, machine, order=order.id, by=FOREWARN, reason=said)
+        _put(draft, order.id, steps.put_back(draft, step))
+    draft.wake(departures.touching(draft, step.machine))
 
 
 def step_cancelled(draft: Draft, attempt: AttemptId) -> None:

@@ -37,6 +37,7 @@ from forewarn.core.words import (
     Kind,
     MachineId,
     MachineState,
+    Mobility,
     OrderId,
     OrderState,
     Priority,
@@ -54,6 +55,7 @@ class OrderRequest:
     by: str
     reason: str = ""
     driver: str | None = None  # None: whoever does the work on its host
+    work: Work | None = None  # what a move does to its machine: a Freeze if it goes live
     terms: OrderTerms = NO_TERMS
 
 
@@ -79,7 +81,10 @@ def on_machine(
     bare_metal.check_machine(draft, target, action)
     _check_first(draft, target, action)
     _check_limit(draft, target, action, scheduled=scheduled, policy=policy)
-    order = _place(draft, request, action, target, work=ACTIONS[action].work, policy=policy)
+    if action is Action.MOVE:
+        _check_move(draft, target, request)
+    work = request.work or ACTIONS[action].work
+    order = _place(draft, request, action, target, work=work, policy=policy)
     order = _with_chooser(draft, order, policy)
     if ACTIONS[action].leaves:
         departures.leave_scheduled(
@@ -196,6 +201,9 @@ def _described(order: Order) -> str:
         said += f" {order.work}"
     if order.action is Action.SERVICE:
         said += f" {order.terms.mode}"
+    if order.action is Action.MOVE:
+        said += " live" if order.work is Work.FREEZE else ""
+        said += f" to {order.terms.to}" if order.terms.to is not None else ""
     if order.simulated and not order.terms.rehearsal:
         said += ", simulated"
     if order.terms.rehearsal:
@@ -218,6 +226,23 @@ def _check_state(draft: Draft, machine: Machine, action: Action) -> None:
         raise Conflict(f'machine "{machine.name}" is stopped: start it first')
     if ACTIONS[action].spot_only and machine.priority is not Priority.SPOT:
         raise Conflict(f'machine "{machine.name}" is {machine.priority}: only spot machines are evicted')
+
+
+def _check_move(draft: Draft, machine: Machine, request: OrderRequest) -> None:
+    """Refuse a move that its machine, or the host that is named, does not allow."""
+    live, to = request.work is Work.FREEZE, request.terms.to
+    named = f'machine "{machine.name}"'
+    if machine.mobility is Mobility.NONE:
+        way = f"forewarn machine put {machine.name} --mobility cold, or live"
+        raise Conflict(f"{named} has mobility none, so it stays on its host: if it can move, {way}")
+    if machine.mobility is Mobility.LIVE_ONLY and not live:
+        raise Conflict(f"{named} has mobility live-only, so it is never redeployed: move it live")
+    if to is None:
+        return
+    if to == machine.host:
+        raise Conflict(f"{named} is on host {to} already")
+    if why := placement.why_not_there(draft, machine, to):
+        raise Conflict(f"{named} cannot move: {why}; name another host, or none")
 
 
 def _check_first(draft: Draft, machine: Machine, action: Action) -> None:

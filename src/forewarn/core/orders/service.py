@@ -106,11 +106,14 @@ def _laid_out(draft: Draft, order: Order, stage: Stage, machines: Sequence[Machi
     told = _told(draft, order, stage)
     kept = {step.machine: step for step in stage.steps if _is_kept(step, told)}
     tried = _tried(order, besides=stage)
+    asked = {step.machine: step for step in stage.steps}
+    places = {step.machine: step.target for step in stage.steps if step.state is StepState.WAITING}
     for machine in machines:
         known = kept.get(machine.id)
         if known is None or known.state is StepState.MOOT:
             attempt = max(tried.get(machine.id, 0), 0 if known is None else known.attempt) + 1
-            kept[machine.id] = replace(_move(machine), attempt=attempt)
+            planned = replace(_move(machine), attempt=attempt, target=places.get(machine.id))
+            kept[machine.id] = stages.carried_over(planned, asked)
     steps = tuple(kept.values())
     over = stage.state is StageState.DONE and not stages.settled(steps)
     begun = StageState.QUEUED if stage.started_at is None else StageState.STARTED

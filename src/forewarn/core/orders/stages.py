@@ -34,8 +34,38 @@ def replan(draft: Draft, order: Order) -> Order:
     there = () if begun else concerned(draft, order)
     left = [machine for machine in there if machine.id not in handled]
     work = work_of(order)
-    queued = in_one(left, work) if order.terms.together else cut(left, work, draft.groups)
-    return replace(order, stages=fixed + tuple(_counted_on(stage, fixed) for stage in queued))
+    if order.action is Action.MOVE:
+        queued = one_move(left, work)
+    else:
+        queued = in_one(left, work) if order.terms.together else cut(left, work, draft.groups)
+    queued = tuple(_counted_on(stage, fixed) for stage in queued)
+    known = {step.machine: step for stage in order.stages if stage not in fixed for step in stage.steps}
+    said = {machine for machine, step in known.items() if _is_said(step)}
+    if said:
+        queued = tuple(_with_steps(stage, lambda step: carried_over(step, known)) for stage in queued)
+    return replace(order, stages=fixed + queued)
+
+
+def carried_over(step: Step, known: Mapping[MachineId, Step]) -> Step:
+    """Return a step that is laid out anew with what its driver has said of it before."""
+    before = known.get(step.machine)
+    if before is None or not _is_said(before) or step.work not in (before.work, before.lowered_from):
+        return step
+    attempt = max(step.attempt, before.attempt)
+    return replace(
+        before,
+        name=step.name,
+        group=step.group,
+        update_domain=step.update_domain,
+        target=step.target,
+        attempt=attempt,
+    )
+
+
+def _is_said(step: Step) -> bool:
+    """Return whether a driver was asked about a step before it is announced."""
+    asked = step.precheck is not None or bool(step.refused) or step.lowered_from is not None
+    return asked and step.begun_at is None and step.state in (StepState.WAITING, StepState.FAILED)
 
 
 def _counted_on(stage: Stage, before: Iterable[Stage]) -> Stage:
@@ -50,6 +80,12 @@ def _counted_on(stage: Stage, before: Iterable[Stage]) -> Stage:
 def in_one(machines: Iterable[Machine], work: Work) -> tuple[Stage, ...]:
     """Put all machines into one stage, whatever their update domains are."""
     steps = tuple(step_of(machine, work) for machine in machines)
+    return (Stage(state=StageState.QUEUED, steps=steps),) if steps else ()
+
+
+def one_move(machines: Iterable[Machine], work: Work) -> tuple[Stage, ...]:
+    """Make the stage in which a machine moves by itself, also if it goes live."""
+    steps = tuple(step_of(machine, work, moves=True) for machine in machines)
     return (Stage(state=StageState.QUEUED, steps=steps),) if steps else ()
 
 

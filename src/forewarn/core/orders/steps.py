@@ -26,20 +26,32 @@ from forewarn.core.words import (
 )
 
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
+# No driver could do these to a machine that is on no host.
+_NEEDING_A_HOST = frozenset({Work.FREEZE, Work.REBOOT, Work.REDEPLOY})
 
 
 def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None) -> Step:
-    """Mark a step as begun, before any driver is asked to do it; `to` is where, if that is not chosen."""
+    """Mark a step as begun, before any driver is asked to do it; `to` is where, if that is not chosen.
+
+    What was done outside forewarn meanwhile is not done again: a second start could run a machine twice.
+    """
     work = step.work
     machine = draft.machines[step.machine]
+    to = to or order.terms.to
+    if _is_reached(machine, step, to=to or step.target):
+        unbegun = replace(step, begun_at=None, impact=None)
+        return done(draft, order, unbegun, host=machine.host, note="done already, outside forewarn")
+    if machine.host is None and work in _NEEDING_A_HOST:
+        return fail(draft, order, step, why=_stopped(step))
     if work is Work.RECOVER:
         machine = take_down(draft, step)  # whether or not there is a host for it
-    # Others choose the host themselves, and report it when the machine has moved.
-    target = to if order.driver != EXTERNAL else None
-    if target is None and step.moves and order.placed_here:
+    target = to
+    if step.moves and order.placed_here and (to is None or order.terms.to):
         target = _kept(draft, step) or _choose(draft, order, step)
         if target is None:
-            return fail(draft, order, step, why=_nowhere(draft, step))
+            return fail(draft, order, step, why=nowhere(draft, order, step))
+    elif order.driver == EXTERNAL and not order.terms.to:
+        target = None  # others choose the host themselves, and report it when the machine has moved
     draft.put_machine(replace(machine, state=WORKS[work].during or machine.state, bound_for=target))
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, step, target))
     return replace(
@@ -58,6 +70,21 @@ def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None)
     )
 
 
+def _is_reached(machine: Machine, step: Step, *, to: HostName | None) -> bool:
+    """Return whether a machine already is what a step would make of it."""
+    if step.work is Work.EVICT:
+        return machine.state is MachineState.STOPPED
+    runs = machine.state is MachineState.RUNNING
+    if step.work is Work.START:
+        return runs
+    return runs and step.moves and step.work in expected.MOVES.values() and machine.host == to
+
+
+def _stopped(step: Step) -> str:
+    way = "abandon this order, or start the machine outside forewarn and import that, then retry"
+    return f'"{step.name}" is stopped: {way}'
+
+
 def ask_at(draft: Draft, driver: str) -> datetime | None:
     """Return when a driver is to be asked at once; None if that is not a moment of service time."""
     return draft.now if driver in ANSWERING_AT_ONCE else None
@@ -68,11 +95,25 @@ def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:
     machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
     target = _choose(draft, order, step)
     if target is None:
-        return fail(draft, order, step, why=_nowhere(draft, step))
+        return fail(draft, order, step, why=nowhere(draft, order, step))
     draft.put_machine(replace(machine, bound_for=target))
     said = f"{_said(order, step, target)}: {_refusals(step.refused[-1:])}"
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=said)
     return replace(step, target=target, look_at=ask_at(draft, order.driver))
+
+
+def put_back(draft: Draft, step: Step) -> Step:
+    """Let a step wait again whose driver has not begun it, for the chosen host cannot be reached."""
+    machine = draft.machines[step.machine]
+    match step.work:
+        case Work.RECOVER:
+            state = machine.state  # it is down before its turn
+        case Work.START:
+            state = MachineState.STOPPED
+        case _:
+            state = MachineState.RUNNING
+    draft.put_machine(replace(machine, state=state, bound_for=None))
+    return replace(tried_again(step), target=None, look_at=None)
 
 
 def _kept(draft: Draft, step: Step) -> HostName | None:
@@ -87,14 +128,20 @@ def _choose(draft: Draft, order: Order, step: Step) -> HostName | None:
     # One whose host failed may come back there, if that has been restored since.
     own = None if step.work is Work.RECOVER else machine.host
     but = {own, *(refused.host for refused in step.refused)}
+    first = step.precheck.target if step.precheck is not None else None
     for avoided in (step.failed_on, ()) if step.failed_on else ((),):
-        target = placement.choose(draft, machine, but={*but, *avoided}, order=order)
+        target = placement.choose(draft, machine, but={*but, *avoided}, order=order, first=first)
         if target is not None:
             return target
     return None
 
 
-def _nowhere(draft: Draft, step: Step) -> str:
+def nowhere(draft: Draft, order: Order, step: Step) -> str:
+    """Say that no host can take a machine, and why."""
+    if order.terms.to is not None:
+        there = placement.why_not_there(draft, draft.machines[step.machine], order.terms.to)
+        why = "; ".join(filter(None, (_refusals(step.refused), there)))
+        return f'"{step.name}" cannot go there: {why}; make that possible, then retry, or abandon the order'
     lack = placement.asked_in_vain(draft, draft.machines[step.machine])
     # It may come back where it was: disks of its own host are nowhere else.
     way = (
@@ -105,7 +152,12 @@ def _nowhere(draft: Draft, step: Step) -> str:
 
 
 def _refusals(refused: Iterable[RefusedHost]) -> str:
-    return "; ".join(f"{each.host} cannot take it, {each.why}" for each in refused)
+    return "; ".join(map(refusal, refused))
+
+
+def refusal(refused: RefusedHost) -> str:
+    """Say that a host cannot take a machine, and why."""
+    return f"{refused.host} cannot take it, {refused.why}"
 
 
 def unknown(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
@@ -177,7 +229,8 @@ def left_running(draft: Draft, step: Step) -> None:
 def abandon(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
     """Make a step moot, and its machine what it is without it; one in other hands is what they make of it."""
     machine = draft.machines.get(step.machine)
-    begun = step.state in (StepState.RUNNING, StepState.FAILED)
+    # One that waits to be tried again has left its machine as the attempt before did.
+    begun = step.begun_at is not None
     changed = begun or step.work is Work.RECOVER  # which is down before its turn
     if machine is not None and changed and running_elsewhere(draft, step.machine, order) is None:
         there = _may_still_run(draft, order, machine)

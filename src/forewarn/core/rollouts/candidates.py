@@ -135,6 +135,7 @@ class Candidates:
                 work=stage.work,
                 calendars=calendars(known[name] for name in stage.projects if name in known),
                 deadline=self._rollout.terms.deadline,
+                slew=self._survey.slew,
             )
         return self._timings[stage]
 
@@ -183,6 +184,9 @@ def _unfit(host: HostName, survey: HostSurvey) -> tuple[Waiting, ...]:
         return (Waiting(what=host, reason="is failed: restore it first"),)
     if known.state is HostState.LOST:
         return (Waiting(what=host, reason="is lost: fail it, or wait for it"),)
+    if known.unreachable_since is not None:
+        since = format_time(known.unreachable_since)
+        return (Waiting(what=host, reason=f"cannot be reached since {since}"),)
     if other is not None:
         return (Waiting(what=host, reason=f"has order {other.id} ({other.action}), which is {other.state}"),)
     return ()

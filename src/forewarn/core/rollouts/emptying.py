@@ -10,7 +10,7 @@ from forewarn.core.admission import holds
 from forewarn.core.model.emptying import Emptying, Leaver, Obstacle, Surroundings
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.room import lacking
+from forewarn.core.model.room import lacking, unreached
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import HostName, Mobility
 
@@ -58,8 +58,12 @@ class _Targets:
 
     def __init__(self, around: Surroundings, *, besides: Iterable[HostName]) -> None:
         out = frozenset(besides)
-        self._names = [name for name in sorted(around.rooms) if name not in out]
+        names = [name for name in sorted(around.rooms) if name not in out]
         self._rooms = dict(around.rooms)
+        self._names = [name for name in names if self._rooms[name].unreachable_since is None]
+        self._away = {
+            name: since for name in names if (since := self._rooms[name].unreachable_since) is not None
+        }
         self._next = 0  # the one that took a machine last, most likely has room for another
         self._hopeless: dict[tuple[object, ...], str] = {}  # what room only becomes less of
 
@@ -76,5 +80,7 @@ class _Targets:
                     self._rooms[self._names[index]] = room.taken(machine)
                 self._next = index
                 return ""
-        self._hopeless[needs] = lacking([self._rooms[name] for name in self._names], machine)
+        away = {name: since for name, since in self._away.items() if not self._rooms[name].why_not(machine)}
+        why = lacking([self._rooms[name] for name in self._names], machine)
+        self._hopeless[needs] = f"{why}; {unreached(away)}" if away else why
         return self._hopeless[needs]

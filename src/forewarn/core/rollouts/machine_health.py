@@ -1,33 +1,75 @@
-"""Whether the machines of a wave are well again: what pauses a rollout though no step has failed.
+"""Whether machines are well again after their work: what pauses a rollout though no step has failed.
+
+A machine is not well while it does not poll again, where that is asked for, and while its hypervisor says
+that it is off, as an import has found it.
 
 The time they have for that counts from when their work is over, or should be: so no limit is too short for
 the work itself.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.core.model.order import Order, Step
-from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.record import Record
+from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_span
 from forewarn.core.policy import Policy
-from forewarn.core.words import MachineId, StageKind, StepState
+from forewarn.core.words import OTHER_HANDS, Kind, MachineId, StageKind, StepState
 
 
-def silent(rollout: Rollout, orders: Iterable[Order], seen: Mapping[MachineId, datetime]) -> tuple[Step, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unwell:
+    """A machine that is not well yet after its work, and how that is known."""
+
+    step: Step
+    reason: str
+
+
+def silent(
+    rollout: Rollout, orders: Iterable[Order], seen: Mapping[MachineId, datetime]
+) -> tuple[Unwell, ...]:
     """Find the machines that polled before their work and have not since; `seen` has the newest polls."""
     if not rollout.terms.require_poll or rollout.aborting:
         return ()
     return tuple(
-        step
+        Unwell(step=step, reason="has not polled again")
         for step in _steps(rollout, orders, StepState.DONE)
         if step.ended_at is not None and step.machine in seen and seen[step.machine] <= step.ended_at
     )
 
 
+def recent(rollout: Rollout, *, now: datetime) -> tuple[Wave, ...]:
+    """Return the waves whose machines may still take their time to be well."""
+    limit = now - rollout.terms.health
+    return tuple(wave for wave in rollout.begun if wave.ended_at is None or wave.ended_at >= limit)
+
+
+def treated(rollout: Rollout, orders: Iterable[Order]) -> tuple[Step, ...]:
+    """Return the steps that are done, of machines that no person has excused."""
+    return () if rollout.aborting else tuple(_steps(rollout, orders, StepState.DONE))
+
+
+def off(steps: Iterable[Step], stopped: Collection[MachineId]) -> tuple[Unwell, ...]:
+    """Return the machines that others have stopped since their work."""
+    reason = "is off, as its hypervisor says,"
+    return tuple(Unwell(step=step, reason=reason) for step in steps if step.machine in stopped)
+
+
+def is_stopped_by_others(records: Iterable[Record]) -> bool:
+    """Return whether the newest records of a stopped machine say that forewarn has not stopped it itself."""
+    for record in records:
+        if record.kind == Kind.STEP_DONE:
+            return False
+        if record.reason.endswith(OTHER_HANDS):
+            return True
+    return False
+
+
 def unwell(
-    rollout: Rollout, orders: Iterable[Order], quiet: Iterable[Step], *, now: datetime, policy: Policy
+    rollout: Rollout, orders: Iterable[Order], quiet: Iterable[Unwell], *, now: datetime, policy: Policy
 ) -> dict[MachineId, Waiting]:
     """Return the machines that have not become healthy in time."""
     limit = rollout.terms.health
@@ -39,21 +81,21 @@ def unwell(
         for step in _steps(rollout, orders, StepState.RUNNING)
         if step.begun_at is not None and step.begun_at + work + limit <= now
     }
-    mute = {
-        step.machine: Waiting(what=step.name, reason=f"has not polled again {span} after its work")
-        for step in quiet
-        if step.ended_at is not None and step.ended_at + limit <= now
+    late = {
+        each.step.machine: Waiting(what=each.step.name, reason=f"{each.reason} {span} after its work")
+        for each in quiet
+        if each.step.ended_at is not None and each.step.ended_at + limit <= now
     }
-    return slow | mute
+    return slow | late
 
 
 def look_at(
-    rollout: Rollout, orders: Iterable[Order], quiet: Iterable[Step], *, now: datetime, policy: Policy
+    rollout: Rollout, orders: Iterable[Order], quiet: Iterable[Unwell], *, now: datetime, policy: Policy
 ) -> datetime | None:
-    """Return when the next machine should be healthy: one that is worked on, or one that must poll again."""
+    """Return when the next machine should be healthy: one that is worked on, or one that is not well yet."""
     begun = (step.begun_at for step in _steps(rollout, orders, StepState.RUNNING))
     over = (moment + expected_work(rollout, policy) for moment in begun if moment is not None)
-    moments = (*over, *(step.ended_at for step in quiet if step.ended_at is not None))
+    moments = (*over, *(each.step.ended_at for each in quiet if each.step.ended_at is not None))
     limits = (moment + rollout.terms.health for moment in moments)
     return min((moment for moment in limits if moment > now), default=None)
 

@@ -53,6 +53,11 @@ def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, 
     if under_way:
         look_at = machine_health.look_at(rollout, orders.values(), quiet, now=now, policy=policy)
         return replace(rollout, due_at=look_at)
+    if quiet:
+        waiting = tuple(
+            Waiting(what=each.step.name, reason=f"{each.reason} since its work") for each in quiet
+        )
+        return replace(rollout, due_at=now + LOOK_FOR_POLLS, waiting=waiting)
     resting = resting_until(rollout)
     if resting is None or resting <= now:
         return replace(rollout, due_at=None)

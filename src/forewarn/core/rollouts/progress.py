@@ -4,18 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
+from forewarn.core.admission import holds as in_force
 from forewarn.core.copies import replace
-from forewarn.core.model.order import Order, Step
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
+from forewarn.core.rollouts.machine_health import Unwell
 from forewarn.core.words import HostName, HostTask, OrderId, OrderState, StageKind, StageState, StepState
 
 Orders: TypeAlias = Mapping[OrderId, Order]
-Quiet: TypeAlias = Sequence[Step]
+Quiet: TypeAlias = Sequence[Unwell]
 
 
 def settle(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:
-    """Bring its waves up to date with their orders; `quiet` are the machines that must still poll again.
+    """Bring its waves up to date with their orders; `quiet` are the machines that are not well yet.
 
     No poll wakes what is paused: a wave whose polls are awaited then is settled when a person resumes.
     """
@@ -144,6 +147,13 @@ def stuck(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
     """Return the reasons of its orders that only a person can do something about."""
     under_way = (orders[id_] for wave in unfinished(rollout) for id_ in wave.orders if orders[id_].open)
     return tuple(wait for order in under_way for wait in order.waiting if wait.stuck)
+
+
+def held(orders: Orders, holds: Iterable[Hold]) -> tuple[Waiting, ...]:
+    """Return the holds for which some of these orders wait."""
+    known = {in_force.waiting(hold) for hold in holds}
+    waiting = (wait for order in orders.values() if order.open for wait in order.waiting)
+    return tuple(dict.fromkeys(wait for wait in waiting if wait in known))
 
 
 def _what_went_wrong(order: Order) -> str:

@@ -1,5 +1,6 @@
 """What people may ask of a rollout that is under way: pause, resume, abort; and who changed it last."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from forewarn.core.copies import replace
@@ -9,8 +10,8 @@ from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, Wave,
 from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
-from forewarn.core.rollouts.progress import Orders, Quiet, as_paused, trouble, wave_now
-from forewarn.core.words import HostName, OrderState
+from forewarn.core.rollouts.progress import Orders, Quiet, as_paused, has_begun, trouble, wave_now
+from forewarn.core.words import HostName, OrderId, OrderState
 
 
 def check_open(rollout: Rollout, *, version: int | None = None) -> None:
@@ -72,8 +73,9 @@ def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetim
 
 
 def aborted(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Rollout:
-    """Return a rollout without what has not begun; what has is finished first."""
-    rollout = replace(_returned(rollout, orders, now=now), aborting=True, why=why)
+    """Return a rollout without the hosts that have not begun; on the others, what has started ends first."""
+    begun = {id_: order for id_, order in orders.items() if has_begun(order)}
+    rollout = replace(_returned(rollout, orders, staying=begun, now=now), aborting=True, why=why)
     return replace(rollout, waves=rollout.begun, blocked=False, due_at=None)
 
 
@@ -82,14 +84,16 @@ def _order_of(rollout: Rollout, host: HostName, orders: Orders) -> Order:
     return orders[next(ids)]
 
 
-def _returned(rollout: Rollout, orders: Orders, *, now: datetime) -> Rollout:
+def _returned(
+    rollout: Rollout, orders: Orders, *, staying: Collection[OrderId] = (), now: datetime
+) -> Rollout:
     """Take the hosts whose orders were cancelled, or not placed yet, out of their waves."""
     kept = []
     for wave in rollout.begun:
         pairs = [
             (host, id_)
             for host, id_ in wave.ordered
-            if id_ not in orders or orders[id_].state is not OrderState.CANCELLED
+            if id_ not in orders or id_ in staying or orders[id_].state is not OrderState.CANCELLED
         ]
         if pairs:
             hosts, ids = zip(*pairs, strict=True)

@@ -13,6 +13,7 @@ from forewarn.drivers.libvirt import definitions, disks
 from forewarn.drivers.libvirt.decisions import Act
 from forewarn.drivers.libvirt.definitions import Disk
 from forewarn.drivers.libvirt.domains import Domain, Route
+from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.library import Declined, NoAnswer
 from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.places import Place, Places, Tools
@@ -172,8 +173,8 @@ class Acts:
         here, there = places.here.hypervisor, places.there.hypervisor
         copied = disks.made_anew(definition, here, there, shared=options.shared_paths)
         disks.make(copied, like=here, on=there)
-        # While it migrates nothing can be written.
-        mark = places.write(replace(mark, asked=mark.asked or self._tools.now()))
+        # While it migrates nothing can be written. One that an unreachable host broke off has its time again.
+        mark = places.write(replace(mark, asked=self._tools.now()))
         route = Route(
             peer=options.peer(target.name, target.uri),
             uri=options.sent_to(target.name),
@@ -182,10 +183,10 @@ class Acts:
             unsafe=options.unsafe_migration,
             disks=tuple(disk.name for disk in copied),
         )
-        self._tools.calls.begin(mark.id, partial(self._migrate_at_length, source, route))
+        self._tools.calls.begin(mark.id, partial(self._migrate_at_length, source, route, there))
         return mark
 
-    def _migrate_at_length(self, source: Host, route: Route) -> None:
+    def _migrate_at_length(self, source: Host, route: Route, there: Hypervisor) -> None:
         # On a connection of its own: libvirt serves only a few calls of each at once.
         hypervisor = self._tools.connections.open_another(source)
         domain = hypervisor.find(self._places.machine.id)
@@ -193,10 +194,13 @@ class Acts:
             raise Declined(f"{source.name} does not have it any more")
         try:
             domain.migrate(route)
-        except NoAnswer as error:
-            if hypervisor.is_alive():  # then it is the other host that does not answer, as this one says
-                raise Declined(str(error)) from error
-            raise
+        except (NoAnswer, Declined) as error:
+            if not hypervisor.is_alive():
+                raise NoAnswer(str(error), host=source.name) from error
+            # The source says that the migration failed. If the connection that the target had before did not
+            # outlive it, the target's libvirt was away, and that is no answer of the hypervisors.
+            there.ask()
+            raise Declined(str(error)) from error
 
     def abort(self, mark: Mark) -> Mark:
         """Break a migration off."""

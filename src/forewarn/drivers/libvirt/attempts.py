@@ -52,6 +52,13 @@ class Attempt:
 
     # What it is asked
 
+    def precheck(self) -> str | None:
+        """Return why it could not be begun; None if it could, or has been."""
+        sight = self._places.look()
+        if self._places.mark_in(sight) is not None:
+            return None
+        return refusals.find(self._places, sight, options=self._tools.options)
+
     def begin(self) -> Begun:
         """Mark the domain, and begin."""
         sight = self._places.look()

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from forewarn.core.model.host import Host
@@ -61,12 +62,15 @@ class Connections:
     """All connections of a driver."""
 
     def __init__(self, options: LibvirtOptions, *, wake: Callable[[MachineId], None]) -> None:
-        """Import the library; UnusableDriver if it is not there."""
-        self.library = load()
         self._options = options
         self._wake = wake
         self._lock = threading.Lock()
         self._lines: dict[tuple[HostName, bool], _Line] = {}
+
+    @cached_property
+    def library(self) -> Any:
+        """libvirt-python, loaded when it is first needed; UnusableDriver if it is not there."""
+        return load()
 
     def get(self, host: Host) -> Hypervisor:
         """Return the libvirt of a host; NoAnswer if it cannot be reached soon."""
@@ -109,9 +113,10 @@ class Connections:
             left = min(until, opening.began_at + limit) - time.monotonic()
             if not _is_over(line, opening, within=left):
                 span = format_span(self._options.connect_for)
-                raise NoAnswer(f"{line.host} cannot be reached: no answer within {span} ({line.uri})")
+                why = f"no answer within {span} ({line.uri})"
+                raise NoAnswer(f"{line.host} cannot be reached: {why}", host=line.host)
             if opening.why:
-                raise NoAnswer(f"{line.host} cannot be reached: {opening.why}")
+                raise NoAnswer(f"{line.host} cannot be reached: {opening.why}", host=line.host)
         return line.connection
 
     def _opening(self, line: _Line) -> _Opening:
@@ -152,7 +157,7 @@ class Connections:
         try:
             connection = libvirt.open(line.uri)
         except libvirt.libvirtError as error:
-            raise NoAnswer(f"{error} ({line.uri})") from error
+            raise NoAnswer(f"{error} ({line.uri})", host=line.host) from error
         with suppress(libvirt.libvirtError):  # one that is not over a wire needs none
             connection.setKeepAlive(max(1, round(self._options.keepalive.total_seconds())), UNANSWERED)
         callbacks = waking.watch(libvirt, connection, self._wake) if line.watched else []

@@ -19,7 +19,7 @@ from forewarn.drivers.libvirt.sights import DomainState, Seen, Sight
 
 # How often the driver looks; libvirt's events make it look earlier.
 LOOK_AGAIN = timedelta(seconds=2)
-# How long a machine that has been moved may be held by the end of its migration.
+# How long a machine that has been moved may be held by the end of its migration, or one by its start.
 SETTLING = timedelta(seconds=60)
 
 
@@ -103,7 +103,8 @@ def migrating(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOption
         return _held(mark, here)
     # Where no call is known, nothing of it has outlived a crash.
     error = sight.call.error if sight.call is not None else ""
-    if late:  # then it was broken off here, and libvirt says no more than that
+    unheard = sight.call is not None and not error  # it ended for a host could not be reached
+    if late and not unheard:  # then it was broken off here, and libvirt says no more than that
         error = f"its migration was not through within {format_span(options.migrate_for)}"
     return Broken(error) if error else Act.MIGRATE
 
@@ -232,6 +233,8 @@ def starting(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions
     match sight.there:
         case None:
             return Act.DEFINE_THERE if mark.work is Work.RECOVER else Broken("its host does not have it")
+        case Seen(state=DomainState.PAUSED) if now < mark.begun + SETTLING:
+            return Running(now + LOOK_AGAIN)  # its host may just be starting it, or restoring its memory
         case Seen(state=DomainState.PAUSED):
             return Broken("it is paused, by other hands: resume it (virsh resume), then retry")
         case Seen(state=DomainState.RUNNING):

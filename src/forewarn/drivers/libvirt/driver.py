@@ -19,15 +19,14 @@ from forewarn.control.driver import (
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.inventory import Found, together
-from forewarn.core.model.machine import Machine
 from forewarn.core.words import MachineId, Work
 from forewarn.drivers.driver_setup import DriverSetup
-from forewarn.drivers.libvirt import inventory, refusals
+from forewarn.drivers.libvirt import inventory
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
 from forewarn.drivers.libvirt.left_behind import LeftBehind
-from forewarn.drivers.libvirt.library import Declined, NoAnswer
+from forewarn.drivers.libvirt.library import Declined, NoAnswer, check_installed
 from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Tools
@@ -41,11 +40,14 @@ ASK_AGAIN = timedelta(seconds=2)
 
 def make(setup: DriverSetup) -> "LibvirtDriver":
     """Make the driver as it is set; UnusableDriver without libvirt-python."""
+    check_installed()
     return LibvirtDriver(setup.read(LibvirtOptions()), wake=setup.wake)
 
 
 class LibvirtDriver:
     """Does the steps of machines that are domains of libvirt."""
+
+    isolated = True  # a host that drops packets can crash libvirt's client library (CVE-2024-4418)
 
     def __init__(self, options: LibvirtOptions, *, wake: Callable[[MachineId], None]) -> None:
         self._connections = Connections(options, wake=self._woken)
@@ -92,7 +94,9 @@ class LibvirtDriver:
                 return Unknown("it is being seen to already", task.now + ASK_AGAIN)
             try:
                 return verb(Attempt(task, task.machine, self._tools))
-            except (NoAnswer, Declined) as error:
+            except NoAnswer as error:
+                return Unknown(str(error), host=error.host)
+            except Declined as error:
                 return Unknown(str(error))
 
     @contextmanager
@@ -110,6 +114,7 @@ class LibvirtDriver:
 
     # Hosts
 
+    verifies_restarts = True
     lists_by_host = True
 
     def inventory(self, hosts: Sequence[Host]) -> Found:
@@ -122,25 +127,25 @@ class LibvirtDriver:
                 found.append(Found(unreachable={host.name: _without_name(error, host)}))
         return together(found)
 
-    def precheck(self, machine: Machine, target: Host) -> str | None:
-        """Return why a machine could not go to a host: it does not answer, or the machine is not for it."""
+    def precheck(self, task: DriverTask) -> str | Unknown | None:
+        """Return why a step could not be done, as far as that can be seen before it begins."""
+        if task.machine is None:
+            return None
         try:
-            hypervisor = self._connections.get(target)
-            domain = hypervisor.find(machine.id)
-            if machine.host is None and domain is None:  # it is off, and defined where it was
-                return refusals.missing(machine, hypervisor)
-        except (NoAnswer, Declined) as error:
-            return str(error)
-        return None
+            return Attempt(task, task.machine, self._tools).precheck()
+        except NoAnswer as error:
+            return Unknown(str(error), host=error.host)
+        except Declined as error:
+            return Unknown(str(error))
 
     def reach(self, host: Host) -> str | None:
         """Return why a host cannot be reached now; of one that can, see to what there is to be seen to."""
         try:
             hypervisor = self._connections.get(host)
             hypervisor.ask()
-            self._upkeep.look_after(hypervisor, host)
         except (NoAnswer, Declined) as error:
             return _without_name(error, host)
+        self._upkeep.look_after(hypervisor, host)
         return None
 
 

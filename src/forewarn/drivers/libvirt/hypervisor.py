@@ -53,6 +53,12 @@ class Hypervisor:
         with self.asking():
             self._connection.getLibVersion()
 
+    def capacity(self) -> tuple[float, int]:
+        """Return its memory in MiB, and how many processors it has."""
+        with self.asking():
+            _, memory, processors, *_ = self._connection.getInfo()
+        return memory, processors
+
     # Domains
 
     def find(self, uuid: str) -> Domain | None:

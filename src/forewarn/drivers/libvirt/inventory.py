@@ -18,8 +18,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from forewarn.core.errors import Unavailable
-from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found, FoundHost, FoundMachine
+from forewarn.core.model.host import Host, HostResource
+from forewarn.core.model.inventory import Found, FoundHost, FoundMachine, unknown_metadata
 from forewarn.core.words import GroupName, MachineId, MachineName, Mobility, ProjectName
 from forewarn.drivers.libvirt import definitions
 from forewarn.drivers.libvirt.definitions import MACHINE_NAMESPACE
@@ -29,6 +29,11 @@ from forewarn.drivers.libvirt.library import Declined
 from forewarn.drivers.libvirt.sights import DomainState
 
 _IN_NAMESPACE = f"{{{MACHINE_NAMESPACE}}}"
+_ATTRIBUTES = ("group", "mobility", "network", "project", "update-domain")
+_ELEMENTS = ("ephemeral", "tag")
+# Hosts run more vCPUs than they have processors: nova's default was as many for years.
+VCPUS_A_PROCESSOR = 16.0
+KIB_IN_GIB, MIB_IN_GIB = 2**20, 2**10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +51,18 @@ def list_host(hypervisor: Hypervisor, host: Host) -> Found:
     """Return the domains of a host, also those that are off."""
     listed = [found for domain in hypervisor.domains() if (found := _found(domain, host)) is not None]
     return Found(
-        hosts=(FoundHost(name=host.name, uri=host.uri),),
+        hosts=(FoundHost(name=host.name, uri=host.uri, resources=_capacity(hypervisor)),),
         machines=tuple(machine for machine, _ in listed),
         notes=tuple(f"machine {machine.name}: {fault}" for machine, faults in listed for fault in faults),
     )
+
+
+def _capacity(hypervisor: Hypervisor) -> dict[str, HostResource]:
+    memory, processors = hypervisor.capacity()
+    return {
+        "memory": HostResource(amount=round(memory / MIB_IN_GIB, 3)),
+        "vcpus": HostResource(amount=float(processors), ratio=VCPUS_A_PROCESSOR),
+    }
 
 
 def _found(domain: Domain, host: Host) -> tuple[FoundMachine, tuple[str, ...]] | None:
@@ -105,6 +118,8 @@ def read(xml: str) -> Said:
     declared = root.find(f"metadata/{_IN_NAMESPACE}machine")
     faults: list[str] = []
     given = {} if declared is None else dict(_declared(declared, faults))
+    if sizes := dict(_sizes(root)):
+        given["resources"] = sizes
     return Said(
         name=root.findtext("name", ""),
         macs=tuple(filter(None, macs)),
@@ -112,6 +127,15 @@ def read(xml: str) -> Said:
         fields=given,
         faults=tuple(faults),
     )
+
+
+def _sizes(root: ElementTree.Element) -> Iterator[tuple[str, float]]:
+    """Yield the most memory that a domain may take, in GiB, and its vCPUs; libvirt writes KiB."""
+    memory, vcpus = root.findtext("memory"), root.findtext("vcpu")
+    if memory is not None:
+        yield "memory", round(int(memory) / KIB_IN_GIB, 3)
+    if vcpus is not None:
+        yield "vcpus", float(vcpus)
 
 
 def _declared(machine: ElementTree.Element, faults: list[str]) -> Iterator[tuple[str, Any]]:
@@ -128,12 +152,23 @@ def _declared(machine: ElementTree.Element, faults: list[str]) -> Iterator[tuple
         if mobility in tuple(Mobility):
             yield "mobility", Mobility(mobility)
         else:
-            faults.append(f'its metadata has mobility="{mobility}": expected live, cold or none')
-    if tags := dict(_tags(machine.iterfind(f"{_IN_NAMESPACE}tag"))):
+            faults.append(f'its metadata has mobility="{mobility}": expected live, live-only, cold or none')
+    if tags := dict(_tags(machine)):
         yield "tags", tags
+    faults += _unknown(machine)
 
 
-def _tags(elements: Iterable[ElementTree.Element]) -> Iterator[tuple[str, str]]:
-    for each in elements:
+def _tags(machine: ElementTree.Element) -> Iterator[tuple[str, str]]:
+    for each in machine.iterfind(f"{_IN_NAMESPACE}tag"):
         if each.get("name"):
             yield each.get("name", ""), each.get("value", "")
+
+
+def _unknown(machine: ElementTree.Element) -> Iterator[str]:
+    """Say what forewarn does not know; other namespaces are for others."""
+    attributes = (name for name in machine.attrib if name[0] != "{")
+    yield from unknown_metadata(attributes, known=_ATTRIBUTES)
+    inside = (each.tag.removeprefix(_IN_NAMESPACE) for each in machine)
+    yield from unknown_metadata((tag for tag in inside if tag[0] != "{"), known=_ELEMENTS)
+    if not all(each.get("name") for each in machine.iterfind(f"{_IN_NAMESPACE}tag")):
+        yield "its metadata has a tag without a name"

@@ -1,6 +1,7 @@
-"""libvirt-python, imported when a driver is made: without it the server starts, and this driver cannot."""
+"""libvirt-python, imported when a driver is first called, in its own process and never in the server's."""
 
 import importlib
+import importlib.util
 import json
 import logging
 from base64 import b64decode
@@ -23,6 +24,11 @@ _INSTALL = (
 class NoAnswer(Exception):
     """A host cannot be reached, or what it was asked it has not answered: nothing is known."""
 
+    def __init__(self, said: str, *, host: HostName | None = None) -> None:
+        """Take what is said of it, and the host, if there is one."""
+        super().__init__(said)
+        self.host = host
+
 
 class Declined(Exception):
     """libvirt has said no: what it was asked to do is not done."""
@@ -30,6 +36,12 @@ class Declined(Exception):
 
 class Gone(Declined):
     """A host does not have the domain any more that it was asked about."""
+
+
+def check_installed() -> None:
+    """Raise UnusableDriver if the library is not there; does not load it."""
+    if importlib.util.find_spec("libvirt") is None:
+        raise UnusableDriver(_INSTALL)
 
 
 def load() -> Any:
@@ -53,7 +65,9 @@ def asking(libvirt: Any, host: HostName, connection: Any) -> Iterator[None]:
         yield
     except libvirt.libvirtError as error:
         said = str(error).strip()
-        if _says_nothing(libvirt, error) or not is_alive(libvirt, connection):
+        if not is_alive(libvirt, connection):
+            raise NoAnswer(f"{host}: {said}", host=host) from error
+        if _says_nothing(libvirt, error):
             raise NoAnswer(f"{host}: {said}") from error
         if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
             raise Gone(said) from error

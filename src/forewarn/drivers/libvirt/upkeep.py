@@ -11,13 +11,15 @@ from forewarn.core.words import HostName
 from forewarn.drivers.libvirt import left_behind
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
-from forewarn.drivers.libvirt.library import Declined
+from forewarn.drivers.libvirt.library import Declined, NoAnswer
 from forewarn.drivers.libvirt.places import Tools
 
 log = logging.getLogger(__name__)
 
 # How often all domains of a host are looked through, in seconds.
 LOOK_EVERY = 600.0
+# For what is to be done, in seconds: a host has only a little longer to answer that it is reached.
+WAIT = 2.0
 
 
 class Upkeep:
@@ -28,6 +30,7 @@ class Upkeep:
         self._tools = tools
         self._alone = alone
         self._lock = threading.Lock()
+        self._at_work: set[HostName] = set()
         self._looked_at: dict[HostName, float] = {}
         self._changed: dict[str, float] = {}  # domains that there was news of, and when
 
@@ -38,7 +41,31 @@ class Upkeep:
                 self._changed[uuid] = time.monotonic()
 
     def look_after(self, hypervisor: Hypervisor, host: Host) -> None:
-        """Do what is to be done on a host."""
+        """Do what is to be done on a host, unless that is under way; what takes long goes on by itself.
+
+        Whether the host is reached is not told by this.
+        """
+        with self._lock:
+            if host.name in self._at_work:
+                return
+            self._at_work.add(host.name)
+        name = f"forewarn-libvirt-upkeep-{host.name}"
+        thread = threading.Thread(target=self._run, args=(hypervisor, host), name=name, daemon=True)
+        thread.start()
+        thread.join(WAIT)
+
+    def _run(self, hypervisor: Hypervisor, host: Host) -> None:
+        try:
+            self._look_after(hypervisor, host)
+        except (NoAnswer, Declined) as error:
+            log.info("%s is looked after later: %s", host.name, error)
+        except Exception:
+            log.exception("%s could not be looked after", host.name)
+        finally:
+            with self._lock:
+                self._at_work.discard(host.name)
+
+    def _look_after(self, hypervisor: Hypervisor, host: Host) -> None:
         now = time.monotonic()
         looks_through = now - self._looked_at.get(host.name, -LOOK_EVERY) >= LOOK_EVERY
         if looks_through:

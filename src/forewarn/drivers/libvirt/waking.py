@@ -37,7 +37,7 @@ def _run(libvirt: Any) -> None:
     while True:
         try:
             libvirt.virEventRunDefaultImpl()
-        except libvirt.libvirtError as error:
+        except Exception as error:  # noqa: BLE001 - every connection relies on this loop
             log.warning("libvirt's event loop has broken, and goes on: %s", error)
             _pause.wait(PAUSE)
 

@@ -1,6 +1,8 @@
 """The port: which attempts may be carried out, and what it means that a cloud does not answer, or refuses."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 
 from forewarn.control.driver import (
     Begun,
@@ -15,7 +17,6 @@ from forewarn.control.driver import (
 )
 from forewarn.core.model.host import Host
 from forewarn.core.model.inventory import Found
-from forewarn.core.model.machine import Machine
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.openstack import host_tasks, inventory
 from forewarn.drivers.openstack.attempts import Attempts
@@ -23,6 +24,8 @@ from forewarn.drivers.openstack.compute_api import ComputeApi, NoAnswerError, Re
 from forewarn.drivers.openstack.options import OpenStackOptions
 from forewarn.drivers.openstack.server_steps import ServerSteps
 
+# Nova itself takes a minute to see that a compute service is down.
+REACH_EVERY = timedelta(seconds=30)
 DOWN = "its compute service is down, as nova says"
 
 
@@ -41,7 +44,7 @@ class OpenStackDriver:
     lists_by_host = False
 
     def __init__(self, options: OpenStackOptions, api: ComputeApi, attempts: Attempts) -> None:
-        self.limits: DriverLimits = options.limits
+        self.limits: DriverLimits = replace(options.limits, reach_every=REACH_EVERY)
         self.fences = options.fences
         self._api = api
         self._networks = options.addresses
@@ -86,11 +89,16 @@ class OpenStackDriver:
 
     # Hosts
 
-    def precheck(self, machine: Machine, target: Host) -> str | None:
+    def precheck(self, task: DriverTask) -> str | Unknown | None:
         """Return why a machine could not go to a host that it is told to go to, if nova says so."""
+        target = task.target
+        if target is None:
+            return None
         try:
             service = next(iter(self._api.services(target.name)), None)
-        except (NoAnswerError, RefusedError):
+        except NoAnswerError as error:
+            return Unknown(f"{error}")
+        except RefusedError:
             return None  # `begin` says what is wrong
         if service is None:
             return _unknown_host(target)

@@ -6,17 +6,20 @@ word comes first.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from forewarn.core.errors import Unavailable
-from forewarn.core.model.inventory import Found, FoundGroup, FoundHost, FoundMachine
+from forewarn.core.model.inventory import Found, FoundGroup, FoundHost, FoundMachine, unknown_metadata
 from forewarn.core.words import GroupKind, HostName, MachineId, MachineName, Mobility, ProjectName
+from forewarn.drivers.openstack import marks
 from forewarn.drivers.openstack.compute_api import ComputeApi, ComputeService, NoAnswerError, RefusedError
 from forewarn.drivers.openstack.server_groups import ServerGroups, allowed, told_apart
 
 GROUP, UPDATE_DOMAIN, MOBILITY = "forewarn:group", "forewarn:update-domain", "forewarn:mobility"
+_PREFIX, _KNOWN = "forewarn:", (GROUP, MOBILITY, UPDATE_DOMAIN)
+MIB_IN_GIB = 2**10
 # The label of a host that says its availability zone.
 ZONE = "availability-zone"
 # nova keeps servers that are being built, or were deleted or put on a shelf: none of them is on a host.
@@ -63,7 +66,7 @@ def read(
         _machine(
             each,
             groups=own,
-            of_host=said_of_hosts.get(each.get("OS-EXT-SRV-ATTR:host") or "", {}),
+            metadata=_metadata(each, said_of_hosts),
             project=named.of(each["tenant_id"]),
             networks=networks,
         )
@@ -87,6 +90,11 @@ def read(
             )
             for name in sorted(by_machines)
         ),
+        notes=tuple(
+            f"machine {allowed(each['name'])}: {fault}"
+            for each in servers
+            for fault in _faults(_metadata(each, said_of_hosts))
+        ),
     )
 
 
@@ -94,11 +102,10 @@ def _machine(
     said: Mapping[str, Any],
     *,
     groups: ServerGroups,
-    of_host: Mapping[str, str],
+    metadata: Mapping[str, str],
     project: ProjectName,
     networks: Sequence[str],
 ) -> FoundMachine:
-    metadata = {**of_host, **said.get("metadata", {})}
     ports = _ports(said.get("addresses", {}), networks)
     named = metadata.get(GROUP)
     host = said.get("OS-EXT-SRV-ATTR:host")
@@ -114,6 +121,7 @@ def _machine(
         group=groups.named(named, project=said["tenant_id"]) if named else groups.of(said["id"]),
         update_domain=_number(metadata.get(UPDATE_DOMAIN)),
         mobility=_mobility(metadata.get(MOBILITY)),
+        resources=_sizes(said.get("flavor", {})),
         project=project,
     )
 
@@ -145,6 +153,30 @@ def _of_hosts(aggregates: Iterable[Mapping[str, Any]]) -> Mapping[str, Mapping[s
         for host in aggregate["hosts"]:
             said.setdefault(host, {}).update(aggregate["metadata"])
     return said
+
+
+def _metadata(server: Mapping[str, Any], of_hosts: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """Return what is said of a server; its own word comes before that of its host's aggregates."""
+    of_host = of_hosts.get(server.get("OS-EXT-SRV-ATTR:host") or "", {})
+    return {**of_host, **server.get("metadata", {})}
+
+
+def _sizes(flavor: Mapping[str, Any]) -> Mapping[str, float] | None:
+    """Return what a server takes of its host; nova says its memory in MiB."""
+    if "ram" not in flavor or "vcpus" not in flavor:
+        return None
+    return {"memory": round(flavor["ram"] / MIB_IN_GIB, 3), "vcpus": float(flavor["vcpus"])}
+
+
+def _faults(metadata: Mapping[str, str]) -> Iterator[str]:
+    """Say what of the metadata cannot be understood; forewarn itself writes the key of its steps."""
+    domain, mobility = metadata.get(UPDATE_DOMAIN), metadata.get(MOBILITY)
+    if domain is not None and _number(domain) is None:
+        yield f'its metadata has {UPDATE_DOMAIN}="{domain}": expected a whole number'
+    if mobility is not None and _mobility(mobility) is None:
+        yield f'its metadata has {MOBILITY}="{mobility}": expected live, live-only, cold or none'
+    ours = (key for key in sorted(metadata) if key.startswith(_PREFIX) and key != marks.KEY)
+    yield from unknown_metadata(ours, known=_KNOWN)
 
 
 def _number(text: str | None) -> int | None:

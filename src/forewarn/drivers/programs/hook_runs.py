@@ -25,7 +25,15 @@ from forewarn.control.driver import (
 )
 from forewarn.core.moments import format_span
 from forewarn.drivers.programs.program_answers import ProgramAnswer, StateWord, read_answer
-from forewarn.drivers.programs.program_runs import Exited, Invocation, NotRun, Outcome, ProgramRun, TimedOut
+from forewarn.drivers.programs.program_runs import (
+    Exited,
+    Invocation,
+    NotRun,
+    Outcome,
+    ProgramRun,
+    TimedOut,
+    Unwatched,
+)
 
 log = logging.getLogger(__name__)
 
@@ -90,9 +98,9 @@ class HookRuns:
         is_ended = isinstance(outcome, TimedOut) or isinstance(_said(hook, known, outcome), Failed)
         return Cancelled() if is_ended else TooLate()
 
-    def start(self, hook: Hook) -> None:
-        """Run a hook, and do not wait for anything."""
-        self._started(hook, BEGIN)
+    def start(self, hook: Hook, *, ending: Hashable) -> None:
+        """Run a hook once another one has been ended, and do not wait for anything."""
+        self._started(hook, BEGIN, ending=self._find(ending))
 
     def is_running(self, key: Hashable) -> bool:
         """Return whether a hook runs, for all that is remembered."""
@@ -108,9 +116,10 @@ class HookRuns:
         with self._lock:
             return self._runs.get(key)
 
-    def _started(self, hook: Hook, call: str) -> _HookRun:
+    def _started(self, hook: Hook, call: str, *, ending: _HookRun | None = None) -> _HookRun:
         invocation = hook.invocation(call)
-        started = _HookRun(call, ProgramRun(invocation), invocation.timeout)
+        run = ProgramRun(invocation, ending=None if ending is None else ending.run)
+        started = _HookRun(call, run, invocation.timeout)
         with self._lock:
             self._runs[hook.key] = started
             while len(self._runs) > (self._remembered or REMEMBERED):
@@ -138,7 +147,7 @@ def _said(hook: Hook, known: _HookRun, outcome: Outcome) -> Begun | NotBegun:
     match outcome:
         case NotRun(why=why) if call == BEGIN:
             return Failed(why)
-        case NotRun(why=why):
+        case NotRun(why=why) | Unwatched(why=why):
             return Unknown(why)
         case TimedOut():
             allowed = format_span(known.timeout)

@@ -1,13 +1,12 @@
 """Programs run within bounds: a clean environment, so much time, so much output, and nothing left behind.
 
 A program leads a process group of its own. When it ends, or its time is over, what is left of the group is
-ended too. Its output goes to files in memory, not to pipes: a server that is killed does not take the program
-with it, and what it was at is then found out by asking. They do not grow beyond a size: one that prints
-without end harms nobody, whether somebody looks or not.
+ended too. It prints to pipes, of which the server keeps a part. A drain, a process beside each program, reads
+them on if the server dies: the program then neither breaks nor waits, and is asked about later.
 """
 
 import contextlib
-import fcntl
+import logging
 import os
 import select
 import signal
@@ -18,9 +17,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import IO, TypeAlias
+from typing import TypeAlias
 
 from forewarn.wire.text import on_one_line
+
+log = logging.getLogger(__name__)
 
 # What a program is given of the server's own environment: nothing that says who the server is elsewhere.
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR")
@@ -28,15 +29,18 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"
 USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # As much of its output as is read; an answer is far shorter.
 MOST_OUTPUT = 64 * 1024
-# As much of it as is kept anywhere, of each kind; what is beyond that fails to be written.
-MOST_KEPT = 4 * 1024 * 1024
 # As much of what it says on stderr as is looked at for its last line.
 LAST_OUTPUT = 4 * 1024
 LONGEST_LINE = 500
-# How often its output is cut, in seconds: a program that writes all it can fills a gigabyte in one.
+# How often a program is looked at that nobody may want any more, in seconds.
 LOOK_EVERY = 0.1
 # The same where the end of a process cannot be waited for.
 LOOK_OFTEN = 0.05
+# What a pipe holds at most: what a program has printed before its end is read at once then.
+PIPE = 64 * 1024
+# Reads both pipes on once the server has closed the first descriptor, or is dead. It leaves its parent, which
+# need not wait for it: a job that a program leaves running may print for days.
+DRAIN = "{ read nothing < /dev/fd/$1; cat /dev/fd/$2 & exec cat /dev/fd/$3; } > /dev/null 2>&1 &"
 # For a program to end when it is asked to, in seconds.
 GRACE = 5.0
 
@@ -72,19 +76,29 @@ class NotRun:
     why: str
 
 
-Outcome: TypeAlias = Exited | TimedOut | NotRun
+@dataclass(frozen=True, slots=True)
+class Unwatched:
+    """It was started, and how it ended cannot be told."""
+
+    why: str
+
+
+Outcome: TypeAlias = Exited | TimedOut | NotRun | Unwatched
 
 
 class ProgramRun:
     """A program that runs, watched by a thread of its own."""
 
-    def __init__(self, invocation: Invocation) -> None:
-        """Start it."""
+    def __init__(self, invocation: Invocation, *, ending: "ProgramRun | None" = None) -> None:
+        """Start it, once the one that it follows has been ended."""
         self.began_at = time.monotonic()
         self._outcome: Outcome | None = None
         self._ended = threading.Event()
         self._unwanted = threading.Event()
-        threading.Thread(target=self._watch, args=(invocation,), name="forewarn-program", daemon=True).start()
+        watching = threading.Thread(
+            target=self._watch, args=(invocation, ending), name="forewarn-program", daemon=True
+        )
+        watching.start()
 
     def wait(self, seconds: float) -> Outcome | None:
         """Return how it ended; None if it still runs after so many seconds."""
@@ -96,49 +110,63 @@ class ProgramRun:
         self._unwanted.set()
         return self.wait(LOOK_EVERY + 2 * GRACE)
 
-    def _watch(self, invocation: Invocation) -> None:
-        try:
-            self._outcome = _run(invocation, self._unwanted)
-        except OSError as error:
-            self._outcome = NotRun(f"{invocation.words[0]} cannot be run: {error.strerror or error}")
-        finally:
-            self._ended.set()
+    def _watch(self, invocation: Invocation, ending: "ProgramRun | None") -> None:
+        if ending is not None:
+            ending.end()
+        self._outcome = _run(invocation, self._unwanted)
+        self._ended.set()
 
 
 def run(invocation: Invocation) -> Outcome:
     """Run a program to its end."""
-    try:
-        return _run(invocation, threading.Event())
-    except OSError as error:
-        return NotRun(f"{invocation.words[0]} cannot be run: {error.strerror or error}")
+    return _run(invocation, threading.Event())
 
 
 def _run(invocation: Invocation, unwanted: threading.Event) -> Outcome:
-    with _file() as given, _output_file() as output, _output_file() as errors:
-        given.write(invocation.input)
-        given.seek(0)
-        process = subprocess.Popen(
-            list(invocation.words),
-            stdin=given,
-            stdout=output,
-            stderr=errors,
-            cwd="/",
-            env=_environment(invocation.variables),
-            start_new_session=True,
-        )
-        until = time.monotonic() + invocation.timeout.total_seconds()
-        over = False
-        for _ in _looks(process.pid, until):
-            _cut(output, errors)
-            over = time.monotonic() >= until or unwanted.is_set()
-            if over:
-                _end_group(process.pid, signal.SIGTERM)
-                _wait(process.pid, GRACE)
-                break
-        # The process itself is not awaited before, so that its number is nobody else's yet.
-        _end_group(process.pid, signal.SIGKILL)
-        code = process.wait()
-        return TimedOut() if over else Exited(code=code, output=_read(output), last_line=_last_line(errors))
+    with contextlib.ExitStack() as opened:
+        try:
+            given = opened.enter_context(tempfile.TemporaryFile(buffering=0))
+            given.write(invocation.input)
+            given.seek(0)
+            pipes = opened.enter_context(_Pipes())
+            process = subprocess.Popen(
+                list(invocation.words),
+                stdin=given,
+                stdout=pipes.stdout,
+                stderr=pipes.stderr,
+                cwd="/",
+                env=_environment(invocation.variables),
+                start_new_session=True,
+            )
+        except OSError as error:
+            return NotRun(f"{invocation.words[0]} cannot be run: {error.strerror or error}")
+        # From here on it runs: whatever goes wrong, it is watched to its end.
+        pipes.leave_to_program()
+        try:
+            return _watched(process, pipes, invocation.timeout, unwanted)
+        except Exception as error:
+            log.exception("%s cannot be watched any more", invocation.words[0])
+            pipes.close()  # or it might wait for its output to be read
+            process.wait()
+            return Unwatched(f"how {invocation.words[0]} ended is not known: {error}")
+
+
+def _watched(
+    process: "subprocess.Popen[bytes]", pipes: "_Pipes", timeout: timedelta, unwanted: threading.Event
+) -> Outcome:
+    until = time.monotonic() + timeout.total_seconds()
+    over = False
+    for _ in _looks(process.pid, pipes, until):
+        over = time.monotonic() >= until or unwanted.is_set()
+        if over:
+            _end_group(process.pid, signal.SIGTERM)
+            _wait(process.pid, pipes, GRACE)
+            break
+    # The process itself is not awaited before, so that its number is nobody else's yet.
+    _end_group(process.pid, signal.SIGKILL)
+    code = process.wait()
+    pipes.read_rest()
+    return TimedOut() if over else Exited(code=code, output=pipes.beginning, last_line=pipes.last_line)
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
@@ -149,24 +177,33 @@ def _environment(variables: Mapping[str, str]) -> dict[str, str]:
 # Ends
 
 
-def _looks(pid: int, until: float) -> Iterator[None]:
+def _looks(pid: int, pipes: "_Pipes", until: float) -> Iterator[None]:
     """Yield now and then and at a moment, as long as a process has not ended."""
-    while not _wait(pid, min(LOOK_EVERY, max(until - time.monotonic(), 0.0))):
+    while not _wait(pid, pipes, min(LOOK_EVERY, max(until - time.monotonic(), 0.0))):
         yield
 
 
-def _wait(pid: int, seconds: float) -> bool:
-    """Wait for the end of a process, for so long at most; return whether it has ended."""
-    if not hasattr(os, "pidfd_open"):
-        until = time.monotonic() + seconds
-        while not _has_ended(pid) and time.monotonic() < until:
-            threading.Event().wait(LOOK_OFTEN)
-        return _has_ended(pid)
-    watched = os.pidfd_open(pid)
+def _wait(pid: int, pipes: "_Pipes", seconds: float) -> bool:
+    """Read what a process prints until it ends, for so long at most; return whether it has ended."""
+    until = time.monotonic() + seconds
+    with _watching(pid) as watched:
+        while True:
+            left = max(until - time.monotonic(), 0.0)
+            pipes.wait(left if watched is not None else min(left, LOOK_OFTEN), watched)
+            if _has_ended(pid) or time.monotonic() >= until:
+                return _has_ended(pid)
+
+
+@contextlib.contextmanager
+def _watching(pid: int) -> Iterator[int | None]:
+    """Open what tells that a process has ended; None where no descriptor is left, or none can tell."""
     try:
-        waiting = select.poll()
-        waiting.register(watched, select.POLLIN)
-        return bool(waiting.poll(seconds * 1000))
+        watched = os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        yield None
+        return
+    try:
+        yield watched
     finally:
         os.close(watched)
 
@@ -183,50 +220,104 @@ def _end_group(pid: int, number: signal.Signals) -> None:
 # Output
 
 
-def _file() -> IO[bytes]:
-    return tempfile.TemporaryFile(buffering=0)
+class _Pipes:
+    """The pipes that a program prints to: the beginning of one and the end of the other are kept."""
 
+    def __init__(self) -> None:
+        """Open them, and start what reads them if the server dies."""
+        self._opened: list[int] = []
+        self._kept = b""
+        self._complaints = b""
+        try:
+            self._output, self.stdout = self._pipe()
+            self._errors, self.stderr = self._pipe()
+            self._drain()
+        except BaseException:
+            self.close()
+            raise
+        self._waiting = select.poll()
+        self._reading = {self._output, self._errors}
+        for end in self._reading:
+            self._waiting.register(end, select.POLLIN)
 
-def _output_file() -> IO[bytes]:
-    """Make a file in memory that cannot grow beyond a size: nobody cuts it while the server is dead.
+    def __enter__(self) -> "_Pipes":
+        return self
 
-    A limit on the size of files (RLIMIT_FSIZE) would hold for the disks, too, that a program copies.
-    """
-    if not hasattr(os, "memfd_create"):
-        return _file()
-    file = os.fdopen(
-        os.memfd_create("forewarn-output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "w+b", buffering=0
-    )
-    os.ftruncate(file.fileno(), MOST_KEPT)
-    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
-    return file
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
+    def close(self) -> None:
+        """Close all: the drain reads on what a job in the background prints."""
+        while self._opened:
+            os.close(self._opened.pop())
 
-def _written(file: IO[bytes]) -> int:
-    """Return how much of a file is written: the program writes where its end was set to, as it is shared."""
-    return os.lseek(file.fileno(), 0, os.SEEK_CUR)
+    def leave_to_program(self) -> None:
+        """Close the ends that the program has now."""
+        for end in (self.stdout, self.stderr):
+            self._opened.remove(end)
+            os.close(end)
 
+    def _pipe(self) -> tuple[int, int]:
+        pair = os.pipe()
+        self._opened += pair
+        return pair
 
-def _cut(output: IO[bytes], errors: IO[bytes]) -> None:
-    """Keep the beginning of one file and the end of the other."""
-    if _written(output) > MOST_OUTPUT:
-        os.lseek(output.fileno(), MOST_OUTPUT, os.SEEK_SET)
-    if _written(errors) > MOST_OUTPUT:
-        last = _tail(errors)
-        os.lseek(errors.fileno(), len(last), os.SEEK_SET)
-        os.pwrite(errors.fileno(), last, 0)
+    def _drain(self) -> None:
+        held, _ = self._pipe()  # the other end is closed with the server, however that ends
+        ends = (held, self._output, self._errors)
+        subprocess.run(
+            ["/bin/sh", "-c", DRAIN, "drain", *map(str, ends)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=_environment({}),
+            pass_fds=ends,
+            start_new_session=True,
+            check=True,
+        )
 
+    # What is read
 
-def _read(file: IO[bytes]) -> bytes:
-    return os.pread(file.fileno(), min(_written(file), MOST_OUTPUT), 0)
+    def wait(self, seconds: float, watched: int | None) -> None:
+        """Read what comes, or wait for that or the end of a process for so long at most."""
+        if watched is not None:
+            self._waiting.register(watched, select.POLLIN)
+        try:
+            ready = [end for end, _ in self._waiting.poll(seconds * 1000)]
+        finally:
+            if watched is not None:
+                self._waiting.unregister(watched)
+        for end in self._reading.intersection(ready):
+            self._read(end)
 
+    def read_rest(self) -> None:
+        """Read what a program that has ended has left: jobs in the background may print without end."""
+        for end in tuple(self._reading):
+            left = select.poll()
+            left.register(end, select.POLLIN)
+            read = 0
+            while read < PIPE and end in self._reading and left.poll(0):
+                read += self._read(end)
 
-def _tail(file: IO[bytes]) -> bytes:
-    end = _written(file)
-    start = max(end - LAST_OUTPUT, 0)
-    return os.pread(file.fileno(), end - start, start)
+    def _read(self, end: int) -> int:
+        said = os.read(end, PIPE)
+        if not said:
+            self._reading.remove(end)
+            self._waiting.unregister(end)
+        elif end == self._output:
+            self._kept = (self._kept + said)[:MOST_OUTPUT]
+        else:
+            self._complaints = (self._complaints + said)[-LAST_OUTPUT:]
+        return len(said)
 
+    @property
+    def beginning(self) -> bytes:
+        """The beginning of what it printed on stdout."""
+        return self._kept
 
-def _last_line(errors: IO[bytes]) -> str:
-    lines = [line for line in _tail(errors).decode(errors="replace").splitlines() if line.strip()]
-    return on_one_line(lines[-1]).strip()[:LONGEST_LINE] if lines else ""
+    @property
+    def last_line(self) -> str:
+        """The last line that it printed on stderr."""
+        lines = [line for line in self._complaints.decode(errors="replace").splitlines() if line.strip()]
+        return on_one_line(lines[-1]).strip()[:LONGEST_LINE] if lines else ""

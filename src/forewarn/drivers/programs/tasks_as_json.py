@@ -22,6 +22,7 @@ def as_json(task: DriverTask, *, call: str, more: Mapping[str, Any] = MappingPro
         "action": task.action,
         "task": task.task,
         "work": task.work,
+        "verifies": task.verifies,
         "attempt": task.attempt,
         "mark": task.mark,
         "begun_at": _moment(task.begun_at),

@@ -64,7 +64,7 @@ class TimeCache:
         self.real = real
         # The loop tells milliseconds apart, in which a clock may have been turned, or have run far: then no
         # moment is the same as this one.
-        self.valid_at = real if self._clock.speed == 1 else nan
+        self.valid_at = real if 0 < self._clock.speed <= 1 else nan
         self.seconds = self._clock.seconds()
         if int(self.seconds) != self._second:
             self._second = int(self.seconds)

@@ -2,15 +2,18 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import datetime
+from weakref import WeakValueDictionary
 
 import httpx
 
 from forewarn.control.push.webhooks import WHO_ALLOWS
+from forewarn.core.errors import LimitReached
 from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook
+from forewarn.core.words import ProjectName
 from forewarn.server.push.lookup import Lookup
 from forewarn.wire import cloudevents
 
@@ -19,6 +22,11 @@ TIMEOUT = 10.0
 # What is read of an answer, so that the connection can be used again.
 MOST_READ = 64 * 1024
 LONGEST_ERROR = 300
+# Calls at once, each with a connection. Together they stay well below the descriptors that are kept back
+# (`descriptors.RESERVE`). Receivers that never answer delay the records of their own project first.
+MOST_OF_A_PROJECT = 4
+MOST_OF_PROJECTS = 48
+MOST_OF_OPERATORS = 32
 # Of a name that leads to several addresses.
 MOST_ADDRESSES = 4
 # One message for a name that is not known and one that is not public: names of the inside are not given away.
@@ -48,20 +56,29 @@ class Delivery:
         self._guard = guard
         # The system's own, where a private cloud keeps its authority's certificate.
         self._trusted = ssl.create_default_context()
-        self._client = self._new_client(kept=100)
+        self._slots = _Slots()
+        self._client = self._new_client(kept=MOST_OF_OPERATORS)
         # Connections to an address, not to a name: the next name that leads there must not use them.
         self._guarded = self._new_client(kept=0)
 
     async def send(self, webhook: Webhook, record: Record) -> str | None:
-        """Send a record; returns what went wrong, None if nothing did."""
+        """Send a record; returns what went wrong, None if nothing did.
+
+        It waits first while there are as many calls as may be: that is no fault of the receiver.
+        """
         body = cloudevents.event(record, lineage=self._lineage)
-        return await self._call(webhook, body, id_=f"{self._lineage.lower()}-{record.number}")
+        async with self._slots.taken(webhook.owner):
+            return await self._call(webhook, body, id_=f"{self._lineage.lower()}-{record.number}")
 
     async def try_out(self, webhook: Webhook) -> str | None:
-        """Send something that is no record; returns what went wrong."""
+        """Send something that is no record; returns what went wrong.
+
+        LimitReached while there are as many calls as may be.
+        """
         id_ = self._new_id().lower()
         body = cloudevents.trial(id_, lineage=self._lineage, at=self._wall())
-        return await self._call(webhook, body, id_=id_)
+        async with self._slots.taken(webhook.owner, waiting=False):
+            return await self._call(webhook, body, id_=id_)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -128,3 +145,28 @@ class Delivery:
             return None
         more = "; redirects are not followed" if answer.is_redirect else ""
         return f"it answered {answer.status_code}{more}"
+
+
+class _Slots:
+    """Limits how many calls are under way: of each project, of all projects, and of operators' webhooks."""
+
+    def __init__(self) -> None:
+        self._of_operators = asyncio.Semaphore(MOST_OF_OPERATORS)
+        self._of_projects = asyncio.Semaphore(MOST_OF_PROJECTS)
+        # Those of projects that call now: each is kept by its calls alone.
+        self._by_project: WeakValueDictionary[ProjectName, asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def taken(self, owner: ProjectName | None, *, waiting: bool = True) -> AsyncIterator[None]:
+        """Take a slot in turn while the block lasts; LimitReached if there is none and this must not wait."""
+        if owner is None:
+            wanted = [self._of_operators]
+        else:
+            own = self._by_project.setdefault(owner, asyncio.Semaphore(MOST_OF_A_PROJECT))
+            wanted = [own, self._of_projects]
+        if not waiting and any(each.locked() for each in wanted):
+            raise LimitReached("as many webhooks are being called as may be at once: try again in a moment")
+        async with AsyncExitStack() as stack:
+            for each in wanted:
+                await stack.enter_async_context(each)
+            yield

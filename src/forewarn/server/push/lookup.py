@@ -68,7 +68,10 @@ class SystemLookup:
                 found.set_result(answer)
 
         def look_up() -> None:
-            answer = self._ask(host, port)
+            try:
+                answer = self._ask(host, port)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the thread must be free again
+                answer = OSError(f"{type(error).__name__}: {error}")
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(settle, answer)
 

@@ -15,6 +15,7 @@ from forewarn.api.services import RunUseCase
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.signal import Signal, waking
+from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.errors import LimitReached, Unavailable
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.server.push.webhook_sender import STORE_RETRY, Pace, PushContext, WebhookSender
@@ -51,6 +52,7 @@ class Pusher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
         self._changed = asyncio.Event()
+        self.supervisor = Supervisor()  # until it is given the server's
         self._thread = threading.Thread(target=self._serve, name="forewarn-pusher", daemon=True)
 
     def start(self) -> None:
@@ -62,7 +64,8 @@ class Pusher:
         """Break off, save what was delivered, and end; the worker must still run."""
         if self._loop is not None:
             self._stopping = True
-            self._loop.call_soon_threadsafe(self._changed.set)
+            with suppress(RuntimeError):  # its loop is closed
+                self._loop.call_soon_threadsafe(self._changed.set)
             self._thread.join()
 
     async def try_out(self, webhook: Webhook) -> str | None:
@@ -84,14 +87,17 @@ class Pusher:
             runner.run(self._main())
 
     async def _main(self) -> None:
+        await self.supervisor.run_async(BackgroundTask.WEBHOOKS, self._follow_webhooks)
+        await self._end(list(self._served))
+        if self._known_context is not None:
+            await self._known_context.delivery.close()
+
+    async def _follow_webhooks(self) -> None:
         with self._webhooks_changed.listening(waking(self._changed)):
             while not self._stopping:
                 self._changed.clear()
                 await self._reload()
                 await self._changed.wait()
-        await self._end(list(self._served))
-        if self._known_context is not None:
-            await self._known_context.delivery.close()
 
     async def _reload(self) -> None:
         """Have a task for each webhook, and none for one that is gone."""
@@ -104,7 +110,13 @@ class Pusher:
         await self._end([id_ for id_ in self._served if id_ not in known])
         for id_ in known.keys() - self._served.keys():
             push = WebhookSender(known[id_], self._context())
-            self._served[id_] = push, asyncio.create_task(push.forever())
+            self._served[id_] = push, asyncio.create_task(self._serve_webhook(known[id_], push))
+
+    async def _serve_webhook(self, webhook: Webhook, push: WebhookSender) -> None:
+        # Requests rely on no project's webhook: a tenant must not make the service unready.
+        await self.supervisor.run_async(
+            BackgroundTask.WEBHOOK, push.forever, counts_for_readiness=webhook.owner is None
+        )
 
     async def _end(self, ids: list[WebhookId]) -> None:
         ended = [self._served.pop(id_) for id_ in ids]
@@ -113,8 +125,12 @@ class Pusher:
         await asyncio.gather(*(task for _, task in ended), return_exceptions=True)
         for push, _ in ended:
             # Not saved means sent once more after the start.
-            with suppress(Unavailable):
+            try:
                 await push.save()
+            except Unavailable:
+                pass
+            except Exception:  # the others are still to be saved
+                log.exception("how far a webhook has come could not be saved")
 
     async def _try_out(self, webhook: Webhook) -> str | None:
         # Each costs a connection, and a thread if a name is looked up: several of the same are of no use.

@@ -6,6 +6,7 @@ with, and descriptors that have run out are seen.
 
 import asyncio
 import errno
+import logging
 import socket
 import ssl
 from collections import Counter
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from forewarn.guest.canonical import canonical
 from forewarn.guest.http.refusals import Limit, Refusals
 from forewarn.server.threads.operator_connection import HEAD_BYTES, NOT_TLS, OperatorConnection, refusal
+
+log = logging.getLogger(__name__)
 
 # How many are accepted before others on the loop get their turn.
 AT_ONCE = 64
@@ -190,8 +193,12 @@ class Acceptor:
                 ssl=tls,
                 ssl_handshake_timeout=None if tls is None else self._handshake,
             )
-        except (OSError, asyncio.CancelledError):  # the caller's fault, or it had to give way
+        except (Exception, asyncio.CancelledError) as error:
+            if not isinstance(error, OSError | asyncio.CancelledError):  # else the caller's fault
+                log.exception("a connection could not be begun")
+            # The loop may have passed on a request already, and does not report that the connection is lost.
+            connection.abort()
+            connection.connection_lost(None)
             accepted.close()
-            self._release(place)
         finally:
             place.starting = None

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from forewarn.core.model.slice import Sent
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.board import Board
+from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.server.threads.jobs import Jobs
@@ -111,8 +112,12 @@ class RehearsalsOnLoop:
 class WorkerCommands:
     """What guests change, done by the worker."""
 
-    def __init__(self, guests: GuestUseCases, jobs: Jobs) -> None:
+    def __init__(
+        self, guests: GuestUseCases, jobs: Jobs, *, members: Mapping[str | int, BoardMachine]
+    ) -> None:
+        """Take all machines, by which it knows whose guests take turns."""
         self._guests = guests
+        self._members = members
         self._jobs = jobs
         self._enabling: _Enabling | None = None
 
@@ -122,22 +127,27 @@ class WorkerCommands:
         # One that is over may never have been taken: it had waited too long.
         if mine is None or mine.enabled.done() or not mine.add(group):
             mine = self._enabling = _Enabling(self._guests, group)
-            mine.enabled = asyncio.ensure_future(self._jobs.run(mine.run))
+            mine.enabled = asyncio.ensure_future(self._run(None, mine.run))
         # One of those who wait may go.
         if group not in await asyncio.shield(mine.enabled):
             raise NotFound("Not found")
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
         """Let events start early."""
-        await self._jobs.run(lambda: self._guests.approve(machine, events, address=address))
+        await self._run(machine, lambda: self._guests.approve(machine, events, address=address))
 
     async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
         """Defer events."""
-        await self._jobs.run(lambda: self._guests.defer(machine, events))
+        await self._run(machine, lambda: self._guests.defer(machine, events))
 
     async def record_impostor(self, machine: MachineId, *, mac: str, address: str) -> None:
         """Record that somebody used a machine's address."""
-        await self._jobs.run(lambda: self._guests.record_impostor(machine, mac=mac, address=address))
+        await self._run(machine, lambda: self._guests.record_impostor(machine, mac=mac, address=address))
+
+    def _run(self, machine: MachineId | None, work: Callable[[], T]) -> Awaitable[T]:
+        """Run a use case when it is the turn of the machine's project; None: of several projects."""
+        member = None if machine is None else self._members.get(machine)
+        return self._jobs.run_for_guests("" if member is None else member.machine.project)(work)
 
 
 class _Enabling:

@@ -1,13 +1,14 @@
 """Use cases that wait for the worker, and their answers."""
 
 import asyncio
-import queue
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import partial
+from queue import Empty
 from typing import Any, Protocol, TypeVar
 
 from forewarn.control.alone import Alone
@@ -24,12 +25,22 @@ LONGEST_WAIT = 4.5
 LOOK_EVERY = 0.25
 
 
+class Turn(IntEnum):
+    """The queues that take turns, in this order."""
+
+    GUESTS = 0
+    OWN = 1  # of the server itself, such as answers of drivers
+    CALLERS = 2  # of the operator API
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A use case, and the answer that its caller waits for."""
 
     work: Callable[[], Any]
     answer: "Future[Any]"
+    turn: Turn = Turn.CALLERS
+    who: str = ""  # within a queue they take turns, too
 
     @property
     def alone(self) -> bool:
@@ -53,17 +64,17 @@ class RunJob(Protocol):
 class Jobs:
     """What the worker has been given to do.
 
-    Every second turn is the guests', who wait for nobody; the others are the callers' of the operator API,
-    one after the other, however much each of them has asked for.
+    Guests, the server itself and the callers of the operator API take turns. So do the guests of different
+    projects, and different callers, however much each of them has asked for.
     """
 
     def __init__(self) -> None:
         self._news = threading.Condition()
-        self._guests: deque[Job] = deque()
-        self._callers: OrderedDict[str, deque[Job]] = OrderedDict()  # whose turn is next comes first
-        self._callers_turn = False
-        self._first: Job | None = None  # its turn has come, but not together with those before it
+        # Of each queue by who has asked; the next one's come first.
+        self._queues: dict[Turn, OrderedDict[str, deque[Job]]] = {turn: OrderedDict() for turn in Turn}
+        self._last = Turn.CALLERS  # whose turn it was last
         self._ended = False
+        self._is_abandoned = False
         # Tells how many seconds the worker has waited for a database that is slow to answer.
         self.waited: Callable[[], float] = lambda: 0.0
         # Tells how many seconds it has waited for what it asked last.
@@ -71,27 +82,46 @@ class Jobs:
         self.follow_up = FollowUp()
 
     async def run(self, work: Callable[[], T], /) -> T:
-        """Have a guest's use case run, or the server's own."""
-        return await self._run(None, work)
+        """Have a use case of the server's own run."""
+        return await self._run(Turn.OWN, "", work)
 
     def post(self, work: Callable[[], T]) -> "Future[T]":
         """Have a use case of the server's own run, from a thread that does not wait for it."""
-        return self._put(None, work)
+        return self._put(Turn.OWN, "", work)
 
     @property
     def waiting(self) -> bool:
         """Whether there is a job to do. Any thread may ask."""
         return self._any()
 
+    @property
+    def guest_waits(self) -> bool:
+        """Whether a guest's job waits. Any thread may ask."""
+        return bool(self._queues[Turn.GUESTS])
+
     def run_for(self, caller: str) -> RunJob:
         """Return what has the use cases of a caller run."""
-        return partial(self._run, caller)
+        return partial(self._run, Turn.CALLERS, caller)
+
+    def run_for_guests(self, project: str) -> RunJob:
+        """Return what has the use cases of a project's guests run."""
+        return partial(self._run, Turn.GUESTS, project)
 
     def end(self) -> None:
         """Let the worker end when it has done all that was given before."""
         with self._news:
             self._ended = True
             self._news.notify()
+
+    def abandon(self) -> None:
+        """Refuse all that wait, and all that come: the worker does nothing any more."""
+        with self._news:
+            self._is_abandoned = True
+            waiting = [job for queue in self._queues.values() for jobs in queue.values() for job in jobs]
+            for queue in self._queues.values():
+                queue.clear()
+        for job in waiting:
+            job.answer.set_exception(_stopping())
 
     def take(self, most: int, *, timeout: float) -> list[Job]:
         """Return jobs that can be saved together, whose turn comes first first; none if there will be none.
@@ -100,30 +130,41 @@ class Jobs:
         """
         with self._news:
             if not self._news.wait_for(self._any, timeout):
-                raise queue.Empty
+                raise Empty
             taken: list[Job] = []
             while len(taken) < most and (job := self._next()) is not None:
                 if job.alone and taken:
-                    self._first = job
+                    self._return([job], after=taken[-1])
                     break
                 taken.append(job)
                 if job.alone:
                     break
             return taken
 
-    def _next(self) -> Job | None:
-        if self._first is not None:
-            job, self._first = self._first, None
-            return job
-        if self._callers and (self._callers_turn or not self._guests):
-            return self._next_of_callers()
-        self._callers_turn = True
-        return self._guests.popleft() if self._guests else None
+    def put_back(self, jobs: Sequence[Job], *, after: Job) -> None:
+        """Let jobs wait again that were taken and not done; `after` is the one that was done last."""
+        with self._news:
+            self._return(jobs, after=after)
 
-    async def _run(self, caller: str | None, work: Callable[[], T], /) -> T:
+    def _return(self, jobs: Sequence[Job], *, after: Job) -> None:
+        for job in reversed(jobs):
+            queue = self._queues[job.turn]
+            queue.setdefault(job.who, deque()).appendleft(job)
+            queue.move_to_end(job.who, last=False)
+        self._last = after.turn
+
+    def _next(self) -> Job | None:
+        for way in range(1, len(Turn) + 1):
+            turn = Turn((self._last + way) % len(Turn))
+            if self._queues[turn]:
+                self._last = turn
+                return _first(self._queues[turn])
+        return None
+
+    async def _run(self, turn: Turn, who: str, work: Callable[[], T], /) -> T:
         if self.waited_now() > LONGEST_WAIT:
             raise _too_slow()  # like all who have waited, but at once
-        before, answer = self.waited(), self._put(caller, work)
+        before, answer = self.waited(), self._put(turn, who, work)
         answered = asyncio.wrap_future(answer)
         while not (await asyncio.wait([answered], timeout=LOOK_EVERY))[0]:
             if self.waited() - before > LONGEST_WAIT:
@@ -140,40 +181,46 @@ class Jobs:
         return Uncertain(f"the database is too slow to answer; {MAY_STILL_HAPPEN}")
 
     def _take_back(self, answer: "Future[Any]") -> bool:
-        if self._first is not None and self._first.answer is answer:
-            self._first = None
-            return True
-        for waiting in (self._guests, *self._callers.values()):
-            for job in waiting:
-                if job.answer is answer:
-                    waiting.remove(job)
-                    self._callers = OrderedDict((who, jobs) for who, jobs in self._callers.items() if jobs)
-                    return True
+        for queue in self._queues.values():
+            for who, waiting in queue.items():
+                for job in waiting:
+                    if job.answer is answer:
+                        waiting.remove(job)
+                        if not waiting:
+                            del queue[who]
+                        return True
         return False
 
-    def _put(self, caller: str | None, work: Callable[[], T]) -> "Future[T]":
+    def _put(self, turn: Turn, who: str, work: Callable[[], T]) -> "Future[T]":
         answer: Future[T] = Future()
         answer.set_running_or_notify_cancel()
         with self._news:
-            waiting = self._guests if caller is None else self._callers.setdefault(caller, deque())
-            waiting.append(Job(work, answer))
+            if self._is_abandoned:
+                answer.set_exception(_stopping())
+                return answer
+            self._queues[turn].setdefault(who, deque()).append(Job(work, answer, turn, who))
             self._news.notify()
         return answer
 
     def _any(self) -> bool:
-        return bool(self._first or self._guests or self._callers or self._ended)
+        return self._ended or any(self._queues.values())
 
-    def _next_of_callers(self) -> Job:
-        self._callers_turn = False
-        caller, waiting = self._callers.popitem(last=False)
-        job = waiting.popleft()
-        if waiting:
-            self._callers[caller] = waiting
-        return job
+
+def _first(waiting: OrderedDict[str, deque[Job]]) -> Job:
+    """Take the first job of the one whose turn it is, and let the others come before the next one."""
+    who, its = waiting.popitem(last=False)
+    job = its.popleft()
+    if its:
+        waiting[who] = its
+    return job
 
 
 def _too_slow() -> Unavailable:
     return Unavailable("the database is too slow to answer; nothing was done by this call")
+
+
+def _stopping() -> Unavailable:
+    return Unavailable("stopping; nothing was done by this call")
 
 
 def _ignore(answered: "asyncio.Future[Any]") -> None:

@@ -21,6 +21,8 @@ from forewarn.server.threads.placed_calls import CallTimers, LaneKey, PlacedCall
 
 log = logging.getLogger(__name__)
 
+# For a host to answer that it is reached, in seconds; one that takes longer counts as out of reach.
+REACH_WITHIN = 5.0
 # A driver that wants to be asked again at once would keep its host from everything else.
 SHORTEST_WAIT = 1.0
 
@@ -86,7 +88,7 @@ class LaneQueues:
             case Verb.CANCEL if self._call_off(placed.attempt):
                 self._tell(placed, Cancelled())
                 return
-            case Verb.CHECK | Verb.CANCEL | Verb.REACH:
+            case Verb.CHECK | Verb.CANCEL | Verb.PRECHECK | Verb.REACH:
                 self._newest[placed.attempt] = placed.number
         if placed.due > now and placed.subject not in self._woken:
             self._later.add(placed)
@@ -147,8 +149,7 @@ class LaneQueues:
         self._made.add(placed)
         lane.running += 1
         self.running[lane.key[0]] += 1
-        until = now + lane.limits.timeout.total_seconds()
-        heapq.heappush(self._timeouts, (until, placed.number, placed))
+        heapq.heappush(self._timeouts, (now + _patience(placed, lane), placed.number, placed))
 
     def returned(self, placed: PlacedCall, answer: Answer) -> None:
         """Take what a call has answered, also one that was given up."""
@@ -207,13 +208,13 @@ class LaneQueues:
 
     def _give_up(self, placed: PlacedCall) -> None:
         lane = self._lanes[placed.lane]
-        driver, _ = lane.key
+        driver, _, _ = lane.key
         placed.hangs = True
         lane.running -= 1
         self.running[driver] -= 1
         lane.hung += 1
         self.hung[driver] += 1
-        span = format_span(lane.limits.timeout)
+        span = format_span(_patience(placed, lane))
         why = f"driver {driver} has not answered {placed.call.verb} within {span}"
         log.warning("%s: %s", placed.call.task.name, why)
         self._tell(placed, Unknown(why), hangs=True)
@@ -254,7 +255,13 @@ class LaneQueues:
         return lane.hung >= self._bounds.hung_in_lane or self._room() <= 0
 
     def _why_blocked(self, lane: _Lane) -> str:
-        driver, host = lane.key
+        driver, host, _ = lane.key
         many = lane.hung or self.hung.total()
         place = (f"to {host}" if host else f"of driver {driver}") if lane.hung else "of all drivers"
         return f"{counted(many, 'call')} {place} {'hangs' if many == 1 else 'hang'}"
+
+
+def _patience(placed: PlacedCall, lane: _Lane) -> float:
+    """Return how many seconds a call may take."""
+    timeout = lane.limits.timeout.total_seconds()
+    return min(timeout, REACH_WITHIN) if placed.call.verb is Verb.REACH else timeout

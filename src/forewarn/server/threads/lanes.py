@@ -19,8 +19,9 @@ from typing import Protocol
 
 from forewarn.control.driver import Driver, DriverLimits, DriverTask, Unknown
 from forewarn.control.durations import Durations
-from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb, perform
+from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Reached, Verb, perform
 from forewarn.control.engine.driver_counts import DriverCallCounts
+from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.model.order import AttemptId
 from forewarn.core.words import MachineId
 from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues
@@ -72,7 +73,10 @@ class Lanes:
         self._take = take
         self._real_now = real_now
         self._monotonic = monotonic
-        self.reached: Callable[[DriverAnswer], None] = lambda _: None  # told of hosts, where others of steps
+        self.supervisor = Supervisor()  # until it is given the server's
+        # Called with every answer, of hosts and of steps: what does it tell of whether hosts are reached?
+        self.reached: Callable[[DriverAnswer], None] = lambda _: None
+        self.planned: Callable[[DriverAnswer], None] = lambda _: None  # told of moves of plans
         self._most_threads = bounds.calls
         self._news = threading.Condition()
         self._queues = LaneQueues(self._limits, bounds=bounds)
@@ -96,7 +100,7 @@ class Lanes:
             self._queues.add(call, now=self._monotonic(), wait=wait)
             self._look()
             if self._timer is None:
-                self._timer = _thread(self._keep_time, "forewarn-lane-timer")
+                self._timer = self._thread(BackgroundTask.LANE_TIMER, self._keep_time)
             self._news.notify_all()
 
     def withdraw(self, attempt: AttemptId) -> None:
@@ -132,6 +136,12 @@ class Lanes:
         at_once = task.host.at_once if task.host is not None else None
         return limits if at_once is None else replace(limits, at_once=at_once)
 
+    def _thread(self, task: BackgroundTask, work: Callable[[], None]) -> threading.Thread:
+        run = partial(self.supervisor.run, task, work)
+        thread = threading.Thread(target=run, name=f"forewarn-{task}", daemon=True)
+        thread.start()
+        return thread
+
     # With the lock held
 
     def _look(self) -> None:
@@ -143,21 +153,28 @@ class Lanes:
             if self._idle:
                 self._idle -= 1
             else:
-                _thread(self._make_calls, "forewarn-lane")
+                self._thread(BackgroundTask.LANE, self._make_calls)
         self._hand_over(self._queues.take_answers())
 
     def _hand_over(self, answers: Sequence[DriverAnswer]) -> None:
         """Let the worker take answers, all that are there by then in one job."""
         for each in answers:
             self._answered[each.call.task.driver, each.call.verb.value, _said(each)] += 1
-            if each.call.verb is Verb.REACH:
-                self.reached(each)
-            else:
+            self._pass_on(each)
+            if each.call.is_planned:
+                self.planned(each)
+            elif each.call.verb is not Verb.REACH:
                 self._outbox.append(each)
         if self._outbox and not self._is_posted:
             self._is_posted = True
             taken: list[DriverAnswer] = []
             self._post(partial(self._take_all, taken)).add_done_callback(partial(self._posted, taken))
+
+    def _pass_on(self, answer: DriverAnswer) -> None:
+        try:
+            self.reached(answer)
+        except Exception:  # the other answers are still to be handed over
+            log.exception("whether a host can be reached could not be noted")
 
     # On the worker
 
@@ -233,11 +250,9 @@ class Lanes:
             self._post(partial(self._take, [each])).add_done_callback(partial(self._posted, [each]))
 
 
-def _thread(work: Callable[[], None], name: str) -> threading.Thread:
-    thread = threading.Thread(target=work, name=name, daemon=True)
-    thread.start()
-    return thread
-
-
 def _said(answer: DriverAnswer) -> str:
-    return "none" if answer.hangs else type(answer.answer).__name__.lower()
+    if answer.hangs:
+        return "none"
+    if isinstance(answer.answer, Reached) and answer.answer.why is not None:
+        return "unreached"
+    return type(answer.answer).__name__.lower()

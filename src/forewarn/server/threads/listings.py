@@ -113,7 +113,7 @@ def _asked(source: str, driver: Listing, hosts: Sequence[Host]) -> Found | Forew
         return driver.inventory(hosts)
     except ForewarnError as error:
         return error
-    except Exception as error:
+    except BaseException as error:  # also SystemExit: the question must be answered
         log.debug("driver %s cannot list", source, exc_info=True)
         return Unavailable(f"{type(error).__name__}: {error}")
 

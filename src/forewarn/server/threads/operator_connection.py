@@ -1,13 +1,16 @@
 """One connection of the operator API: uvicorn's, with limits on what a stranger may hold of it."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import JSONResponse
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from forewarn.guest.http.refusals import Refusals
 
 HEAD_BYTES = 64 * 1024
 HEADERS = 100
@@ -31,6 +34,14 @@ class Patience:
     reading: float = 60.0  # for a client to read on, when it is sent more than the system takes
 
 
+@dataclass(slots=True)
+class PortCounts:
+    """Counts connections of the operator port. The operator loop writes it, any thread may read it."""
+
+    refusals: Refusals
+    hang_ups: int = 0  # clients that hung up in the middle of a request, or before its answer began
+
+
 def refusal(status: int, code: str, message: str) -> bytes:
     """Write the last answer of a connection, in the form of every error of the API."""
     answer = JSONResponse({"error": {"code": code, "message": message}}, status)
@@ -42,10 +53,15 @@ def refusal(status: int, code: str, message: str) -> bytes:
 class OperatorConnection(HttpToolsProtocol):
     """Ends when a request comes too slowly or is too large, or when an answer is not read."""
 
-    def __init__(self, *, ended: Callable[[], None], patience: Patience, **uvicorn: Any) -> None:
+    def __init__(
+        self, *, ended: Callable[[], None], counts: PortCounts, patience: Patience, **uvicorn: Any
+    ) -> None:
         super().__init__(**uvicorn)
         self._ended = ended
+        self._counts = counts
         self._patience = patience
+        self._answering: deque[RequestResponseCycle] = deque()  # pipelined requests, the oldest first
+        self._is_closed_here = self._is_lost = False
         self._arriving: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
         self._in_request = False  # one has begun and not ended
@@ -61,6 +77,7 @@ class OperatorConnection(HttpToolsProtocol):
 
     def abort(self) -> None:
         """Close now."""
+        self._is_closed_here = True
         if self.transport is not None:
             self.transport.abort()
 
@@ -72,8 +89,19 @@ class OperatorConnection(HttpToolsProtocol):
         self._expect_within(self._patience.head)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget everything."""
+        """Forget everything, and let each request that is being answered know."""
+        if self._is_lost:
+            return
+        self._is_lost = True
         self._arrived()
+        # Uvicorn ends the newest pipelined request alone; the one before it would write to a closed socket.
+        for cycle in self._answering:
+            cycle.disconnected = not cycle.response_complete
+            cycle.message_event.set()
+        # A stream has begun to be answered, and never ends otherwise.
+        is_awaited = self._in_request or any(not cycle.response_started for cycle in self._answering)
+        if is_awaited and not self._is_closed_here:
+            self._counts.hang_ups += 1
         self.resume_writing()
         if self.transport is not None:
             super().connection_lost(exc)
@@ -136,6 +164,9 @@ class OperatorConnection(HttpToolsProtocol):
             raise ValueError(self._refusal)
         self._expect_within(self._patience.body)
         super().on_headers_complete()
+        while self._answering and self._answering[0].response_complete:
+            self._answering.popleft()
+        self._answering.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body; a chunk may be one byte, with five around it."""
@@ -150,6 +181,7 @@ class OperatorConnection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what cannot be read, and close."""
+        self._is_closed_here = True
         self.transport.write(refusal(*self._refusal))
         self.transport.close()
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import uvicorn
 from starlette.types import ASGIApp
 
-from forewarn.guest.http.refusals import Refusals
+from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.server.threads.acceptor import Acceptor, Caps
-from forewarn.server.threads.operator_connection import OperatorConnection, Patience
+from forewarn.server.threads.operator_connection import OperatorConnection, Patience, PortCounts
 
 
 class OperatorServer:
@@ -22,11 +22,11 @@ class OperatorServer:
         bound: Sequence[socket.socket],
         *,
         caps: Caps,
-        refusals: Refusals,
+        counts: PortCounts,
         tls: ssl.SSLContext | None = None,
         patience: Patience | None = None,
     ) -> None:
-        config = uvicorn.Config(
+        self._config = uvicorn.Config(
             app,
             lifespan="off",
             ws="none",
@@ -39,28 +39,54 @@ class OperatorServer:
             timeout_graceful_shutdown=3,
         )
         self._sockets = bound
-        self._server = _Server(config, caps=caps, refusals=refusals, patience=patience or Patience(), tls=tls)
-        self._thread = threading.Thread(target=self._run, name="forewarn-operator", daemon=True)
+        self._caps = caps
+        self._counts = counts
+        self._patience = patience or Patience()
+        self._tls = tls
+        self._is_answering = threading.Event()
+        self._is_ending = False
+        self._server: _Server | None = None
+        self.supervisor = Supervisor()  # until it is given the server's
+        self._thread = threading.Thread(target=self._serve, name="forewarn-operator", daemon=True)
 
     def start(self) -> None:
         """Serve; returns when it answers."""
         self._thread.start()
-        self._server.answering.wait()
+        self._is_answering.wait()
 
     def use(self, tls: ssl.SSLContext) -> None:
         """Speak TLS with other certificates, with those who connect from now on."""
-        self._server.tls = tls
+        self._tls = tls
+        if self._server is not None:
+            self._server.tls = tls
 
     def stop(self) -> None:
         """Finish what is being answered, and end."""
-        self._server.should_exit = True
+        self._is_ending = True
+        if self._server is not None:
+            self._server.should_exit = True
         self._thread.join()
 
-    def _run(self) -> None:
+    def _serve(self) -> None:
         try:
-            self._server.run(sockets=list(self._sockets))
+            self.supervisor.run(BackgroundTask.OPERATOR_PORT, self._run)
         finally:
-            self._server.answering.set()
+            self._is_answering.set()
+            for each in self._sockets:
+                each.close()
+
+    def _run(self) -> None:
+        """Serve until it is to end, on copies of the sockets: uvicorn closes those that it is given."""
+        server = _Server(self._config, caps=self._caps, counts=self._counts, patience=self._patience)
+        server.tls, server.answering = self._tls, self._is_answering
+        self._server = server  # before it is looked whether to end, so that `stop` reaches it
+        copies = [each.dup() for each in self._sockets]
+        try:
+            if not self._is_ending:
+                server.run(sockets=copies)
+        finally:
+            for each in copies:
+                each.close()
 
 
 class _Server(uvicorn.Server):
@@ -71,15 +97,14 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         *,
         caps: Caps,
-        refusals: Refusals,
+        counts: PortCounts,
         patience: Patience,
-        tls: ssl.SSLContext | None,
     ) -> None:
         super().__init__(config)
-        self.tls = tls
+        self.tls: ssl.SSLContext | None = None
         self.answering = threading.Event()
         self._caps = caps
-        self._refusals = refusals
+        self._counts = counts
         self._patience = patience
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -93,7 +118,7 @@ class _Server(uvicorn.Server):
             listening,
             self._connect,
             caps=self._caps,
-            refusals=self._refusals,
+            refusals=self._counts.refusals,
             tls=lambda: self.tls,
             handshake=self._patience.handshake,
         )
@@ -101,6 +126,7 @@ class _Server(uvicorn.Server):
     def _connect(self, ended: Callable[[], None]) -> OperatorConnection:
         return OperatorConnection(
             ended=ended,
+            counts=self._counts,
             patience=self._patience,
             config=self.config,
             server_state=self.server_state,

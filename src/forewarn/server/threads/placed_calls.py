@@ -10,7 +10,8 @@ from forewarn.control.engine.driver_calls import DriverCall, Verb
 from forewarn.core.model.order import AttemptId
 from forewarn.core.words import MachineId, OrderId
 
-LaneKey: TypeAlias = tuple[str, str]
+# The driver, the host, and whether the calls ask if the host is reached: these wait for no step.
+LaneKey: TypeAlias = tuple[str, str, bool]
 # Whose calls wait for one another, and are woken together.
 Subject: TypeAlias = MachineId | tuple[OrderId, str]
 
@@ -43,7 +44,8 @@ class PlacedCall:
     def lane(self) -> LaneKey:
         """The lane that it is made in; what is on no host shares one."""
         task = self.call.task
-        return task.driver, "" if task.host is None else task.host.name
+        host = "" if task.host is None else task.host.name
+        return task.driver, host, self.call.verb is Verb.REACH
 
     @property
     def is_begin(self) -> bool:

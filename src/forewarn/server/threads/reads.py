@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
 from forewarn.control.durations import ReadCounts
+from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.errors import Unavailable
 from forewarn.server.threads.jobs import RunJob
 
@@ -68,6 +69,7 @@ class Reads:
         self._threads: list[threading.Thread] = []
         self._ended = False
         self._refused = 0
+        self.supervisor = Supervisor()  # until it is given the server's
 
     async def run(self, work: Callable[[], T], /) -> T:
         """Have something read for the server itself."""
@@ -130,7 +132,8 @@ class Reads:
         self._waiting += 1
         # A thread is started when there is something for it to do, not while the server starts.
         if len(self._threads) - self._running.total() < self._waiting and len(self._threads) < self._size:
-            thread = threading.Thread(target=self._serve, name="forewarn-read", daemon=True)
+            serve = partial(self.supervisor.run, BackgroundTask.READ, self._serve)
+            thread = threading.Thread(target=serve, name="forewarn-read", daemon=True)
             self._threads.append(thread)
             thread.start()
 
@@ -150,9 +153,9 @@ class Reads:
 
     def _read(self, read: _Read) -> Callable[[], None]:
         """Read something; returns what tells the caller."""
-        if read.caller is not None:
-            self._settle()
         try:
+            if read.caller is not None:
+                self._settle()
             found = read.work()
         except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
             return partial(read.answer.set_exception, error)

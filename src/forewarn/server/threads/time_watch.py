@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from forewarn.clock import JUMP, Clock, ScaledClock, SystemClock
 from forewarn.control.engine.engine import Engine
 from forewarn.core.model.absence import Absence
-from forewarn.core.moments import format_offset
+from forewarn.core.model.service_time import LARGEST_SLEW, SLEWING
+from forewarn.core.moments import format_offset, format_span, format_span_briefly
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +33,15 @@ class TimeWatch:
         """Return the present moment, once all is saved that must be known by then."""
         if isinstance(self._clock, SystemClock):
             self._watch_jumps(self._clock)
-            self._watch_offset(self._clock)
             self._watch_presence()
+            self._watch_offset(self._clock)
         elif isinstance(self._clock, ScaledClock):
             self._save_ahead(self._clock)
         return self._clock.now()
+
+    def ahead(self) -> timedelta:
+        """Return how far service time is ahead of the system's clock; turned time is not measured by it."""
+        return self._clock.offset if isinstance(self._clock, SystemClock) else timedelta()
 
     def _save_ahead(self, clock: ScaledClock) -> None:
         """Save the time ahead of itself, so that it does not go back if this process is killed."""
@@ -58,12 +63,17 @@ class TimeWatch:
             self._jumped = timedelta()
 
     def _watch_offset(self, clock: SystemClock) -> None:
-        """Log when the system's clock was set back, and when time is its own again."""
-        set_back = clock.offset > JUMP
+        """Log when the system's clock was set back, and when service time has met it."""
+        offset = clock.offset
+        set_back = offset > JUMP
+        if set_back != self._set_back:
+            # Windows open at other times of the service now: that must be known before anything is decided.
+            self._engine.prove_present(clock.now(), ahead=offset)
         if set_back and not self._set_back:
             log.warning(
-                "the system clock was set back: service time is %s it, and goes on by itself",
-                format_offset(clock.offset),
+                "the system clock was set back: service time is %s it, and %s",
+                format_offset(offset),
+                _prospect(offset),
             )
         elif self._set_back and not set_back:
             log.info("service time is the system clock's again")
@@ -75,3 +85,13 @@ class TimeWatch:
         if now - self._present_at > JUMP:
             self._engine.note_absence(Absence(since=self._present_at, until=now))
         self._present_at = now
+
+
+def _prospect(offset: timedelta) -> str:
+    if offset > LARGEST_SLEW:
+        return (
+            f"too far for it to slow down (more than {format_span(LARGEST_SLEW)}): is the system clock right?"
+        )
+    return (
+        f"runs at half speed until they meet in {format_span_briefly(offset.total_seconds() / (1 - SLEWING))}"
+    )

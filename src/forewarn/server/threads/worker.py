@@ -14,8 +14,9 @@ from forewarn.control.access.answering_once import AnsweringOnce
 from forewarn.control.engine.engine import Engine, Stuck
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.ports.store import Store
-from forewarn.core.errors import ForewarnError, Unavailable
-from forewarn.server.threads.jobs import Job, Jobs
+from forewarn.control.supervision import BackgroundTask, Supervisor
+from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
+from forewarn.server.threads.jobs import Job, Jobs, Turn
 from forewarn.server.threads.time_watch import SAVE_TIME_EVERY, TimeWatch
 
 log = logging.getLogger(__name__)
@@ -75,6 +76,13 @@ def _copy(error: BaseException) -> BaseException:
     return type(error)(*error.args) if isinstance(error, ForewarnError) else error
 
 
+def _fail_unanswered(jobs: Sequence[Job]) -> None:
+    """Answer jobs that the worker took and did not answer: it has failed between the two."""
+    for job in jobs:
+        if not job.answer.done():
+            job.answer.set_exception(Uncertain(f"the worker failed; {MAY_STILL_HAPPEN}"))
+
+
 class Worker:
     """Runs use cases, those that wait together in one transaction, and the engine between them."""
 
@@ -97,7 +105,8 @@ class Worker:
         self._feed = feed
         self._time = time
         self._clock = time.clock
-        self._thread = threading.Thread(target=self._run, name="forewarn-worker", daemon=True)
+        self.supervisor = Supervisor()  # until it is given the server's
+        self._thread = threading.Thread(target=self._work, name="forewarn-worker", daemon=True)
         self._next_due: datetime | None = None
         self._tick_at = 0.0  # whatever is due
         self._ticked_at = 0.0  # when the last one was over
@@ -138,6 +147,12 @@ class Worker:
         self._jobs.end()
         self._thread.join()
 
+    def _work(self) -> None:
+        try:
+            self.supervisor.run(BackgroundTask.WORKER, self._run)
+        finally:
+            self._jobs.abandon()
+
     def _run(self) -> None:
         self._tick()
         while True:
@@ -148,15 +163,25 @@ class Worker:
                 continue
             if not jobs:
                 break
-            while jobs:
-                jobs = jobs[self._do(jobs) :]
-                if jobs and monotonic() < self._ticked_at + LONGEST_WITHOUT_TICK:
-                    continue
-                # However many wait: what is due must not wait for ever.
-                if self._may_be_due():
-                    self._tick()
-                self._jobs.follow_up.looked()
+            self._do_some(jobs)
         self._save_all()
+
+    def _do_some(self, jobs: Sequence[Job]) -> None:
+        """Do as many jobs as are saved together, let the others wait again, and do what is due."""
+        mine = jobs
+        try:
+            done = self._do(jobs)
+            if done < len(jobs):
+                self._jobs.put_back(jobs[done:], after=jobs[done - 1])
+                mine = jobs[:done]
+                if monotonic() < self._ticked_at + LONGEST_WITHOUT_TICK:
+                    return
+            # However many wait: what is due must not wait for ever.
+            if self._may_be_due():
+                self._tick()
+            self._jobs.follow_up.looked()
+        finally:
+            _fail_unanswered(mine)
 
     def _do(self, jobs: Sequence[Job]) -> int:
         """Do jobs that are saved together, but not for long; return how many were done."""
@@ -188,10 +213,16 @@ class Worker:
             foreseen = [job.foreseen for job in jobs if job.foreseen is not None]
             if foreseen:
                 whole.foresee(foreseen)
-            for job in jobs:
+            for number, job in enumerate(jobs, start=1):
                 outcomes.append(_tried(job, whole.part))
-                if monotonic() > until:
+                if monotonic() > until or self._is_enough(jobs[:number], ahead=jobs[number:]):
                     break
+
+    def _is_enough(self, done: Sequence[Job], *, ahead: Sequence[Job]) -> bool:
+        """Return whether a guest would wait for jobs that are not guests'."""
+        if any(job.turn is Turn.GUESTS for job in ahead):
+            return False
+        return self._jobs.guest_waits or any(job.turn is Turn.GUESTS for job in done)
 
     def _catch_up(self) -> None:
         """Bring the boards up to date before a caller is answered."""
@@ -249,7 +280,7 @@ class Worker:
         if monotonic() < self._prove_at:
             return
         self._prove_at = monotonic() + PROVE_EVERY
-        self._feed.look_for(self._engine.prove_present(now))
+        self._feed.look_for(self._engine.prove_present(now, ahead=self._time.ahead()))
         self._proved, self._proved_at = True, monotonic()
 
     def _sleep(self) -> float:
@@ -278,6 +309,6 @@ class Worker:
 
     def _save_all(self) -> None:
         try:
-            self._engine.save_all(self._clock.now())
+            self._engine.save_all(self._clock.now(), ahead=self._time.ahead())
         except Unavailable as error:
             log.warning("the last polls could not be saved: %s", error)

@@ -12,6 +12,7 @@ from forewarn.store.opening.database import (
     create_engines,
     parse_database,
 )
+from forewarn.store.opening.lock import check_unserved
 from forewarn.store.opening.row_copy import ADD_MARK, copy_rows
 from forewarn.store.opening.schema import known_schema
 
@@ -40,6 +41,7 @@ def backup(url: str, target: Path, *, new_lineage: str) -> int:
 def _copy_file(database: Database, source: Path, target: Path) -> None:
     if not source.exists():
         raise NotFound(f"{database.name} does not exist")
+    check_unserved(database)
     with closing(sqlite3.connect(source, timeout=LOCK_SECONDS, isolation_level=None)) as connection:
         connection.execute("VACUUM INTO ?", (str(target),))
 

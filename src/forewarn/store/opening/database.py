@@ -1,6 +1,7 @@
 """Which database is meant and how to connect to it: the settings of SQLite and of PostgreSQL."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -25,7 +26,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection, IsolationLevel
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry, PoolResetState
 
-from forewarn.core.errors import Invalid
+from forewarn.core.errors import Invalid, Unavailable
 from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.opening.failures import is_locked, translate_failures
 
@@ -138,19 +139,44 @@ def create_engines(database: Database) -> Engines:
     deadlines = Deadlines(name=database.name)
     if not database.embedded:
         return _postgresql_engines(database, deadlines)
+    file = _SameFile(database)
     begin = "BEGIN IMMEDIATE"
-    writing = _sqlite_engine(database, begin=begin, deadlines=deadlines, pool_size=1, max_overflow=0)
+    writing = _sqlite_engine(database, file, begin=begin, deadlines=deadlines, pool_size=1, max_overflow=0)
     if database.file is None:
         # Everything lives in one connection, which its users take in turns.
         reading = writing.execution_options(read_only=True)
         _refuse_writes_in_turn(writing)
         return Engines(reading=reading, writing=writing, deadlines=deadlines, probe=lambda: None)
+    snapshots = _sqlite_engine(database, file, begin="BEGIN", pool_size=READING, max_overflow=0)
     return Engines(
-        reading=_refusing_writes(_sqlite_engine(database, begin="BEGIN", pool_size=READING, max_overflow=0)),
+        reading=_refusing_writes(snapshots),
         writing=writing,
         deadlines=deadlines,
-        probe=_sqlite_prober(database.file),
+        probe=_sqlite_prober(database.file, file),
     )
+
+
+class _SameFile:
+    """Refuses connections to a file that took the place of the one that was opened first.
+
+    SQLite would read the old file's write-ahead log into it.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._first: os.stat_result | None = None
+
+    def check(self) -> None:
+        if self._database.file is None:
+            return
+        try:
+            found = self._database.file.stat()
+        except OSError:
+            found = None  # SQLite makes it, or says why it cannot be opened
+        if self._first is None:
+            self._first = found
+        elif found is None or not os.path.samestat(self._first, found):
+            raise Unavailable(f"{self._database.name} was removed or replaced: start forewarn again")
 
 
 def _refusing_writes(reading: Engine) -> Engine:
@@ -202,7 +228,7 @@ class _Json(JSON):
 
 
 def _sqlite_engine(
-    database: Database, *, begin: str, deadlines: Deadlines | None = None, **pool: int
+    database: Database, file: _SameFile, *, begin: str, deadlines: Deadlines | None = None, **pool: int
 ) -> Engine:
     engine = create_engine(
         database.url,
@@ -215,6 +241,10 @@ def _sqlite_engine(
     translate_failures(engine, database.name)
     if deadlines is not None:
         _note_locked(engine, deadlines)
+
+    @event.listens_for(engine, "do_connect")
+    def check(*_: Any) -> None:
+        file.check()
 
     @event.listens_for(engine, "connect")
     def prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
@@ -240,9 +270,10 @@ def _sqlite_engine(
     return engine
 
 
-def _sqlite_prober(file: Path) -> Callable[[], None]:
+def _sqlite_prober(path: Path, file: _SameFile) -> Callable[[], None]:
     def probe() -> None:
-        with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as connection:
+        file.check()
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
             try:
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.Error as error:

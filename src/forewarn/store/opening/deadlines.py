@@ -7,9 +7,11 @@ wait. What a caller is told in time depends on this side alone.
 import logging
 import threading
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
+from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ class Deadlines:
         """Take how long to wait at most; None, before it is served: a migration may take long."""
         self.limit = limit
         self.silences = 0
+        self.supervisor = Supervisor()  # until it is given the server's
         self._name = name
         self._probe: Callable[[], None] | None = None
         self._lives: Callable[[], None] | None = None
@@ -85,7 +88,8 @@ class Deadlines:
             self._trouble = f"{self._name} {why}"
             self.silences += 1
         log.error("%s: nothing is asked of it before it answers again", self._trouble)
-        threading.Thread(target=self._watch, name="forewarn-prober", daemon=True).start()
+        watch = partial(self.supervisor.run, BackgroundTask.PROBER, self._watch)
+        threading.Thread(target=watch, name="forewarn-prober", daemon=True).start()
 
     def waited(self, thread: int) -> float:
         """Return how long a thread has waited in all, for what took longer than it should."""

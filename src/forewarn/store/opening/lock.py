@@ -1,7 +1,9 @@
 """One server for each database. The lock dies with the process that holds it, however that ends."""
 
+import errno
 import fcntl
 import os
+import struct
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,10 +14,14 @@ from forewarn.core.errors import Conflict, Unavailable
 from forewarn.store.opening.database import Database, connect_options, parse_database
 from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.opening.failures import translate_failures
+from forewarn.store.opening.leftovers import check_leftovers
 from forewarn.store.opening.private_files import PRIVATE
 
 # Real seconds. Nobody waits for the lock's own connection, and what is given up may be another's next.
 GIVEN_UP_AFTER = 10.0
+# Far beyond the bytes that SQLite locks (from 1 GiB), and beyond the end of any file.
+_FIRST_BYTE = 1 << 62
+_RANGE = struct.Struct("hhqqi4x")  # `struct flock`: kind, whence, start, length, process
 # Any constant will do that no other program in the same database is likely to use.
 _KEY = 0x666F7265_77610000
 _HOLDER = text(
@@ -53,29 +59,89 @@ def hold(url: str) -> Lock:
     return FileLock(database, database.file)
 
 
+def check_unserved(database: Database) -> None:
+    """Refuse a file beside which another store's log lies; a running server's is its own.
+
+    For commands that open a store without its lock, before they connect to it.
+    """
+    if database.file is None or not database.file.exists():
+        return
+    try:
+        descriptor = os.open(database.file, os.O_RDONLY)
+    except OSError:
+        return  # SQLite says why
+    try:
+        served = _file_holder(descriptor) is not None
+    finally:
+        os.close(descriptor)
+    if not served:
+        check_leftovers(database)
+
+
 class FileLock(Lock):
-    """The lock on an SQLite database: a file beside it, with the id of the process that holds it."""
+    """The lock on an SQLite database: on a byte of the file itself, whatever its name or the link to it.
+
+    An open-file-description lock, which neither SQLite's own locks nor a descriptor that is closed affect.
+    The lock is as many bytes long as the holder's process id, so the next process can name the holder.
+    Closing the descriptor ends SQLite's POSIX locks in this process: close the store first.
+    """
 
     def __init__(self, database: Database, file: Path) -> None:
-        path = f"{file.resolve()}.lock"  # one for each file, by whatever links it is reached
+        self._database = database
+        self._file = file
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
+            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE)
         except OSError as error:
             raise Unavailable(
                 f"{database.name} cannot be locked: check that its folder exists and can be written to"
             ) from error
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._descriptor, 64, 0).decode(errors="replace").strip()
+            self._take()
+            check_leftovers(database)
+        except BaseException:
             self.release()
-            raise _taken(database, f"process {holder}" if holder else "") from None
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+            raise
+
+    def keep(self) -> None:
+        """Conflict if the file was removed or replaced: nothing that is saved would be found again."""
+        try:
+            found = self._file.stat()
+        except FileNotFoundError:
+            raise self._gone("was removed") from None
+        except OSError as error:
+            raise Unavailable(f"{self._database.name} cannot be looked at: {error.strerror}") from error
+        if not os.path.samestat(found, os.fstat(self._descriptor)):
+            raise self._gone("was replaced")
 
     def release(self) -> None:
-        """Let another server have it; the file stays, for removing it would race with the next holder."""
+        """Let another server have it."""
         os.close(self._descriptor)
+
+    def _take(self) -> None:
+        try:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _range(fcntl.F_WRLCK, os.getpid()))
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise Unavailable(f"{self._database.name} cannot be locked: {error.strerror}") from error
+            process = _file_holder(self._descriptor)
+            raise _taken(self._database, "" if process is None else f"process {process}") from None
+
+    def _gone(self, what: str) -> Conflict:
+        return Conflict(
+            f"{self._database.name} {what} while this forewarn served it, "
+            "so nothing more can be saved there: start it again"
+        )
+
+
+def _file_holder(descriptor: int) -> int | None:
+    """Return the id of the process that holds the lock."""
+    asked = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _range(fcntl.F_WRLCK, 1))
+    kind, _, _, process, _ = _RANGE.unpack(asked)
+    return None if kind == fcntl.F_UNLCK else process
+
+
+def _range(kind: int, length: int) -> bytes:
+    return _RANGE.pack(kind, os.SEEK_SET, _FIRST_BYTE, length, 0)
 
 
 class ConnectionLock(Lock):

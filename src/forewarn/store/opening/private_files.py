@@ -11,8 +11,8 @@ log = logging.getLogger(__name__)
 PRIVATE = 0o600
 _OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
-# What SQLite and the lock keep beside the file of a database.
-SIDE_FILES = ("-wal", "-shm", "-journal", ".lock")
+# What SQLite keeps beside the file of a database.
+SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
 def create_private(file: Path) -> None:
@@ -27,7 +27,7 @@ def create_private(file: Path) -> None:
 
 def keep_private(file: Path) -> None:
     """Take from others what they may do with a database's file, and with those beside it."""
-    real = file.resolve()  # where SQLite and the lock put the others too
+    real = file.resolve()  # where SQLite puts the others too
     for each in (real, *(real.with_name(real.name + suffix) for suffix in SIDE_FILES)):
         _take_from_others(each)
 

@@ -6,6 +6,7 @@ from sqlalchemy import Connection, inspect, literal, select
 
 from forewarn.store import tables
 from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.opening.lock import check_unserved
 from forewarn.store.opening.schema import revision
 
 
@@ -31,6 +32,7 @@ def _probe(url: str, holds: Callable[[Connection], bool]) -> bool:
     database = parse_database(url)
     if database.embedded and (database.file is None or not database.file.exists()):
         return False
+    check_unserved(database)
     engines = create_engines(database)
     try:
         with engines.reading.begin() as connection:

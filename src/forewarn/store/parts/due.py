@@ -36,6 +36,11 @@ _MOMENTS = select(
 )
 
 
+def _by_announcement(row: Sequence[Any]) -> tuple[bool, int]:
+    _, announced_at = row
+    return announced_at is None, announced_at or 0
+
+
 class DueReads(Reader):
     """Questions whose cost grows with what is due, never with the fleet."""
 
@@ -45,9 +50,13 @@ class DueReads(Reader):
         return self._list(ORDERS.read, ORDERS.select().where(tables.OPEN_ORDER, begun).order_by(_O.number))
 
     def orders(self, now: datetime, *, limit: int) -> Sequence[OrderId]:
-        """List open orders that want to be looked at by now, the longest due first."""
-        query = select(_O.id).where(_O.due_at <= micros(now))
-        return self._connection.scalars(query.order_by(_O.due_at, _O.number).limit(limit)).all()
+        """List open orders that want to be looked at by now: the longest due, the first announced first.
+
+        Of orders that wait for the same group, the first to be looked at is armed.
+        """
+        query = select(_O.id, _O.announced_at).where(_O.due_at <= micros(now))
+        due = self._all(query.order_by(_O.due_at, _O.number).limit(limit))
+        return [row[0] for row in sorted(due, key=_by_announcement)]
 
     def moments(self, *, after: datetime) -> DueMoments:
         """Return when something falls due next, of each kind; a group that is ready after a moment."""

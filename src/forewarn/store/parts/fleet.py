@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select
 
 from forewarn.control.parts.fleet import ANY_MACHINE, MachineFilter
 from forewarn.core.disclosure import Names
@@ -13,7 +14,8 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.model.summary import FleetSummary
-from forewarn.core.words import GroupName, HostName, MachineId, ProjectName
+from forewarn.core.spelling import MOST_SLIPS
+from forewarn.core.words import GroupName, HostName, MachineId, MachineState, NameKind, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.name_reads import NameReads
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among
@@ -25,6 +27,7 @@ from forewarn.store.rows.times import moment
 _M, _G, _H, _P = tables.machines.c, tables.groups.c, tables.hosts.c, tables.projects.c
 _A = tables.machine_activity.c
 _LAST_SEEN = among(select(_M.id, _A.last_seen).join(tables.machine_activity, _A.machine_id == _M.id), _M.id)
+_STOPPED = among(select(_M.id).where(_M.state == MachineState.STOPPED), _M.id)
 # Asked with most orders, and so put together once.
 _MACHINE = MACHINES_WITH_HOSTS.where(_M.key == bindparam("name_key")).order_by(_M.project)
 # Comes after everything that a name may have in it.
@@ -46,8 +49,8 @@ class FleetReads(Reader):
 
     def _called(self, key: str, project: ProjectName | None) -> Sequence[Row]:
         loaded = self._transaction.loaded.machines
-        if key in loaded and project is None and self._project is None:
-            return loaded[key]
+        if project is None and (self._project, key) in loaded:
+            return loaded[self._project, key]
         query = _MACHINE if project is None else _MACHINE.where(_M.project == project)
         return self._all(self._mine(query, _M.project), {"name_key": key})
 
@@ -67,6 +70,10 @@ class FleetReads(Reader):
         """List hosts by name; for a project, those that carry a machine of it."""
         return self._page(HOSTS.read, self._my_hosts(), (_H.name,), after=after, limit=limit)
 
+    def unreachable_hosts(self) -> Sequence[Host]:
+        """List the hosts that cannot be reached, by name."""
+        return self._list(HOSTS.read, self._my_hosts().where(tables.UNREACHABLE).order_by(_H.name))
+
     def projects(self) -> Sequence[Project]:
         """List all projects by name."""
         return self._list(PROJECTS.read, self._mine(PROJECTS.select(), _P.name).order_by(_P.name))
@@ -74,6 +81,24 @@ class FleetReads(Reader):
     def project(self, name: ProjectName) -> Project | None:
         """Find a project that is declared."""
         return self._find(PROJECTS.read, self._mine(PROJECTS.select(), _P.name).where(_P.name == name))
+
+    def names_like(self, kind: NameKind, name: str, *, limit: int) -> Sequence[str]:
+        """List those of the first names of a kind that are about as long as this one."""
+        first = self._names(kind).limit(limit).subquery().c.name
+        alike = func.length(first).between(len(name) - MOST_SLIPS, len(name) + MOST_SLIPS)
+        return [row[0] for row in self._all(select(first).where(alike))]
+
+    def _names(self, kind: NameKind) -> Select[Any]:
+        """Select the names of a kind, in the order of an index."""
+        match kind:
+            case NameKind.MACHINE:
+                return self._mine(select(_M.name), _M.project).order_by(_M.project, _M.key)
+            case NameKind.GROUP:
+                return self._mine(select(_G.name).where(tables.LISTED_GROUP), _G.project).order_by(_G.name)
+            case NameKind.HOST:
+                return select(_H.name).where(*self._only_my_hosts()).order_by(_H.name)
+            case NameKind.PROJECT:
+                return self._mine(select(_P.name), _P.name).order_by(_P.name)
 
     def page_of_projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
         """List projects by name, and give the cursor of the next page."""
@@ -89,6 +114,11 @@ class FleetReads(Reader):
     def host(self, name: HostName) -> Host | None:
         """Find a host; for a project, if it carries a machine of it."""
         return self._find(HOSTS.read, self._my_hosts().where(tables.hosts.c.name == name))
+
+    def stopped(self, machines: Sequence[MachineId]) -> frozenset[MachineId]:
+        """Return which of these machines are stopped."""
+        ids = {machine.lower() for machine in machines}
+        return frozenset(id_ for (id_,) in self._among(self._mine(_STOPPED, _M.project), ids))
 
     def last_seen(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
         """Return when each of these machines was last seen, as far as that is saved."""
@@ -106,6 +136,8 @@ class FleetReads(Reader):
 
 
 def _machines_wanted(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
+    if wanted.project is not None:
+        yield _M.project == wanted.project
     if wanted.group is not None:
         yield _M.group_name == wanted.group
     if wanted.host is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import case, func, select
+from sqlalchemy import Text, case, cast, func, select
 
 from forewarn.control.parts.metrics import HOLD_REACHES
 from forewarn.core.words import EventStatus, Kind
@@ -11,7 +11,7 @@ from forewarn.store import tables
 from forewarn.store.reads.state_counts import StateCounts
 from forewarn.store.rows.times import moment_or_none
 
-_E, _H = tables.events.c, tables.hosts.c
+_E, _H, _O = tables.events.c, tables.hosts.c, tables.orders.c
 _TALLIED = (Kind.NOTICE_LATE, Kind.NOTICE_NEVER, Kind.PROMISE_BROKEN, Kind.UNANNOUNCED_IMPACT)
 # What was never counted is shown as 0, or a metric would begin in the middle.
 _COUNTED = {kind.value: 0 for kind in _TALLIED}
@@ -45,6 +45,12 @@ class MetricReads(StateCounts):
         # In the order of its index, of which this reads one row.
         first = select(_E.not_before).where(*awaited).order_by(_E.not_before).limit(1)
         return moment_or_none(self._connection.scalar(first))
+
+    def stuck_orders(self) -> int:
+        """Count open orders that wait for a person."""
+        # No text of a reason contains this: its own quotes would be escaped.
+        stuck = cast(_O.waiting, Text).contains('"stuck": true', autoescape=True)
+        return int(self._all(select(func.count()).where(tables.OPEN_ORDER, stuck))[0][0])
 
     def hosts_by_driver(self) -> Mapping[str, int]:
         """Count hosts by who does the work on them."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from sqlalchemy import ColumnElement, Select, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, exists, func, select, update
 
 from forewarn.control.parts.records import Following, HistoryFilter, RecordFilter
 from forewarn.core.copies import replace
@@ -11,6 +11,7 @@ from forewarn.core.retention import Pruning
 from forewarn.core.words import EventId
 from forewarn.store import tables
 from forewarn.store.key_lists import one_of
+from forewarn.store.reads.concerning import concerning
 from forewarn.store.reads.reader import Reader, chunks
 from forewarn.store.rows.stored import RECORDS, name_key
 from forewarn.store.rows.times import micros
@@ -28,7 +29,7 @@ class RecordReads(Reader):
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
         """List records, newest first; those above a number oldest first."""
         query = self._mine(
-            RECORDS.select().where(*_about(wanted), *_naming(wanted), *_within(wanted)), _R.project
+            RECORDS.select().where(*self._about(wanted), *_naming(wanted), *_within(wanted)), _R.project
         )
         in_order = query.order_by(_R.number.desc() if wanted.above is None else _R.number)
         return self._list(RECORDS.read, in_order.limit(wanted.limit))
@@ -44,7 +45,7 @@ class RecordReads(Reader):
     def following(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
         """Read records after a number, oldest first."""
         newest = self.newest()
-        query = self._mine(RECORDS.select().where(*_after(number, wanted)), _R.project)
+        query = self._mine(RECORDS.select().where(*self._after(number, wanted)), _R.project)
         records = tuple(self._list(RECORDS.read, query.order_by(_R.number).limit(limit)))
         more = len(records) == limit
         # Where a filter leaves nothing over, what it left out need not be looked at again.
@@ -53,7 +54,22 @@ class RecordReads(Reader):
 
     def count_following(self, number: int, wanted: RecordFilter) -> int:
         """Count the records after a number."""
-        return self._count(self._mine(select(tables.records).where(*_after(number, wanted)), _R.project))
+        return self._count(self._mine(select(tables.records).where(*self._after(number, wanted)), _R.project))
+
+    def _after(self, number: int, wanted: RecordFilter) -> Iterator[ColumnElement[bool]]:
+        yield _R.number > number
+        yield from self._about(wanted)
+        if wanted.without:
+            yield _R.kind.not_in(sorted(map(str, wanted.without)))
+
+    def _about(self, wanted: HistoryFilter | RecordFilter) -> Iterator[ColumnElement[bool]]:
+        if wanted.project is not None:
+            yield _R.project == wanted.project
+        if wanted.machine is not None:
+            key = name_key(wanted.machine)
+            yield concerning(key, by_index=self._may_look_up(key))
+        if wanted.kinds:
+            yield _R.kind.in_(sorted(map(str, wanted.kinds)))
 
 
 class RecordWrites(RecordReads):
@@ -83,15 +99,6 @@ class RecordWrites(RecordReads):
         )
 
 
-def _about(wanted: HistoryFilter | RecordFilter) -> Iterator[ColumnElement[bool]]:
-    if wanted.project is not None:
-        yield _R.project == wanted.project
-    if wanted.machine is not None:
-        yield _concerns(name_key(wanted.machine))
-    if wanted.kinds:
-        yield _R.kind.in_(sorted(map(str, wanted.kinds)))
-
-
 def _naming(wanted: HistoryFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.event is not None:
         yield _R.event_id == wanted.event.upper()
@@ -113,20 +120,6 @@ def _within(wanted: HistoryFilter) -> Iterator[ColumnElement[bool]]:
         yield _R.number < wanted.below
     if wanted.above is not None:
         yield _R.number > wanted.above
-
-
-def _after(number: int, wanted: RecordFilter) -> Iterator[ColumnElement[bool]]:
-    yield _R.number > number
-    yield from _about(wanted)
-    if wanted.without:
-        yield _R.kind.not_in(sorted(map(str, wanted.without)))
-
-
-def _concerns(machine_key: str) -> ColumnElement[bool]:
-    """A record is about a machine if it names it, or is about an event that named it."""
-    named = tables.event_machines.c
-    events = select(named.event_id).where(named.machine_key == machine_key)
-    return or_(_R.machine_key == machine_key, _R.event_id.in_(events))
 
 
 def _first_since(at: int) -> Select[tuple[int]]:

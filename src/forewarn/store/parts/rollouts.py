@@ -138,6 +138,7 @@ class RolloutReads(Reader):
             racks={row[0]: row[1] for row in self._all(_RACKS)},
             holds=tuple(self._settings.holds().values()),
             projects=self._settings.projects(),
+            slew=self._meta.slew,
             pace=self._meta.pace,
         )
 

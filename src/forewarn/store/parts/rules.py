@@ -51,6 +51,8 @@ class RuleReads(SliceReads):
             room=self._rooms.for_machines(machines, groups, budgets, sources=hosts),
             budgets=budgets,
             grace=self._meta.grace,
+            slew=self._meta.slew,
+            absences=self._meta.absences,
             pace=self._meta.pace,
             holds=self._settings.holds(),
         )

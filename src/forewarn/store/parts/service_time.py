@@ -1,13 +1,15 @@
 """Service time: how far it is, whose it is, and when the service was not there."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from forewarn.core.copies import replace
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.hold import Grace
-from forewarn.core.model.service_time import TimeKind
+from forewarn.core.model.service_time import Slew, TimeKind
 from forewarn.store.reads.reader import Reader
+
+NOTHING = timedelta()
 
 
 class TimeReads(Reader):
@@ -28,6 +30,10 @@ class TimeReads(Reader):
     def present_at(self) -> datetime | None:
         """Return when the service was last known to run."""
         return self._meta.present_at
+
+    def slew(self) -> Slew | None:
+        """Return how service time and the system's go on, if it is ahead."""
+        return self._meta.slew
 
     def absences(self) -> Sequence[Absence]:
         """Return the stretches in which guests could not be heard, as far as they matter."""
@@ -53,11 +59,14 @@ class TimeWrites(TimeReads):
         """Save that this is no backup any more."""
         self._transaction.keep(replace(self._meta, backup_of=None))
 
-    def set_present(self, now: datetime) -> None:
-        """Save that the service runs now."""
+    def set_present(self, now: datetime, *, ahead: timedelta = NOTHING) -> None:
+        """Save that the service runs now, so far ahead of the system's time."""
         reached = self._transaction.reached_by(now)
+        system = reached - ahead if ahead > NOTHING else None
         self._transaction.keep(
-            replace(self._meta, reached=reached, present_at=reached, beats=self._meta.beats + 1)
+            replace(
+                self._meta, reached=reached, present_at=reached, system_at=system, beats=self._meta.beats + 1
+            )
         )
 
     def set_absences(self, absences: Sequence[Absence]) -> None:

@@ -27,6 +27,10 @@ class SessionReads(Reader):
         """List all sessions, also of tokens that were revoked; some may be over."""
         return self._list(SESSIONS.read, SESSIONS.select())
 
+    def find(self, digest: str) -> BrowserSession | None:
+        """Find a session by its digest; it may be over."""
+        return self._find(SESSIONS.read, SESSIONS.select().where(_S.digest == digest))
+
     def of_token(self, token: str) -> Sequence[BrowserSession]:
         """List the sessions of a token, by its digest, the oldest first."""
         mine = SESSIONS.select().where(_S.token == token)

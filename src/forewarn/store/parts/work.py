@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, union
+from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, func, or_, select, union
 
 from forewarn.control.parts.work import (
     ANY_ORDER,
@@ -12,6 +12,7 @@ from forewarn.control.parts.work import (
     EventFilter,
     OrderFilter,
 )
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import HostStep, Order, really_works_on_host
 from forewarn.core.model.promise import MonthlyPromises
@@ -20,12 +21,12 @@ from forewarn.core.words import (
     SIMULATED,
     EventId,
     HostName,
-    MachineName,
     OrderId,
     ProjectName,
     Work,
 )
 from forewarn.store import tables
+from forewarn.store.reads.concerning import concerning
 from forewarn.store.reads.loading import IS_SCHEDULED
 from forewarn.store.reads.notice_reads import NoticeReads
 from forewarn.store.reads.promise_reads import PromiseReads
@@ -65,7 +66,7 @@ class WorkReads(Reader):
         self, wanted: OrderFilter = ANY_ORDER, *, after: str | None, limit: int
     ) -> tuple[Sequence[Order], str | None]:
         """List orders, newest first."""
-        query = self._mine(ORDERS.select().where(*_orders_wanted(wanted)), _O.project)
+        query = self._mine(ORDERS.select().where(*self._orders_wanted(wanted)), _O.project)
         return self._page(ORDERS.read, query, (_O.number, _O.id), after=after, limit=limit, newest=True)
 
     def events(
@@ -73,7 +74,7 @@ class WorkReads(Reader):
     ) -> tuple[Sequence[Event], str | None]:
         """List listed events, by creation; or past ones too, newest first."""
         query = EVENTS.select() if wanted.past else _LISTED
-        query = self._mine(query.where(*_events_wanted(wanted)), EVENT_PROJECT)
+        query = self._mine(query.where(*self._events_wanted(wanted)), EVENT_PROJECT)
         by = (_E.number, _E.id)
         return self._page(EVENTS.read, query, by, after=after, limit=limit, newest=wanted.past)
 
@@ -114,6 +115,10 @@ class WorkReads(Reader):
         """Return when machines were first sent these events, as far as that is saved."""
         return NoticeReads(self._transaction).first_sent(events)
 
+    def absences(self) -> Sequence[Absence]:
+        """Return the recent stretches in which guests could not see events, in order."""
+        return self._meta.absences
+
     def deferrals(self, events: Sequence[EventId]) -> Mapping[EventId, Sequence[datetime]]:
         """Return when those of these events that were deferred were, first to last."""
         return NoticeReads(self._transaction).deferrals(events)
@@ -124,35 +129,42 @@ class WorkReads(Reader):
         """List what became of promises by project and month: of all months, or of one."""
         return PromiseReads(self._transaction).page(month=month, after=after, limit=limit)
 
+    def _orders_wanted(self, wanted: OrderFilter) -> Iterator[ColumnElement[bool]]:
+        if wanted.state is not None:
+            yield _O.state == wanted.state.value
+        if wanted.only_open:
+            yield tables.OPEN_ORDER
+        if wanted.host is not None:
+            yield _O.id.in_(_orders_at(wanted.host))
+        if wanted.machine is not None:
+            key = name_key(wanted.machine)
+            found = _orders_about(key) if self._may_look_up(key) else self._in_own_records(_R.order_id, key)
+            yield _O.id.in_(found)
 
-def _orders_wanted(wanted: OrderFilter) -> Iterator[ColumnElement[bool]]:
-    if wanted.state is not None:
-        yield _O.state == wanted.state.value
-    if wanted.only_open:
-        yield tables.OPEN_ORDER
-    if wanted.host is not None:
-        yield _O.id.in_(_orders_at(wanted.host))
-    if wanted.machine is not None:
-        yield _O.id.in_(_orders_about(wanted.machine))
+    def _events_wanted(self, wanted: EventFilter) -> Iterator[ColumnElement[bool]]:
+        if wanted.begins:
+            yield _E.id.startswith(wanted.begins.upper(), autoescape=True)
+        if wanted.machine is not None:
+            key = name_key(wanted.machine)
+            found = _events_naming(key) if self._may_look_up(key) else self._in_own_records(_R.event_id, key)
+            yield _E.id.in_(found)
+        if wanted.host is not None:
+            yield _E.order_id.in_(_orders_at(wanted.host))
+        if wanted.until is not None:
+            yield _E.announced_at < micros(wanted.until)
+        if wanted.since is not None and wanted.past:
+            # Two searches along an index, in place of one through all that ever was.
+            over = select(_E.id).where(_E.ended_at >= micros(wanted.since))
+            yield _E.id.in_(union(over, select(_E.id).where(tables.LISTED_EVENT)))
+
+    def _in_own_records(self, column: Column[Any], machine_key: str) -> Select[Any]:
+        """Select what the project's own records about a machine name."""
+        about = select(column).where(column.is_not(None), concerning(machine_key, by_index=False))
+        return self._mine(about, _R.project)
 
 
-def _events_wanted(wanted: EventFilter) -> Iterator[ColumnElement[bool]]:
-    if wanted.begins:
-        yield _E.id.startswith(wanted.begins.upper(), autoescape=True)
-    if wanted.machine is not None:
-        yield _E.id.in_(_events_naming(wanted.machine))
-    if wanted.host is not None:
-        yield _E.order_id.in_(_orders_at(wanted.host))
-    if wanted.until is not None:
-        yield _E.announced_at < micros(wanted.until)
-    if wanted.since is not None and wanted.past:
-        # Two searches along an index, in place of one through all that ever was.
-        over = select(_E.id).where(_E.ended_at >= micros(wanted.since))
-        yield _E.id.in_(union(over, select(_E.id).where(tables.LISTED_EVENT)))
-
-
-def _events_naming(machine: MachineName) -> Select[Any]:
-    return select(_NAMED.event_id).where(_NAMED.machine_key == name_key(machine))
+def _events_naming(machine_key: str) -> Select[Any]:
+    return select(_NAMED.event_id).where(_NAMED.machine_key == machine_key)
 
 
 def _orders_at(host: HostName) -> Any:
@@ -161,12 +173,11 @@ def _orders_at(host: HostName) -> Any:
     return union(select(_O.id).where(_O.host == host), carried.where(_M.host == host))
 
 
-def _orders_about(machine: MachineName) -> Any:
+def _orders_about(key: str) -> Any:
     """Find the orders that a machine was ordered for, told of, or is to be touched by."""
-    key = name_key(machine)
     touching = select(_TOUCHED.order_id).join(tables.machines, _M.id == _TOUCHED.machine_id)
     return union(
         select(_R.order_id).where(_R.machine_key == key, _R.order_id.is_not(None)),
-        select(_E.order_id).where(_E.id.in_(_events_naming(machine))),
+        select(_E.order_id).where(_E.id.in_(_events_naming(key))),
         touching.where(_M.key == key),
     )

@@ -12,13 +12,14 @@ from forewarn.store import tables
 from forewarn.store.reads.reader import Reader, among
 from forewarn.store.rows.mapping import Row
 from forewarn.store.rows.stored import STORED
+from forewarn.store.rows.times import moment_or_none
 
 _H, _M, _O = tables.hosts.c, tables.machines.c, tables.orders.c
 _ON_HOSTS = among(
     select(_M.id, _M.name, _M.host, _M.project, _M.mobility, _M.labels, _M.resources), _M.host
 ).where(_M.state != MachineState.STOPPED.value)
 _ORDERED = select(_O.machine, _O.id, _O.action, _O.state).where(tables.OPEN_ORDER, _O.machine.is_not(None))
-_SOUND = select(_H.name, _H.labels, _H.resources).where(
+_SOUND = select(_H.name, _H.labels, _H.resources, _H.unreachable_since).where(
     _H.state == HostState.OK.value, _H.bare_metal.is_(False)
 )
 _TAKEN = select(_M.host, _M.bound_for, _M.resources).where(_M.host.is_not(None))
@@ -39,7 +40,7 @@ class EmptyingReads(Reader):
         found = self._all(_SOUND)
         free = {
             name: {key: _RESOURCE(each).capacity for key, each in resources.items()}
-            for name, _, resources in found
+            for name, _, resources, _ in found
         }
         # What is taken there need only be known if one of them takes something.
         if any(free.values()) and any(machine.resources for machine in machines):
@@ -48,7 +49,14 @@ class EmptyingReads(Reader):
                     left = free[place]
                     for name in left.keys() & resources.keys():
                         left[name] -= resources[name]
-        return {name: Room(labels=labels, free=free[name]) for name, labels, _ in found}
+        return {
+            name: Room(
+                labels=labels,
+                free=free[name],
+                unreachable_since=moment_or_none(away),
+            )
+            for name, labels, _, away in found
+        }
 
 
 def _leaver(row: Row, ordered: dict[MachineId, str]) -> Leaver:

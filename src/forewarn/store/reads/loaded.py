@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.order import Order
-from forewarn.core.words import OrderState, Source
+from forewarn.core.words import OrderState, ProjectName, Source
 from forewarn.store.rows.mapping import Row
 
 NOT_STARTED = (OrderState.QUEUED, OrderState.ANNOUNCED)
@@ -17,7 +17,8 @@ class Loaded:
     """All rows that there are of each key that it has."""
 
     answers: dict[tuple[str, str], Rows] = field(default_factory=dict)
-    machines: dict[str, Rows] = field(default_factory=dict)  # with their hosts, by the key of their name
+    # With their hosts, by whose they are looked for among, and the key of their name.
+    machines: dict[tuple[ProjectName | None, str], Rows] = field(default_factory=dict)
     scheduled: dict[str, int] = field(default_factory=dict)  # orders of users, by project
     orders: dict[tuple[str, str], Rows] = field(default_factory=dict)  # by the machine or host they concern
     events: dict[str, Rows] = field(default_factory=dict)  # by order
@@ -68,7 +69,7 @@ class Loaded:
 _OTHERS = (
     *("defaults", "projects", "hosts", "machines", "holds", "rollouts"),
     *("removed_holds", "removed_projects", "removed_hosts", "removed_groups", "removed_machines"),
-    *("relieved_groups", "hosts_gaining_machines", "wake_all", "budgets_tightened"),
+    *("relieved_groups", "hosts_gaining_machines", "wake_all", "budgets_tightened", "machine_found_off"),
 )
 
 

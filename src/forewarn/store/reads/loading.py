@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Select, func, literal, select, union_all
 
 from forewarn.control.ports.foreseen import Foreseen
-from forewarn.core.words import Source
+from forewarn.core.words import ProjectName, Source
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.loaded import NOT_STARTED, Loaded, Rows
@@ -70,13 +70,15 @@ def load(connection: Connection, calls: Sequence[Foreseen], known: KnownMeta) ->
     """Load what calls will ask for, within a transaction that may write.
 
     What can be asked for at the same time goes together. The lock goes before all of it: what is read then
-    nobody else is about to change.
+    nobody else is about to change. A machine is looked for among those that its caller finds, so the name of
+    another project's machine loads what a name loads that nothing has.
     """
     ask = partial(_ask, connection, known)
-    machines = _by({name_key(call.machine) for call in calls}, _BY_NAME, lambda row: row[-1])
+    named = {project: _named(project, calls) for project in dict.fromkeys(call.project for call in calls)}
     answers = _answers({call.answer for call in calls if call.answer is not None})
-    ask(machines, answers)
-    of_machines = partial(_values, machines.rows, MACHINES)
+    ask(*named.values(), answers)
+    machines = [row for each in named.values() for row in each.rows]
+    of_machines = partial(_values, machines, MACHINES)
     orders = _orders(of_machines("id"), of_machines("host"))
     projects, groups = of_machines("project"), of_machines("group_name")
     scheduled = _by(projects, _SCHEDULED, lambda row: row[0])
@@ -90,7 +92,7 @@ def load(connection: Connection, calls: Sequence[Foreseen], known: KnownMeta) ->
     ask(notices, other_groups)
     return Loaded(
         answers=answers.found,
-        machines=machines.found,
+        machines={(project, key): rows for project, its in named.items() for key, rows in its.found.items()},
         scheduled={project: sum(row[1] for row in rows) for project, rows in scheduled.found.items()},
         orders=orders.found,
         events=events.found,
@@ -110,6 +112,14 @@ def _ask(connection: Connection, known: KnownMeta, *wanted: _Wanted[Any]) -> Non
         known.read(meta)
     for each in wanted:
         each.take(chain.from_iterable(islice(answers, len(each.queries))))
+
+
+def _named(project: ProjectName | None, calls: Sequence[Foreseen]) -> _Wanted[str]:
+    """Want the machines of the names that are given by who finds those of a project, or all."""
+    names = {name_key(call.machine) for call in calls if call.project == project}
+    return _by(
+        names, _BY_NAME if project is None else _BY_NAME.where(_M.project == project), lambda row: row[-1]
+    )
 
 
 def _by(keys: Iterable[str], query: Select[Any], key: Callable[[Row], str]) -> _Wanted[str]:

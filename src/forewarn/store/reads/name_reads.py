@@ -22,12 +22,13 @@ from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.reader import Reader, chunks
 from forewarn.store.rows.stored import name_key
 
-_H, _T, _M, _G, _E = (
+_H, _T, _M, _G, _E, _P = (
     tables.hosts.c,
     tables.tokens.c,
     tables.machines.c,
     tables.groups.c,
     tables.events.c,
+    tables.projects.c,
 )
 _GONE = tables.tombstones.c
 _WORDS, _KEYS = key_list("words"), key_list("keys")
@@ -49,6 +50,8 @@ _NAMES = union_all(
     _of("others", _PERSON, _T.project.is_distinct_from(_PROJECT), one_of(_PERSON, _KEYS)),
     _of("machines", _M.name, _M.project == _PROJECT, one_of(_M.key, _KEYS)),
     _of("strangers", _M.key, _M.project != _PROJECT, one_of(_M.key, _KEYS)),
+    _of("other_groups", _G.name, _G.project != _PROJECT, one_of(_G.name, _WORDS)),
+    _of("other_projects", _P.name, _P.name != _PROJECT, one_of(_P.name, _WORDS)),
     _of("groups", _G.name, _G.project == _PROJECT, one_of(_G.name, _WORDS)),
     _of(
         "events",

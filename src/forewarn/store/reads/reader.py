@@ -79,6 +79,13 @@ class Reader:
         """Return the condition that leaves out other projects' rows, if this is read for one."""
         return () if self._project is None else (project == self._project,)
 
+    def _may_look_up(self, machine_key: str) -> bool:
+        """Return whether a name may be looked up among all: the one that this is read for has it now."""
+        if self._project is None:
+            return True
+        mine = select(tables.machines.c.id).where(tables.machines.c.key == machine_key)
+        return self._connection.execute(self._mine(mine, tables.machines.c.project)).first() is not None
+
     def _my_hosts(self) -> Select[Any]:
         """Select hosts: all, or those that carry a machine of the project that this is read for."""
         return HOSTS.select().where(*self._only_my_hosts())

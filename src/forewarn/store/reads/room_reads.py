@@ -17,6 +17,7 @@ from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.reader import Reader, among, chunks
 from forewarn.store.rows.stored import STORED
+from forewarn.store.rows.times import moment_or_none
 
 # Each machine takes one host, not its own; beyond as many as that there is something to choose from. Looking
 # at all hosts would find one without the group more often, and cost more the larger the fleet.
@@ -32,12 +33,15 @@ _ROOMS = select(
     _H.driver,
     _H.labels,
     _H.resources,
+    _H.unreachable_since,
 ).where(_H.bare_metal.is_(False))
 _EMPTIEST = (
     _ROOMS.where(_H.state == HostState.OK.value)
     .order_by(_H.carried, _H.name)
     .limit(bindparam("most", type_=Integer))
 )
+# Along the same index; only where some of the emptiest cannot be reached.
+_EMPTIEST_REACHED = _EMPTIEST.where(_H.unreachable_since.is_(None))
 _OF_DOMAIN = (
     select(func.count())
     .where(
@@ -49,8 +53,8 @@ _OF_DOMAIN = (
 )
 # Along the same index. What it passes over are hosts that are crowded, and a group has no more of these than
 # it has machines: in a larger fleet it takes no longer.
-_UNCROWDED = _EMPTIEST.where(bindparam("spare", type_=Integer) > _OF_DOMAIN)
-_IN_RACK = _EMPTIEST.where(_H.rack == bindparam("rack"))
+_UNCROWDED = _EMPTIEST_REACHED.where(bindparam("spare", type_=Integer) > _OF_DOMAIN)
+_IN_RACK = _EMPTIEST_REACHED.where(_H.rack == bindparam("rack"))
 # By their names: along the index of states, which an unchanged column would tempt SQLite to, it would look at
 # all sound hosts.
 _NAMED = among(_ROOMS, _H.name).where(func.coalesce(_H.state, "") == HostState.OK.value)
@@ -107,6 +111,8 @@ class RoomReads(Reader):
         found = self._rooms(_EMPTIEST, {"most": most}, listed)
         if len(found) < most:
             return self._with_resources(found, machines)  # there are no others
+        if any(room.unreachable_since is not None for room in found.values()):
+            found |= self._rooms(_EMPTIEST_REACHED, {"most": most}, listed)
         found |= self._named((name for name in sorted(homes) if name not in found), listed)
         for rack in sorted({host.labels[RACK] for host in sources if RACK in host.labels}):
             found |= self._rooms(_IN_RACK, {"most": most, "rack": rack}, listed)
@@ -166,6 +172,7 @@ class RoomReads(Reader):
                 driver=driver,
                 labels=labels,
                 free={key: _RESOURCE(each).capacity for key, each in resources.items()},
+                unreachable_since=moment_or_none(away),
             )
-            for name, carried, busy, driver, labels, resources in hosts
+            for name, carried, busy, driver, labels, resources, away in hosts
         }

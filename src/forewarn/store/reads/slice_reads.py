@@ -86,7 +86,7 @@ class SliceReads(Reader):
         self._notices, self._budgets = NoticeReads(transaction), BudgetReads(transaction)
         self._rooms, self._settings = RoomReads(transaction), SettingsReads(transaction)
 
-    def around(
+    def around(  # noqa: PLR0913 - what a decision may be about
         self,
         *,
         orders: Sequence[OrderId] = (),
@@ -95,6 +95,7 @@ class SliceReads(Reader):
         groups: Sequence[GroupName] = (),
         room: bool | None = None,
         homes: Sequence[HostName] = (),
+        targets: Sequence[HostName] = (),
     ) -> Slice:
         """Load the part of the fleet that a decision about these needs; unknown ones are left out."""
         named = self._load(ORDERS.read, _ORDERS, {order.upper() for order in orders})
@@ -114,7 +115,7 @@ class SliceReads(Reader):
             number=self._meta.number,
             defaults=self._meta.defaults,
             projects=self._load_projects(loaded_groups.values(), machines_by_id.values()),
-            hosts=self._with_targets(known_hosts, named, machines_by_id.values()),
+            hosts=self._with_targets(known_hosts, named, machines_by_id.values(), targets),
             groups=loaded_groups,
             machines=machines_by_id,
             orders=orders_by_id,
@@ -124,10 +125,12 @@ class SliceReads(Reader):
             sent=self._notices.first_sent([event.id for event in events]),
             budgets=budgets,
             grace=self._meta.grace,
+            slew=self._meta.slew,
+            absences=self._meta.absences,
             pace=self._meta.pace,
             holds=self._settings.holds(),
         )
-        return self._with_room(part, named, asked=room, homes=homes)
+        return self._with_room(part, named, asked=room, homes=(*homes, *targets))
 
     def _with_room(
         self, part: Slice, named: Sequence[Order], *, asked: bool | None, homes: Sequence[HostName]
@@ -156,7 +159,7 @@ class SliceReads(Reader):
             groups,
             part.budgets,
             sources=[part.hosts[name] for name in sources],
-            homes={*homes, *(home for order, its in placed_by if asked or its for home in order.terms.homes)},
+            homes={*homes, *(home for order, its in placed_by if asked or its for home in _homes_of(order))},
             at_most=None if asked else sum(placed_together(part, order, its) for order, its in placed_by),
         )
         return replace(part, room=room)
@@ -205,11 +208,15 @@ class SliceReads(Reader):
         return dict(sorted(found.items(), key=lambda item: (item[1].number, item[0])))
 
     def _with_targets(
-        self, hosts: dict[HostName, Host], named: Iterable[Order], machines: Iterable[Machine]
+        self,
+        hosts: dict[HostName, Host],
+        named: Iterable[Order],
+        machines: Iterable[Machine],
+        asked: Iterable[HostName],
     ) -> dict[HostName, Host]:
         """Add the hosts that steps of orders move machines to, and those that machines are bound for."""
         bound = {machine.bound_for for machine in machines if machine.bound_for is not None}
-        targets = {*_targets_of(named), *bound} - hosts.keys()
+        targets = {*_targets_of(named), *bound, *asked} - hosts.keys()
         hosts |= {host.name: host for host in self._load(HOSTS.read, _HOSTS, targets)}
         return dict(sorted(hosts.items()))
 
@@ -241,6 +248,13 @@ def _machines_of(orders: Iterable[Order]) -> Iterator[MachineId]:
 def _targets_of(orders: Iterable[Order]) -> Iterator[HostName]:
     for order in orders:
         yield from (step.target for step in order.steps if step.target is not None)
+        if order.terms.to is not None:
+            yield order.terms.to
+
+
+def _homes_of(order: Order) -> tuple[HostName, ...]:
+    """Return where an order's machines had better go, or must go."""
+    return order.terms.homes if order.terms.to is None else (*order.terms.homes, order.terms.to)
 
 
 def _by_id(machines: Iterable[Machine]) -> dict[MachineId, Machine]:

@@ -7,7 +7,7 @@ from forewarn.core.model.absence import Absence
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.pace import Pace
-from forewarn.core.model.service_time import TimeKind
+from forewarn.core.model.service_time import Slew, TimeKind
 from forewarn.core.retention import Pruning
 from forewarn.store import tables
 from forewarn.store.rows.mapping import mapped
@@ -21,6 +21,7 @@ class Meta:
     number: int
     reached: datetime | None
     present_at: datetime | None
+    system_at: datetime | None
     beats: int
     absences: tuple[Absence, ...]
     time_kind: TimeKind | None
@@ -45,6 +46,13 @@ class Meta:
         if self.grace_until is None or self.grace_announced_before is None:
             return None
         return Grace(until=self.grace_until, announced_before=self.grace_announced_before)
+
+    @property
+    def slew(self) -> Slew | None:
+        """How service time and the system's go on, if it is ahead."""
+        if self.present_at is None or self.system_at is None:
+            return None
+        return Slew(at=self.present_at, system=self.system_at)
 
     @property
     def pruning(self) -> Pruning:

@@ -8,7 +8,7 @@ from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
-from forewarn.core.model.event import Deferral, Event, NoticeSummary
+from forewarn.core.model.event import Deferral, Event, NoticeSummary, Resource
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
@@ -36,13 +36,14 @@ _SHAPES = {
         keys={"update_domain": "domain"},
         optional=(
             *("taken_up_at", "unknown_at", "mark", "progress", "refused", "too_late", "impact"),
-            *("failures", "failed_on", "lowered_from"),
+            *("failures", "failed_on", "lowered_from", "precheck"),
         ),
     ),
     HostStep: Shape(
         optional=("taken_up_at", "unknown_at", "mark", "progress", "too_late", "back_by", "host_was")
     ),
     Stage: Shape(optional=("kind",)),
+    Resource: Shape(optional=("late",)),
     Event: Shape(keys={"order": "order_id", "group": "group_name", "update_domain": "domain"}),
     Record: Shape(keys={"order": "order_id", "event": "event_id", "group": "group_name"}),
     Wave: Shape(optional=("undone",)),
@@ -54,8 +55,8 @@ _SHAPES = {
     OrderTerms: Shape(
         optional=(
             *("notice", "heartbeat", "deadline", "expected", "paused", "rollout", "rehearsal"),
-            *("whole", "together", "abandoned_by", "stopped_by", "stopped_because"),
-            *("mode", "returning", "host_driver", "fenced", "despite_hold", "driver_chooses", "homes"),
+            *("whole", "together", "abandoned_by", "stopped_by", "stopped_because", "winding_down"),
+            *("mode", "returning", "host_driver", "fenced", "despite_hold", "driver_chooses", "homes", "to"),
         ),
         empty=OrderTerms(),
     ),

@@ -10,6 +10,7 @@ from forewarn.store.tables.columns import TIME, metadata
 from forewarn.store.tables.fleet_tables import (
     LISTED_GROUP,
     OWN_DRIVER,
+    UNREACHABLE,
     group_activity,
     groups,
     hosts,
@@ -53,6 +54,7 @@ __all__ = [
     "OWN_DRIVER",
     "THE_META_ROW",
     "TIME",
+    "UNREACHABLE",
     "answers",
     "event_machines",
     "events",

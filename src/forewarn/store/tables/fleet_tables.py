@@ -38,6 +38,7 @@ hosts = Table(
     Column("bare_metal", Boolean, nullable=False, server_default=false()),
     Column("cordoned_for", NAME),
     Column("source", NAME, nullable=False, server_default="declared"),
+    Column("unreachable_since", TIME),
     Column("rack", NAME),  # of its labels
     # How many machines it carries, or will once moves are over. Kept: counting all of them anew costs more
     # the larger the fleet.
@@ -49,6 +50,8 @@ hosts = Table(
 # Most hosts leave it to the fleet's default.
 OWN_DRIVER: ColumnElement[bool] = hosts.c.driver.is_not(None)
 index_where("hosts_driver", hosts.c.driver, hosts.c.name, only=OWN_DRIVER)
+UNREACHABLE: ColumnElement[bool] = hosts.c.unreachable_since.is_not(None)
+index_where("hosts_unreachable", hosts.c.name, only=UNREACHABLE)
 
 groups = Table(
     "groups",

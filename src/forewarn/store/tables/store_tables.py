@@ -24,6 +24,8 @@ meta = Table(
     Column("reached", TIME),
     # When the service last ran, and the stretches before it in which it did not: guests could not be heard.
     Column("present_at", TIME),
+    # What the system's clock showed then, if service time was ahead of it.
+    Column("system_at", TIME),
     # Counts how often that was saved: SQLite writes nothing where nothing differs, and time may stand still.
     Column("beats", BigInteger, nullable=False, server_default="0"),
     Column("absences", JSON, nullable=False, server_default="[]"),

@@ -40,6 +40,7 @@ orders = Table(
     Column("waiting", JSON, nullable=False),
     Column("created_at", TIME, nullable=False),
     Column("announced_at", TIME),
+    Column("withdrawals", Integer, nullable=False, server_default="0"),
     Column("ended_at", TIME),
     Column("why", Text, nullable=False),
     Column("due_at", TIME),

@@ -32,6 +32,7 @@ _ORDERS_WAITING = _make_due(
     one_found(_O.id, select(_WAITS.order_id).where(one_of(_WAITS.group_name, _KEYS))),
 )
 _ORDERS_ON = _make_due(tables.orders, one_of(tables.HOST_OF_OPEN_ORDER, _KEYS))
+_ALL_ROLLOUTS = _make_due(tables.rollouts, tables.OPEN_ROLLOUT)
 _ROLLOUTS_BY_ID = _make_due(tables.rollouts, tables.OPEN_ROLLOUT, one_of(_R.id, _KEYS))
 _REASONS = select(_R.id, _R.waiting).where(tables.OPEN_ROLLOUT, _R.blocked)
 
@@ -50,6 +51,8 @@ class Waking(Reader):
         else:
             woken = self._wake_those(_ORDERS_WAITING, changes.relieved_groups, now)
             woken += self._wake_those(_ORDERS_ON, changes.hosts_gaining_machines, now)
+        if changes.machine_found_off:
+            woken += self._connection.execute(_ALL_ROLLOUTS, now).rowcount
         woken += self._wake_those(_ROLLOUTS_BY_ID, sorted(self._awakened_rollouts(changes)), now)
         return bool(woken)
 

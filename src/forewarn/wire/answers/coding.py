@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, TypeVar
 
+from forewarn.core.operators_words import unmarked
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.codec import Codec
 from forewarn.wire.rfc3339 import read_time, write_time
@@ -11,7 +12,8 @@ from forewarn.wire.rfc3339 import read_time, write_time
 A = TypeVar("A", bound=ApiAnswer)
 
 ANSWERS = Codec(
-    {datetime: (write_time, read_time), date: (date.isoformat, date.fromisoformat)},
+    # Whoever may read an operator's words reads them without their marks.
+    {str: (unmarked, str), datetime: (write_time, read_time), date: (date.isoformat, date.fromisoformat)},
     # A server of a later version may say more than this one knows.
     keeps_unknown=True,
 )

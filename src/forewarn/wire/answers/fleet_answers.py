@@ -83,6 +83,8 @@ class HostAnswer(ApiAnswer):
     cordoned_for: str | None = None  # the order that has cordoned it; null: nobody, or a person
     source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by
     reachable: bool | None = None  # whether its driver reaches it; null: it was not asked, or cannot tell
+    reached_at: datetime | None = None  # when its driver last reached it, in service time
+    unreachable_since: datetime | None = None
     unreachable_because: str | None = None
 
     @classmethod

@@ -125,6 +125,8 @@ class OrderAnswer(ApiAnswer):
     fenced: str | None = None  # of a failed host: who vouches that it touches its machines no more, and why
     despite_hold: bool = False
     host_steps: tuple[HostStepAnswer, ...] = ()
+    to: str | None = None  # of a move: the host that was asked for
+    stuck: bool = False  # a person must do something before it can go on: `waiting` says what
 
     @classmethod
     def of(cls, order: Order, **more: object) -> Self:

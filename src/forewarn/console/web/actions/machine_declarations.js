@@ -81,6 +81,7 @@ const DECLARED = [
     value: "cold",
     choices: {
       live: "live: paused for a moment while it moves",
+      "live-only": "live-only: paused for a moment while it moves, and never redeployed instead",
       cold: "cold: down while it moves",
       none: "none: stays on its host",
     },

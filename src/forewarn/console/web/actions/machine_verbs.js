@@ -9,7 +9,7 @@ import { flag, option, post, REASON, remove } from "./verb.js";
 /** @typedef {import("./verb.js").Verb<Machine>} MachineVerb */
 
 /**
- * @typedef {"restart" | "redeploy" | "freeze" | "evict" | "terminate" | "start" | "recommend-rebalance"} MachineOrder
+ * @typedef {"restart" | "redeploy" | "move" | "freeze" | "evict" | "terminate" | "start" | "recommend-rebalance"} MachineOrder
  */
 
 /** @param {Machine} machine */
@@ -24,6 +24,12 @@ export const ofProject = (project) => (copy.projects.size > 1 ? ["--project", pr
 
 /** @param {Machine} machine */
 const isSpot = (machine) => machine.priority === "spot";
+
+/** Where machines may go. @param {Machine} machine */
+const targets = (machine) =>
+  [...(copy.hosts?.values() ?? [])]
+    .filter((host) => host.state === "ok" && host.name !== machine.host && !host.bare_metal)
+    .map((host) => host.name);
 
 /**
  * Say why an order on a machine would be refused.
@@ -99,6 +105,44 @@ export const MACHINE_VERBS = [
     about: "Moves it to another host; its guests are told, and may get ready or approve.",
     isFrequent: true,
     hurts: true,
+  }),
+  order("move", "Move", {
+    about: "Moves it to a host of your choice, or while it runs; its guests are told, and may get ready.",
+    hurts: true,
+    fields: (machine) => [
+      {
+        name: "to",
+        label: "To",
+        kind: "text",
+        hint: "If omitted, the best host.",
+        suggestions: () => targets(machine),
+      },
+      {
+        name: "live",
+        label: "Live",
+        kind: "flag",
+        hint: "While it runs: it is paused for seconds. Otherwise it is redeployed.",
+      },
+      REASON,
+    ],
+    request: (machine, values) =>
+      post("/v1/machines/{name}/move", {
+        ...named(machine),
+        body: /** @type {any} */ ({
+          reason: values.reason ?? "",
+          to: values.to || null,
+          live: Boolean(values.live),
+        }),
+      }),
+    command: (machine, values) => [
+      "machine",
+      "move",
+      machine.name,
+      ...ofProject(machine.project),
+      ...option("--to", values.to),
+      ...flag("--live", values.live),
+      ...option("--reason", values.reason),
+    ],
   }),
   order("freeze", "Freeze", { about: "Pauses it for seconds, after notice.", hurts: true }),
   order("evict", "Evict", {

@@ -100,8 +100,15 @@ export function eventAppearance(event) {
   return { tone: "idle", glyph: "○", label: event.status.toLowerCase() };
 }
 
-/** @param {keyof typeof HOSTS} state */
-export const hostAppearance = (state) => HOSTS[state] ?? unknown(state);
+/**
+ * Show the state of a host. A host that cannot be reached is not shown as ok.
+ *
+ * @param {import("../types").Host} host
+ */
+export const hostBadges = (host) => [
+  (host.state !== "ok" || host.reachable !== false) && badge(HOSTS[host.state] ?? unknown(host.state)),
+  host.reachable === false && badge({ tone: "danger", glyph: "✕", label: "not reached" }),
+];
 
 /**
  * Say how an order, a stage, a step, a rollout or a wave looks.

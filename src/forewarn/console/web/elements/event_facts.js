@@ -125,7 +125,7 @@ export function noticeOf(event) {
   return {
     least_seconds: got.length ? Math.min(...got) : null,
     late: event.notices.filter((each) => each.late).length,
-    never: event.notices.filter((each) => each.sent_at === null).length,
+    never: event.notices.filter((each) => each.sent_at === null && !each.late).length,
     so_far: !event.ended_at,
   };
 }

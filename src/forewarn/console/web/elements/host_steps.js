@@ -15,8 +15,8 @@ const TASKS = {
   before: "is made ready",
   work: "is worked on",
   after: "is put back",
-  uncordon: "takes machines again",
   health: "is asked whether it is well",
+  uncordon: "takes machines again",
   fence: "is kept from its machines",
 };
 

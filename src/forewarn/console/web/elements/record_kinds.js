@@ -57,6 +57,8 @@ const LOOKS = {
   "host-changed": ["idle", "≠"],
   "host-removed": ["idle", "−"],
   "host-lost": ["danger", "?"],
+  "host-unreachable": ["danger", "✕"],
+  "host-reachable": ["calm", "✓"],
   "host-fenced": ["warn", "✓"],
   "impostor-refused": ["danger", "■"],
   "project-added": ["idle", "+"],

@@ -19,8 +19,6 @@ import { PacedReading } from "./paced_reading.js";
 // A server may take a moment to look at what has come due.
 const ENDED_REASONS_EVERY = 2000;
 const UNSAVED_HOLDS_EVERY = 5000;
-// Drivers are asked as often whether they reach their hosts.
-const REACH_AGAIN = 30_000;
 // What views show of the newest records.
 const RECENT = 200;
 // After more records than that everything is read anew.
@@ -33,7 +31,7 @@ const CONCERNS = /** @type {const} */ ({
   hosts: ["host", "fleet"],
   events: ["event", "order", "step", "machine", "promise", "notice"],
   orders: ["order", "event", "step", "hold", "rollout", "machine", "host"],
-  rollouts: ["rollout", "order", "event", "step", "hold"],
+  rollouts: ["rollout", "order", "event", "step", "hold", "host"],
   holds: ["hold"],
 });
 
@@ -84,8 +82,6 @@ export class FleetCopy extends EventTarget {
   /** @type {Record[]} */
   #waiting = [];
   #isStale = false;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #reachTimer;
   #isReading = false;
   #reading = new PacedReading(() => this.#read());
   #readReasonsAt = 0;
@@ -148,7 +144,6 @@ export class FleetCopy extends EventTarget {
     this.#clock.isFollowed = false;
     this.#reading.stop();
     this.#counting.stop();
-    clearTimeout(this.#reachTimer);
     this.caller = null;
     this.isLoaded = false;
     this.#waiting = [];
@@ -292,10 +287,6 @@ export class FleetCopy extends EventTarget {
     const hosts = await this.#api.all("/v1/hosts", "hosts");
     this.hosts = new Map(hosts.map((host) => [host.name, host]));
     this.#changed("hosts");
-    // Whether hosts are reached has no records.
-    clearTimeout(this.#reachTimer);
-    if (hosts.some((host) => host.reachable !== null))
-      this.#reachTimer = setTimeout(() => this.hosts && this.#readHosts().catch(() => {}), REACH_AGAIN);
   }
 
   /** Which there are changes with a new start alone, and then everything is read anew. */

@@ -5,9 +5,20 @@
 // A clock that runs by itself is set right so often.
 const READ_EVERY = 60_000;
 
+/**
+ * Tell how service time runs; slowed, it is ahead of the system's clock until the two meet.
+ *
+ * @param {{ kind: string, speed: number }} clock
+ */
+function kindOf({ kind, speed }) {
+  if (kind === "manual") return kind;
+  if (speed === 1) return "system";
+  return kind === "system" ? "slowed" : "fast";
+}
+
 /** Announces `tick` about once a second while the page is seen, and whenever the clock was read. */
 export class ServiceClock extends EventTarget {
-  /** @type {"system" | "manual" | "fast"} */
+  /** @type {"system" | "slowed" | "manual" | "fast"} */
   kind = "system";
   speed = 1;
   /** Whether somebody has signed in who may ask for it. */
@@ -34,7 +45,7 @@ export class ServiceClock extends EventTarget {
     const asked = performance.now();
     this.#askedAt = asked;
     const clock = await this.#api.get("/v1/clock");
-    this.kind = clock.kind === "manual" ? "manual" : clock.speed === 1 ? "system" : "fast";
+    this.kind = kindOf(clock);
     this.speed = clock.speed;
     // The answer was written about half-way.
     this.#readAt = (asked + performance.now()) / 2;

@@ -36,6 +36,12 @@ class ClockStepper extends LiveElement {
       { class: "service-time", title: "Service time" },
       now,
       clock.kind === "manual" && h("span", { class: "badge", "data-tone": "info" }, "manual clock"),
+      clock.kind === "slowed" &&
+        h(
+          "span",
+          { class: "badge", "data-tone": "warn", title: "Ahead of the system's clock until they meet" },
+          `${clock.speed} times as fast`,
+        ),
       clock.kind === "fast" &&
         h("span", { class: "badge", "data-tone": "info" }, `${clock.speed} times as fast`),
     );

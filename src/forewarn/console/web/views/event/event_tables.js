@@ -63,9 +63,9 @@ function noticeAppearance(notice, event) {
   }
   if (!promisedSeconds(event)) return { tone: "idle", glyph: "○", label: "none promised" };
   if (!isTold && !event.ended_at) return { tone: "warn", glyph: "…", label: "not told so far" };
-  if (!isTold) return { tone: "danger", glyph: "✕", label: "never told" };
-  if (notice.late) return { tone: "danger", glyph: "!", label: "told late" };
-  return { tone: "calm", glyph: "✓", label: "told in time" };
+  if (notice.late) return { tone: "danger", glyph: "!", label: "service was away" };
+  if (!isTold) return { tone: "danger", glyph: "✕", label: "never asked" };
+  return { tone: "calm", glyph: "✓", label: "told" };
 }
 
 /** @param {NotedEvent} event */

@@ -14,6 +14,7 @@ const NAMES_SHOWN = 8;
 /** How machines leave; one that says nothing is cold. @type {readonly [mobility: string, label: string][]} */
 const WAYS = [
   ["live", "Move live"],
+  ["live-only", "Move live or stay"],
   ["cold", "Restart elsewhere"],
   ["none", "Stay, and restart with it"],
 ];

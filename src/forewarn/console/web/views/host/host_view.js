@@ -1,12 +1,12 @@
 import { actionButtons } from "../../actions/action_buttons.js";
-import { badge, hostAppearance } from "../../elements/appearance.js";
+import { badge, hostBadges } from "../../elements/appearance.js";
 import { asCommand } from "../../elements/as_command.js";
 import { groupLink } from "../../elements/links.js";
 import { keepOneReachable, machineTile, moveBetweenTiles } from "../../elements/machine_tile.js";
 import { orderCard } from "../../elements/order_card.js";
 import { pageHead } from "../../elements/page_head.js";
 import { recentRecords } from "../../elements/recent_records.js";
-import { countdown } from "../../elements/times.js";
+import { countdown, time } from "../../elements/times.js";
 import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
 import { address } from "../../page/router.js";
@@ -56,7 +56,9 @@ class HostView extends View {
         h(
           "p",
           { class: "notice", "data-tone": "danger" },
-          "It cannot be reached, and what is to be done there waits: ",
+          "It cannot be reached",
+          host.unreachable_since && [" since ", time(host.unreachable_since)],
+          ". No machine is sent there, and what is to be done there waits: ",
           h("span", { class: "name" }, host.unreachable_because),
         ),
       holds(host),
@@ -142,10 +144,9 @@ function head(host) {
     path: h("a", { href: address("/hosts") }, "Hosts"),
     heading: h("h1", { class: "name" }, host.name),
     signs: [
-      badge(hostAppearance(host.state)),
+      hostBadges(host),
       h("span", { class: "muted" }, reached(host)),
       host.reachable === true && badge({ tone: "calm", glyph: "✓", label: "reached" }),
-      host.reachable === false && badge({ tone: "danger", glyph: "✕", label: "not reached" }),
       host.bare_metal && h("span", { class: "muted" }, "bare metal"),
     ],
     actions: actionButtons("host", host),

@@ -1,5 +1,5 @@
 import { actionButtons } from "../../actions/action_buttons.js";
-import { badge, hostAppearance, workAppearance } from "../../elements/appearance.js";
+import { badge, hostBadges, workAppearance } from "../../elements/appearance.js";
 import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
 import { groupLink, hostLink, linkedIds, orderLink } from "../../elements/links.js";
@@ -149,7 +149,7 @@ function hostLine(host, machines) {
     h("th", { scope: "row" }, hostLink(host.name), h("div", null, importedFrom(host.source))),
     cell(
       "State",
-      badge(hostAppearance(host.state)),
+      hostBadges(host),
       host.state === "cordoned" &&
         host.cordoned_for &&
         h("div", { class: "small" }, "for order ", orderLink(host.cordoned_for)),
@@ -159,10 +159,7 @@ function hostLine(host, machines) {
       "Driver",
       h("span", { class: host.driver === "simulated" ? "muted" : null }, host.driver),
       " ",
-      host.reachable === false && [
-        badge({ tone: "danger", glyph: "✕", label: "not reached" }),
-        h("div", { class: "small name" }, host.unreachable_because),
-      ],
+      host.reachable === false && h("div", { class: "small name" }, host.unreachable_because),
     ),
     cell("Carries", copy.machines.isWhole ? load(machines) : h("span", { class: "muted" }, "see its page")),
     cell(

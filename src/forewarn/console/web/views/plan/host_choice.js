@@ -1,6 +1,6 @@
 /** Which hosts: all, or some that are found by name, state, group or project, in the order in which they were chosen. */
 
-import { badge, hostAppearance } from "../../elements/appearance.js";
+import { hostBadges } from "../../elements/appearance.js";
 import { count } from "../../page/formatting.js";
 import { define, LiveElement } from "../../page/live_element.js";
 import { h } from "../../page/tree.js";
@@ -134,7 +134,7 @@ class HostChoice extends LiveElement {
             this.#choose(isChosen ? chosen.filter((name) => name !== host.name) : [...chosen, host.name]),
         }),
         h("span", { class: "name" }, host.name),
-        host.state !== "ok" && badge(hostAppearance(host.state)),
+        (host.state !== "ok" || host.reachable === false) && hostBadges(host),
         machines !== null && h("span", { class: "muted small" }, count(machines, "machine")),
       ),
     );

@@ -54,7 +54,7 @@ const HEADS = [
   ["Kept", "the share of the machines that were judged"],
   ["Machines", "kept, late and never together"],
   ["In time", "machines that were told in time"],
-  ["Late", "machines that were told too late"],
+  ["Late", "machines that could not see the event in time"],
   ["Never", "machines that were not told at all"],
   ["Broken", "events whose promise an operator broke"],
   ["Unannounced", "times that other hands were at a machine, and no event told of it"],

@@ -7,10 +7,10 @@ import { promiseLegend } from "./promise_chart.js";
 const MEANINGS = [
   [
     "kept",
-    "told in time: sent a document with the event as long before its start as was promised, or an hour, less 30 seconds for a guest that polls that seldom. Who approves gives up the rest.",
+    "the machine could see the event as long before its start as was promised, or an hour, less 30 seconds for a guest that polls that seldom. An approval gives up the rest, for all machines of the event.",
   ],
-  ["late", "told after the start, or with less notice than that."],
-  ["never", "not sent the event as long as it was listed: the machine did not ask."],
+  ["late", "the machine could not see the event in time: the service was away."],
+  ["never", "the machine could see the event in time, and did not ask as long as it was listed."],
 ];
 
 export function promiseWords() {

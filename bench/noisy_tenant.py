@@ -1,0 +1,199 @@
+"""How long approvals of a project's guests take while another project does its worst."""
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from bench import fleets, guests
+from bench.processes import Failed, running
+from bench.report import Findings, Row
+from bench.service import Serving, serving
+from bench.workplace import Workplace
+
+NOISY = 1_000  # machines of the noisy project
+QUIET = 120  # approvals for each figure
+EVERY = 0.03  # seconds between two approvals
+CALLERS, TOKENS, GUESTS = 12, 4, 12
+MOST_RATIO = 3.0
+# As long as names may be, and alike in the middle: what was meant is hardest to find.
+MIDDLE = "abcdefghijklmnopqrstuvwxyz-abcdefghijklmnopqrstuvwxyz-abc"
+HEADERS = {"Content-Type": "application/json"}
+NO_EVENT = '{"StartRequests":[{"EventId":"602D9444-D2CD-49C7-8624-8643E7171297"}]}'
+
+
+def _name(number: int) -> str:
+    return f"{'xyz'[number % 3]}{MIDDLE}{'abcdefghij'[number % 10]}{'klmnopqrst'[number // 10 % 10]}xy"[:62]
+
+
+def _names() -> list[str]:
+    return [f"{_name(number)[:57]}{number:04}z" for number in range(NOISY)]
+
+
+# What the noisy project's callers ask for, again and again, by what a row calls it.
+WORST: Mapping[str, Sequence[str]] = {
+    "misspelt names": [f"POST /v1/machines/q{MIDDLE}qqq/restart"],
+    "orders": [f"POST /v1/machines/{name}/redeploy" for name in _names()],
+    "lists and histories": [
+        "GET /v1/machines?limit=1000",
+        "GET /v1/history?limit=1000",
+        "GET /v1/orders?limit=1000",
+        "GET /v1/summary",
+        "GET /v1/history?search=zzz&limit=1000",
+    ],
+    "approvals of no event": [],  # by guests alone
+}
+
+
+def measure(work: Workplace) -> Findings:
+    """Have guests of one project approve, while nothing else happens and beside each kind of noise."""
+    fleet = work.folder / "tenants.toml"
+    fleet.write_text(_toml(), encoding="utf-8")
+    settings = {"FOREWARN_TIMES_USER_ORDERS": "1000000"}
+    with serving(
+        work.folder, *("--fleet", str(fleet)), database=work.folder / "tenants.db", settings=settings
+    ) as server:
+        tokens = _tokens(server)
+        places = iter(range(QUIET * (len(WORST) + 1)))
+        _announce(server, tokens["quiet"])
+        idle = _approvals(server, places)
+        noisy = {}
+        for kind in WORST:
+            with _noise(work, server, kind, tokens):
+                noisy[kind] = _approvals(server, places)
+            work.say(f"{kind}: p99 {_p99(noisy[kind]) * 1000:.1f} to {_p99(idle) * 1000:.1f} ms")
+            time.sleep(2.0)  # until what the noise has made due is done
+    rows = [_row(kind, idle, taken) for kind, taken in noisy.items()]
+    return Findings(rows=rows, raw={"idle": idle, **noisy})
+
+
+def _row(kind: str, idle: Sequence[float], taken: Sequence[float]) -> Row:
+    ratio = _p99(taken) / _p99(idle)
+    return Row(
+        what=f"an approval's p99 beside another tenant's {kind}, to idle",
+        measured=f"{ratio:.1f}",
+        value=round(ratio, 2),
+        target=f"≤ {MOST_RATIO:g}",
+        met=ratio <= MOST_RATIO,
+        note=f"{_p99(taken) * 1000:.1f} to {_p99(idle) * 1000:.1f} ms; "
+        f"medians {median(taken) * 1000:.1f} and {median(idle) * 1000:.1f} ms",
+    )
+
+
+def _p99(seconds: Sequence[float]) -> float:
+    return quantiles(seconds, n=100)[98]
+
+
+def _toml() -> str:
+    parts = ["[defaults]", 'driver = "simulated"', "[projects.quiet]", "[projects.noisy]", "[hosts.h]"]
+    mine = [(f"quiet-{number}", "quiet") for number in range(QUIET * (len(WORST) + 1))]
+    for number, (name, project) in enumerate([*mine, *((name, "noisy") for name in _names())]):
+        parts += ["[[machines]]", f'name = "{name}"', f'project = "{project}"', 'host = "h"']
+        parts += [f'address = "{fleets.address(number)}"']
+    return "\n".join([*parts, ""])
+
+
+def _tokens(server: Serving) -> dict[str, list[str]]:
+    """Make tokens: the first is the operator's."""
+    made: dict[str, list[str]] = {"operator": [], "quiet": [], "noisy": []}
+    wanted = [("operator", "operator", None), ("quiet", "user", "quiet")]
+    wanted += [(f"noisy-{number}", "user", "noisy") for number in range(TOKENS)]
+    for name, role, project in wanted:
+        headers = {"Authorization": f"Bearer {made['operator'][0]}"} if made["operator"] else {}
+        body = {"name": name, "role": role, **({"project": project} if project else {})}
+        answer = server.operator.post("/v1/tokens", body, headers=headers)
+        made[project or "operator"].append(answer["secret"])
+    return made
+
+
+def _announce(server: Serving, tokens: Sequence[str]) -> None:
+    """Have every quiet machine listen, and announce a restart of it, as fast as one caller may."""
+    count = QUIET * (len(WORST) + 1)
+    guests.poll_once(server.port, [fleets.address(number) for number in range(count)])
+    for number in range(count):
+        server.operator.post(
+            f"/v1/machines/quiet-{number}/restart", {}, headers={"Authorization": f"Bearer {tokens[0]}"}
+        )
+        time.sleep(0.011)
+
+
+def _approvals(server: Serving, places: Iterator[int]) -> list[float]:
+    """Have machines approve, one after the other; returns how long each took."""
+    taken = []
+    for _, number in zip(range(QUIET), places, strict=False):
+        with closing(guests.call(server.port, source=fleets.address(number))) as caller:
+            document = guests.ask(caller, guests.poll(server.port))
+            event = json.loads(document.partition(guests.END_OF_HEAD)[2])["Events"][0]["EventId"]
+            request = guests.approval(server.port, json.dumps({"StartRequests": [{"EventId": event}]}))
+            began = time.perf_counter()
+            answer = guests.ask(caller, request)
+            taken.append(time.perf_counter() - began)
+            if not answer.startswith(b"HTTP/1.1 200"):
+                raise Failed(f"an approval was refused: {answer[:200]!r}")
+        time.sleep(EVERY)
+    return taken
+
+
+@contextmanager
+def _noise(
+    work: Workplace, server: Serving, kind: str, tokens: Mapping[str, Sequence[str]]
+) -> Iterator[None]:
+    """Let the noisy project do its worst, in a process of its own, while the block lasts."""
+    asked = {"kind": kind, "port": server.operator.port, "guests": server.port, "tokens": tokens["noisy"]}
+    command = (sys.executable, "-m", "bench.noisy_tenant", json.dumps(asked))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    with running(command, folder=work.folder, log="noise.log", environment=environment) as process:
+        time.sleep(1.0)
+        yield
+        if process.poll() is not None:
+            raise Failed(f"the noise ended: {(work.folder / 'noise.log').read_text(encoding='utf-8')[-500:]}")
+
+
+def main() -> None:
+    """Make noise until this process is ended."""
+    asked = json.loads(sys.argv[1])
+    calls = WORST[asked["kind"]]
+    work = [
+        threading.Thread(target=_call, args=(asked, calls, number), daemon=True)
+        for number in range(CALLERS if calls else 0)
+    ]
+    if not calls:
+        first = QUIET * (len(WORST) + 1)
+        work = [
+            threading.Thread(target=_approve, args=(asked, fleets.address(first + number)), daemon=True)
+            for number in range(GUESTS)
+        ]
+    for each in work:
+        each.start()
+    for each in work:
+        each.join()
+
+
+def _call(asked: Mapping[str, Any], calls: Sequence[str], number: int) -> None:
+    tokens = asked["tokens"]
+    headers = {**HEADERS, "Authorization": f"Bearer {tokens[number % len(tokens)]}"}
+    connection = HTTPConnection("127.0.0.1", asked["port"], timeout=60)
+    turn = number
+    while True:
+        method, path = calls[turn % len(calls)].split()
+        turn += CALLERS
+        connection.request(method, path, "{}" if method == "POST" else None, headers)
+        connection.getresponse().read()
+
+
+def _approve(asked: Mapping[str, Any], source: str) -> None:
+    request = guests.approval(asked["guests"], NO_EVENT)
+    with closing(guests.call(asked["guests"], source=source)) as caller:
+        while True:
+            guests.ask(caller, request)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""`forewarn host filter --watch`: rules that follow the fleet and the host's own taps."""
+
+import re
+import shutil
+import socket
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+from xml.etree import ElementTree
+
+from forewarn.cli.views.host_filter import (
+    TABLE,
+    Filter,
+    LoadedFilter,
+    Tap,
+    differences,
+    filter_rules,
+    read_loaded,
+)
+from forewarn.client.replies import AnswerNotUnderstood, RequestRefused, ServerUnreachable
+from forewarn.core.errors import ForewarnError
+from forewarn.wire.answers.fleet_answers import MachineAnswer
+
+# Where libvirt keeps the state of the domains that run on this host.
+LIBVIRT_STATUS = Path("/run/libvirt/qemu")
+_DEVICES = Path("/sys/class/net")
+# What libvirt puts in place of the first byte of a guest's MAC for the tap itself.
+_LIBVIRTS_BYTE = "fe"
+# A guest that starts is bound within a second.
+LOOK_SECONDS = 1.0
+# Looks between two questions to the server, and to nft whether another program changed the rules.
+LOOKS_FOR_FLEET = 5
+# A large fleet is asked for more rarely, for each of its hosts asks: 20,000 machines every 100 looks.
+MACHINES_FOR_A_LOOK = 200
+
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+
+T = TypeVar("T")
+
+
+def taps_of(status: Path = LIBVIRT_STATUS) -> Sequence[Tap]:
+    """Return the taps of the guests that libvirt runs on this host.
+
+    A tap that two guests claim, or that libvirt made for another guest than it names, is left out: such
+    a tap is changing its guest.
+    """
+    try:
+        files = sorted(each for each in status.iterdir() if each.suffix == ".xml")
+        claims = [claim for file in files for claim in _claims(file)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RequestRefused(f"{error.filename}: {error.strerror}: run it as root on the host") from None
+    times = Counter(device for device, *_ in claims)
+    found = (_tap(device, mac, macs) for device, mac, macs in claims if times[device] == 1)
+    return [tap for tap in found if tap is not None]
+
+
+def _claims(file: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Return each device of a domain with the MAC that it was made for, and all MACs of the domain."""
+    try:
+        root = ElementTree.fromstring(file.read_bytes())  # noqa: S314 libvirt wrote it, for root alone
+    except (FileNotFoundError, ElementTree.ParseError):
+        return
+    found = []
+    for interface in root.iterfind(".//devices/interface"):
+        mac, target = interface.find("mac"), interface.find("target")
+        if mac is not None and target is not None and _MAC.fullmatch(mac.get("address", "").lower()):
+            found.append((target.get("dev", ""), mac.get("address", "").lower()))
+    # A guest that bonds its devices sends with one MAC from all of them.
+    macs = tuple(sorted({mac for _, mac in found}))
+    yield from ((device, mac, macs) for device, mac in found)
+
+
+def _tap(device: str, mac: str, macs: tuple[str, ...]) -> Tap | None:
+    if not device or "/" in device:
+        return None
+    try:
+        index = int((_DEVICES / device / "ifindex").read_text())
+        own = (_DEVICES / device / "address").read_text().strip()
+        still = int((_DEVICES / device / "ifindex").read_text())
+    except OSError:
+        return None  # it has gone, or comes only now
+    first, _, rest = own.partition(":")
+    made_for_another = first == _LIBVIRTS_BYTE and rest != mac.partition(":")[2]
+    return None if index != still or made_for_another else Tap(device=device, index=index, macs=macs)
+
+
+def load(rules: str) -> None:
+    """Load rules in one transaction."""
+    _nft("-f", "-", text=rules)
+
+
+def loaded() -> LoadedFilter | None:
+    """Return what is loaded; None if there is no filter."""
+    try:
+        text = _nft("-j", "list", "table", "bridge", TABLE)
+    except RequestRefused as refusal:
+        if "No such file or directory" in str(refusal):
+            return None
+        raise
+    indexes: Mapping[str, int] = {name: index for index, name in socket.if_nameindex()}
+    return read_loaded(text, indexes)
+
+
+def _nft(*words: str, text: str = "") -> str:
+    if (program := shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin:/bin")) is None:
+        raise RequestRefused("nft is not installed on this host: install nftables")
+    done = subprocess.run(  # noqa: S603
+        [program, *words], input=text, env={"LC_ALL": "C"}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[0]
+        hint = ": run it as root" if "not permitted" in said else ""
+        raise RequestRefused(f"nft: {said}{hint}")
+    return done.stdout
+
+
+class FilterWatch:
+    """Keeps the rules of a host as its fleet and its taps are."""
+
+    def __init__(
+        self,
+        host: str,
+        *,
+        fetch: Callable[[], Sequence[MachineAnswer]],
+        look: Callable[[], Sequence[Tap]],
+        say: Callable[[str], None],
+        apply: Callable[[str], None] = load,
+        list_loaded: Callable[[], LoadedFilter | None] = loaded,
+    ) -> None:
+        """Take how to ask for the fleet, the taps and what is loaded, and how to load."""
+        self._host = host
+        self._fetch, self._look, self._say = fetch, look, say
+        self._apply, self._list_loaded = apply, list_loaded
+        self._machines: Sequence[MachineAnswer] | None = None
+        self._applied: Filter | None = None
+        self._looks_left = 0  # until the server and nft are asked again
+        self._trouble: dict[str, str] = {}
+
+    def watch(self) -> None:
+        """Follow until the process is ended."""
+        pause = threading.Event()
+        try:
+            while True:
+                self.look()
+                pause.wait(LOOK_SECONDS)
+        except KeyboardInterrupt:
+            return
+
+    def look(self) -> None:
+        """Look once, and load what has changed; whatever fails leaves the last rules in place."""
+        asks = self._looks_left == 0
+        self._looks_left = (self._looks_between() if asks else self._looks_left) - 1
+        if asks and (machines := self._try("the fleet", self._fetch)) is not None:
+            self._machines = machines
+        taps = self._try("taps", self._look)
+        if self._machines is None or taps is None:
+            return
+        wanted = Filter(host=self._host, machines=self._machines, taps=taps)
+        if self._is_applied(wanted) and not (asks and self._was_changed(wanted)):
+            self._applied = wanted
+            return
+        self._applied = None
+        if self._try("the rules", lambda: self._load(wanted)):
+            self._applied = wanted
+            pairs, bound = len(wanted.owners), len(wanted.taps)
+            self._say(f"loaded: {pairs} machines of the fleet, {bound} taps of this host")
+
+    def _looks_between(self) -> int:
+        return max(LOOKS_FOR_FLEET, len(self._machines or ()) // MACHINES_FOR_A_LOOK)
+
+    def _is_applied(self, wanted: Filter) -> bool:
+        last = self._applied
+        if last is None:
+            return False
+        # Most looks find the same answer of the server: a large fleet is not compared each second.
+        return (last.machines is wanted.machines and last.taps == wanted.taps) or last.sets == wanted.sets
+
+    def _was_changed(self, wanted: Filter) -> bool:
+        found = self._try("what is loaded", lambda: differences(wanted, self._list_loaded()))
+        for line in found or ():
+            self._say(f"another program changed the filter: {line}")
+        return bool(found)
+
+    def _load(self, wanted: Filter) -> bool:
+        self._apply(filter_rules(wanted))
+        return True
+
+    def _try(self, what: str, call: Callable[[], T]) -> T | None:
+        """Call, and say what is wrong once, and when it is over."""
+        try:
+            answer = call()
+        except (RequestRefused, ServerUnreachable, AnswerNotUnderstood, ForewarnError) as error:
+            if self._trouble.get(what) != str(error):
+                self._say(f"{what}: {error}; the last rules stay")
+            self._trouble[what] = str(error)
+            return None
+        if self._trouble.pop(what, None) is not None:
+            self._say(f"{what}: it works again")
+        return answer

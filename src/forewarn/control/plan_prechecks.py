@@ -1,0 +1,58 @@
+"""Drivers are asked whether the machines of a plan can leave their hosts; it waits some seconds for that.
+
+Answers are kept for a minute, for the next plan. Before an order announces a move it asks again
+(`control/engine/prechecks.py`).
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from forewarn.control.driver import DriverTask
+from forewarn.core.rollouts.planned_moves import MoveAnswer
+from forewarn.core.words import HostName, MachineId, Work
+
+KEPT_FOR = timedelta(minutes=1)
+
+Move = tuple[MachineId, HostName, Work, HostName]
+
+
+def move_of(task: DriverTask) -> Move | None:
+    """Return what a task would do; None if it moves no machine from one host to another."""
+    if task.machine is None or task.source is None or task.target is None:
+        return None
+    return task.machine.id, task.source.name, task.work, task.target.name
+
+
+@dataclass(slots=True)
+class PlanPrechecks:
+    """What drivers have said of moves that are planned. Any thread may ask; guarded by its condition."""
+
+    submit: Callable[[DriverTask], None] | None = None  # None: no driver can be called here
+    _news: threading.Condition = field(default_factory=threading.Condition)
+    _said: dict[Move, tuple[MoveAnswer, datetime]] = field(default_factory=dict)
+
+    def ask(self, tasks: Sequence[DriverTask], *, now: datetime, within: float) -> Mapping[Move, MoveAnswer]:
+        """Return what drivers say of these moves, as far as it is known in time; `now` is real time."""
+        if self.submit is None:
+            return {}
+        moves = {move: task for task in tasks if (move := move_of(task)) is not None}
+        with self._news:
+            self._said = {move: said for move, said in self._said.items() if now - said[1] < KEPT_FOR}
+            new = [task for move, task in moves.items() if move not in self._said]
+        for task in new:
+            self.submit(task)
+        with self._news:
+            self._news.wait_for(lambda: moves.keys() <= self._said.keys(), timeout=within)
+            return {move: self._said[move][0] for move in moves if move in self._said}
+
+    def heard(self, task: DriverTask, answer: MoveAnswer) -> None:
+        """Take what a driver says of a planned move."""
+        if (move := move_of(task)) is None:
+            return
+        # What could not be told is asked again by the next plan.
+        at = task.now - (KEPT_FOR if answer.unknown else timedelta())
+        with self._news:
+            self._said[move] = answer, at
+            self._news.notify_all()

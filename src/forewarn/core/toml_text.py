@@ -1,0 +1,43 @@
+"""TOML as people write it: read, or refused with a reason, whatever stands there."""
+
+import tomllib
+from typing import Any
+
+from forewarn.core.errors import Invalid
+
+# Nothing that forewarn reads has more than six levels; much deeper values exhaust the stack of their readers.
+DEEPEST = 32
+# What TOML promises to keep exactly.
+_INTEGERS = range(-(2**63), 2**63)
+
+
+def parse_toml(text: str, *, name: str) -> dict[str, Any]:
+    """Parse a file's text; Invalid names the file and says why it cannot be used."""
+    try:
+        parsed = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Invalid(f"{name} is not TOML: {error}") from None
+    except ValueError:  # Python reads no number of more than 4,300 digits
+        raise Invalid(f"{name} cannot be read: a number in it has too many digits") from None
+    except RecursionError:
+        raise Invalid(f"{name} cannot be read: {_TOO_DEEP}") from None
+    _check(parsed, name)
+    return parsed
+
+
+_TOO_DEEP = f"lists and tables in it are more than {DEEPEST} levels deep"
+
+
+def _check(parsed: dict[str, Any], name: str) -> None:
+    """Refuse what no setting has a use for and exhausts its reader; without recursion, for it may be deep."""
+    waiting: list[tuple[Any, int]] = [(parsed, 1)]
+    while waiting:
+        value, depth = waiting.pop()
+        if isinstance(value, int) and value not in _INTEGERS:
+            raise Invalid(f"{name} cannot be read: a number in it has more than 64 bits")
+        if not isinstance(value, dict | list):
+            continue
+        if depth > DEEPEST:
+            raise Invalid(f"{name} cannot be read: {_TOO_DEEP}")
+        inside = value.values() if isinstance(value, dict) else value
+        waiting += ((each, depth + 1) for each in inside)

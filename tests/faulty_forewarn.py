@@ -1,0 +1,97 @@
+"""`forewarn`, whose background tasks fail as often as a test wants; run as a program of its own.
+
+The folder FAULTS has a file for each task that is to fail, with how often. With `sound` in it those that run
+are sound.
+"""
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from forewarn.control import supervision
+from forewarn.sdk.platform.systemd import Systemd
+from forewarn.server import descriptors, upkeep
+from forewarn.server.push.pusher import Pusher
+from forewarn.server.push.webhook_sender import WebhookSender
+from forewarn.server.reloading import Reloading
+from forewarn.server.threads import reaching
+from forewarn.server.threads.reaching import HostReaching
+from forewarn.server.threads.reads import Reads
+from forewarn.server.threads.worker import Worker
+from forewarn.store.opening.lock import FileLock
+
+OFTEN = 0.02
+
+
+def fault(name: str) -> Path:
+    return Path(os.environ["FAULTS"]) / name
+
+
+class Pace:
+    """Starts tasks again at once. They are sound when the test says so, whatever the time."""
+
+    first = longest = 0.01
+
+    @property
+    def sound_after(self) -> float:
+        return 0.0 if fault("sound").exists() else float("inf")
+
+
+def fail_if_wanted(task: str) -> None:
+    try:
+        left = int(fault(task).read_text())
+    except (OSError, ValueError):
+        return
+    if left > 0:
+        fault(task).write_text(str(left - 1))
+        raise (
+            SystemExit(f"injected into {task}") if task in THREADS else RuntimeError(f"injected into {task}")
+        )
+
+
+def failing(owner: Any, name: str, task: str) -> None:
+    real: Callable[..., Any] = getattr(owner, name)
+
+    @functools.wraps(real)
+    def faulty(*args: Any, **named: Any) -> Any:
+        fail_if_wanted(task)
+        return real(*args, **named)
+
+    setattr(owner, name, faulty)
+
+
+THREADS = ("worker", "read", "operator-port")
+FAILING = (
+    (Worker, "_sleep", "worker"),
+    (Reads, "_take", "read"),
+    (uvicorn.Server, "on_tick", "operator-port"),
+    (Pusher, "_reload", "webhooks"),
+    (WebhookSender, "_send_on", "webhook"),
+    (FileLock, "keep", "lock"),
+    (descriptors, "run_out", "descriptors"),
+    (Reloading, "reload", "reload"),
+    (Systemd, "alive", "watchdog"),
+    (HostReaching, "ask", "reaching"),
+)
+
+
+def main() -> None:
+    for each in FAILING:
+        failing(*each)
+    supervision.RestartPace = Pace  # type: ignore[assignment,misc]
+    upkeep.LOOK_AT_LOCK_EVERY = upkeep.LOOK_AT_DESCRIPTORS_EVERY = OFTEN
+    upkeep.ASK_EVERY = reaching.ASK_EVERY = OFTEN
+    HostReaching.wanted = True  # type: ignore[assignment,method-assign]
+    sys.argv = sys.argv[1:]
+    from forewarn.__main__ import main as forewarn
+
+    forewarn()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""Whatever happens in a fleet: a project's people read no name of others, and no word of an operator's."""
+
+import json
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forewarn.core.access import Grant, Role
+from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
+from forewarn.core.model.project import Project
+from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
+from tests.counts import tries
+from tests.harness import SIMULATION, Service, machine
+from tests.served import Api, app_of
+from tests.stores import sqlite_url
+from tests.tenants import bearer
+
+MINE, THEIRS = ProjectName("shop"), ProjectName("narwhal")
+# Plain words, as machines are often called, that no sentence of forewarn's has.
+HOSTS = [HostName(name) for name in ("walrus", "ocelot", "pangolin", "kvm-9")]
+OTHERS = ("quagga", "zorilla", "okapi", "db-7")  # machines, then a group's
+PEOPLE = ("olaf", "bert")
+SENTINEL = "marmalade"
+OPERATOR, USER, OTHER_USER = (bearer(f"fw_secret-{number}") for number in (1, 2, 3))
+
+Act = Callable[["World", int], None]
+
+
+def fleet_of(places: list[int], *, sees_hosts: bool) -> FleetSpec:
+    names = [("web-0", "web", MINE), ("web-1", "web", MINE), ("cart", None, MINE)]
+    names += [("quagga", "okapi", THEIRS), ("zorilla", "okapi", THEIRS), ("db-7", None, THEIRS)]
+    kind = GroupKind.AVAILABILITY_SET
+    return FleetSpec(
+        projects=(Project(name=MINE, sees_hosts=sees_hosts), Project(name=THEIRS)),
+        defaults=SIMULATION,
+        hosts=tuple(HostSpec(name=name) for name in HOSTS),
+        groups=(
+            GroupSpec(name=GroupName("web"), kind=kind, update_domains=2, project=MINE),
+            GroupSpec(name=GroupName("okapi"), kind=kind, update_domains=2, project=THEIRS),
+        ),
+        machines=tuple(
+            machine(
+                name,
+                HOSTS[place],
+                group=group,
+                project=project,
+                domain=number % 2 if group else 0,
+                priority=Priority.REGULAR if group else Priority.SPOT,
+            )
+            for number, ((name, group, project), place) in enumerate(zip(names, places, strict=True))
+        ),
+    )
+
+
+class World:
+    """A service with two tenants, and what can happen in it."""
+
+    def __init__(self, folder: Path, places: list[int], *, sees_hosts: bool) -> None:
+        self.sees_hosts = sees_hosts
+        self.service = Service(sqlite_url(folder))
+        self.service.apply(fleet_of(places, sees_hosts=sees_hosts))
+        for grant in (
+            Grant(name=PEOPLE[0], role=Role.OPERATOR),
+            Grant(name="anna", role=Role.USER, project=MINE),
+            Grant(name=PEOPLE[1], role=Role.USER, project=THEIRS),
+        ):
+            self.service.tokens.create(grant, by=PEOPLE[0])
+        for name in ("web-0", "web-1", "cart", "quagga", "zorilla", "db-7"):
+            self.service.poll(name)
+        self.api = Api(app_of(self.service))
+        self.hidden = [*OTHERS, THEIRS, SENTINEL, PEOPLE[1]]
+        self.hidden += [] if sees_hosts else [*HOSTS, PEOPLE[0]]
+
+    def ask(self, who: dict[str, str], call: str, body: Any = None) -> Any:
+        method, path = call.split()
+        answer = self.api(method, path, json=body, headers=who)
+        assert answer.status_code not in (400, 500), f"{call}: {answer.text}"
+        if who is USER:
+            self.check(f"{call}: {answer.text}")
+        return answer.json() if "json" in answer.headers.get("content-type", "") else None
+
+    def check(self, text: str) -> None:
+        found = [name for name in self.hidden if re.search(rf"(?i)\b{name}\b", text)]
+        assert not found, f"{found} in {text}"
+
+    def read(self) -> None:
+        """Read all that the people of the project can."""
+        for path in ("machines", "groups", "projects", "orders", "events?all=true", "history?limit=1000"):
+            self.ask(USER, f"GET /v1/{path}")
+        for path in ("calendar.ics", "summary", "promises"):
+            self.ask(USER, f"GET /v1/{path}")
+        for record in self.service.history(project=MINE):
+            if record.kind == "event-scheduled":
+                self.ask(USER, f"GET /v1/events/{record.event}")
+        for order in {each.order for each in self.service.history(project=MINE) if each.order}:
+            self.ask(USER, f"GET /v1/orders/{order}")
+
+    def listed(self, what: str) -> list[Any]:
+        found: list[Any] = self.ask(OPERATOR, f"GET /v1/{what}")[what.partition("?")[0]]
+        return found
+
+
+def words(number: int) -> str:
+    """What an operator writes: with a sentinel, and perhaps with a name."""
+    return f"{SENTINEL} of {(*OTHERS, *HOSTS)[number % (len(OTHERS) + len(HOSTS))]}, {SENTINEL}"
+
+
+def maintain(world: World, number: int) -> None:
+    actions = ("freeze", "reboot", "redeploy")
+    terms: tuple[dict[str, Any], ...] = (
+        {},
+        {"emergency": words(number), "notice_seconds": 60},
+        {"together": words(number)},
+    )
+    body = {"action": actions[number % 3], "reason": words(number), **terms[number // 3 % 3]}
+    if number % 2:
+        body["driver"] = "external"
+    world.ask(OPERATOR, f"POST /v1/hosts/{HOSTS[number % 4]}/maintenance", body)
+
+
+def work_on_host(world: World, number: int) -> None:
+    calls = ("service", "degrade", "fail", "restore", "cordon", "uncordon")
+    body = {"reason": words(number), **({"fenced": words(number)} if number % 6 == 2 else {})}
+    world.ask(OPERATOR, f"POST /v1/hosts/{HOSTS[number % 4]}/{calls[number % 6]}", body)
+
+
+def hold(world: World, number: int) -> None:
+    reach = ({}, {"host": HOSTS[number % 4]}, {"project": THEIRS}, {"project": MINE})[number % 4]
+    world.ask(OPERATOR, "POST /v1/holds", {"reason": words(number), "abort": number % 5 == 0, **reach})
+
+
+def release(world: World, number: int) -> None:
+    for each in world.listed("holds")[: number % 3]:
+        world.ask(OPERATOR, f"DELETE /v1/holds/{each['id']}")
+
+
+def order_own(world: World, number: int) -> None:
+    name, action = ("web-0", "web-1", "cart")[number % 3], ("restart", "redeploy")[number % 2]
+    world.ask(USER, f"POST /v1/machines/{name}/{action}", {"reason": "mine"})
+
+
+def order_others(world: World, number: int) -> None:
+    name, action = ("quagga", "zorilla", "db-7")[number % 3], ("restart", "redeploy")[number % 2]
+    world.ask(OTHER_USER, f"POST /v1/machines/{name}/{action}", {"reason": words(number)})
+
+
+def evict(world: World, number: int) -> None:
+    name = ("cart", "db-7")[number % 2]
+    world.ask(OPERATOR, f"POST /v1/machines/{name}/evict", {"reason": words(number)})
+
+
+def interfere(world: World, number: int) -> None:
+    orders = world.listed("orders?open=true")
+    if orders:
+        verb = ("fail", "abandon", "retry", "cancel", "complete")[number % 5]
+        body = {"reason": words(number)} if verb == "fail" else None
+        order = orders[number % len(orders)]["id"]
+        world.ask(USER, f"POST /v1/orders/{order}/{verb}", {"reason": "x"} if verb == "fail" else None)
+        world.ask(OPERATOR, f"POST /v1/orders/{order}/{verb}", body)
+
+
+def approve(world: World, number: int) -> None:
+    events = world.listed("events")
+    if events:
+        event = events[number % len(events)]["id"]
+        world.ask((USER, OPERATOR)[number % 2], f"POST /v1/events/{event}/approve")
+
+
+def roll(world: World, number: int) -> None:
+    rollouts = world.listed("rollouts")
+    if rollouts and number % 3:
+        verb = ("pause", "resume", "abort")[number % 3]
+        body = None if verb == "resume" else {"reason": words(number)}
+        world.ask(OPERATOR, f"POST /v1/rollouts/{rollouts[0]['id']}/{verb}", body)
+    else:
+        body = {"hosts": "all", "action": ("freeze", "redeploy")[number % 2], "reason": words(number)}
+        world.ask(OPERATOR, "POST /v1/rollouts", body)
+
+
+def move(world: World, number: int) -> None:
+    name = ("web-0", "quagga")[number % 2]
+    world.ask(OPERATOR, f"PUT /v1/machines/{name}", {"host": HOSTS[number % 4]})
+
+
+def rename(world: World, number: int) -> None:
+    """Remove a machine of the other project: its name stays in old texts."""
+    world.ask(OPERATOR, "DELETE /v1/machines/db-7?project=narwhal")
+
+
+def wait(world: World, number: int) -> None:
+    world.service.advance(minutes=(1, 16, 45)[number % 3])
+
+
+ACTS: list[Act] = [
+    *(maintain, maintain, work_on_host, hold, release, order_own, order_others, evict, interfere),
+    *(approve, roll, move, rename, wait, wait),
+]
+
+
+@settings(max_examples=tries(6, long=300))
+@given(
+    places=st.lists(st.integers(0, 3), min_size=6, max_size=6),
+    acts=st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 59)), min_size=4, max_size=12),
+    sees_hosts=st.booleans(),
+)
+def test_no_text_that_a_project_reads_names_others_or_has_an_operators_words(
+    places: list[int], acts: list[tuple[Act, int]], sees_hosts: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder), places, sees_hosts=sees_hosts)
+        try:
+            for done, (act, number) in enumerate(acts):
+                act(world, number)
+                if done % 4 == 3:
+                    world.read()
+            world.read()
+            assert SENTINEL not in json.dumps(world.ask(USER, "GET /v1/orders"))
+        finally:
+            world.service.close()

@@ -1,0 +1,306 @@
+"""When hosts are asked about, what answers count for, and how a change comes to be saved: by hand."""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forewarn.control.driver import Done, DriverTask, Running, Unknown
+from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Reached, Refused, Verb
+from forewarn.control.engine.host_reach import HostReach
+from forewarn.control.reached_hosts import Reachability, ReachState
+from forewarn.core.errors import Unavailable
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
+from forewarn.core.model.host import Host
+from forewarn.core.words import Action, HostName, OrderId, Work
+from forewarn.server.threads.reaching import ASK_AGAIN, ASKED_A_SECOND, HostReaching
+from tests.harness import START, Service
+from tests.scripted_driver import ScriptedDriver
+
+ONE, TWO = HostName("host-1"), HostName("host-2")
+EVERY = 4.0
+FLEET = FleetSpec(
+    hosts=(
+        HostSpec(name=ONE, driver="rack", uri="rack://1"),
+        HostSpec(name=TWO, driver="rack"),
+        HostSpec(name=HostName("other"), driver="simulated"),
+    )
+)
+
+
+class Asking:
+    """Hosts that are asked about by hand: the test turns the clock, answers, and lets the worker save."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.now = 0.0
+        self.calls: list[DriverCall] = []
+        self.jobs: list[tuple[Callable[[], Mapping[HostName, Reachability]], Future[None]]] = []
+        self.reached = service.shared.context.reached
+        self.reaching = HostReaching(
+            {"rack": EVERY},
+            service.shared.context,
+            submit=self.calls.append,
+            save=self._post,
+            monotonic=lambda: self.now,
+        )
+        service.store.saved = self.reaching.note
+        self.reaching.load()
+
+    def _post(self, changed: Callable[[], Mapping[HostName, Reachability]]) -> "Future[None]":
+        self.jobs.append((changed, Future()))
+        return self.jobs[-1][1]
+
+    def look(self, seconds: float = 0.0) -> list[str]:
+        """Let time pass and look; return which hosts are asked about."""
+        self.now += seconds
+        if self.reaching.is_stale:
+            self.reaching.load()
+        self.calls.clear()
+        self.reaching.ask()
+        return [call.task.source.name for call in self.calls if call.task.source]
+
+    def answer(self, call: DriverCall, answer: Answer, *, hangs: bool = False) -> None:
+        self.reaching.heard(DriverAnswer(call=call, answer=answer, hangs=hangs))
+
+    def answer_all(self, why: str | None = None) -> None:
+        for call in list(self.calls):
+            self.answer(call, Reached(why))
+
+    def work(self) -> None:
+        """Do the jobs of the worker."""
+        while self.jobs:
+            changed, done = self.jobs.pop(0)
+            HostReach(self.service.shared.context).save(changed())
+            done.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        """Let a job fail after it has taken what there is."""
+        changed, done = self.jobs.pop(0)
+        changed()
+        done.set_exception(error)
+
+    def state(self, host: HostName) -> ReachState:
+        return self.reached.of(host).state
+
+    def away(self) -> list[str]:
+        """The hosts that cannot be reached, as the store has it."""
+        with self.service.store.read() as snapshot:
+            return [host.name for host in snapshot.fleet.unreachable_hosts()]
+
+
+def opened(folder: Path, fleet: FleetSpec = FLEET) -> Service:
+    service = Service(f"sqlite:///{folder}/asking.db")
+    service.more_drivers["rack"] = ScriptedDriver()
+    service.wire(service.store)
+    service.apply(fleet)
+    return service
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> Iterator[Asking]:
+    service = opened(tmp_path)
+    yield Asking(service)
+    service.close()
+
+
+def step(source: HostName, target: HostName | None = None) -> DriverTask:
+    """A step of the hosts' driver."""
+    return DriverTask(
+        order=OrderId("1"),
+        attempt=1,
+        action=Action.REDEPLOY,
+        work=Work.REDEPLOY,
+        machine=None,
+        source=Host(name=source),
+        target=None if target is None else Host(name=target),
+        begun_at=START,
+        now=START,
+        driver="rack",
+    )
+
+
+def test_hosts_are_asked_about_again_and_again_and_sooner_while_they_are_away(asking: Asking) -> None:
+    assert asking.look() == [ONE]
+    assert asking.look(1.0) == [TWO]  # not all of them in one moment
+    asking.answer_all("no route")
+    assert asking.look(ASK_AGAIN) == [TWO]
+    asking.answer_all()
+    assert asking.look(EVERY - 1) == []  # host-1 has not answered, and is not asked twice
+    assert asking.look(1.0) == [TWO]
+
+
+def test_no_more_than_so_many_are_asked_about_at_a_look(asking: Asking) -> None:
+    many = tuple(HostSpec(name=HostName(f"many-{number:03}"), driver="rack") for number in range(150))
+    asking.service.apply(replace(FLEET, hosts=many))
+    assert len(asking.look()) == 1
+    assert len(asking.look(60.0)) == ASKED_A_SECOND
+    assert len(asking.look()) == 150 - 1 - ASKED_A_SECOND
+
+
+def test_a_change_is_saved_once_by_the_worker(asking: Asking) -> None:
+    asking.look(1.0)
+    asking.answer_all()
+    asking.work()
+    assert (asking.state(ONE), asking.away()) == (ReachState.REACHABLE, [])
+    asking.look(EVERY)
+    asking.answer_all("no route")
+    assert len(asking.jobs) == 1
+    asking.work()
+    assert asking.away() == [ONE, TWO]
+    asking.look(ASK_AGAIN)
+    asking.answer_all("no answer")
+    assert asking.jobs == []
+    asking.look(ASK_AGAIN)
+    asking.answer_all()
+    asking.work()
+    assert asking.away() == []
+
+
+def test_what_changes_before_the_worker_comes_to_it_is_saved_as_it_is_then(asking: Asking) -> None:
+    asking.look(1.0)
+    asking.answer_all("no route")
+    asking.look(ASK_AGAIN)
+    asking.answer_all()
+    asking.work()
+    assert asking.away() == []
+
+
+@pytest.mark.parametrize("error", [Unavailable("the database is silent"), ValueError("broken")])
+def test_what_could_not_be_saved_is_saved_later(asking: Asking, error: Exception) -> None:
+    asking.look(1.0)
+    asking.answer_all("no route")
+    asking.fail(error)
+    assert asking.away() == []
+    asking.look(1.0)
+    asking.work()
+    assert asking.away() == [ONE, TWO]
+
+
+def test_a_job_that_is_dropped_is_made_again(asking: Asking) -> None:
+    asking.look(1.0)
+    asking.answer_all("no route")
+    asking.jobs.pop()[1].set_exception(Unavailable("the server is busy"))
+    asking.look(1.0)
+    asking.work()
+    assert asking.away() == [ONE, TWO]
+
+
+def test_a_call_that_hangs_is_awaited_and_counts_as_out_of_reach(asking: Asking) -> None:
+    asking.look(1.0)
+    (call, _) = asking.calls
+    asking.answer(call, Unknown("no answer within 5 s"), hangs=True)
+    assert asking.state(ONE) is ReachState.UNREACHABLE
+    assert asking.look(60.0) == []
+    asking.answer(call, Reached(None))
+    assert asking.state(ONE) is ReachState.REACHABLE
+    assert asking.look(EVERY) == [ONE]
+
+
+def test_a_host_that_a_driver_names_as_out_of_reach_is_so_at_once(asking: Asking) -> None:
+    asking.look(1.0)
+    asking.answer_all()
+    said = Unknown("its driver says: host-2 cannot be reached: no route", host=TWO)
+    asking.answer(DriverCall(verb=Verb.CHECK, task=step(ONE, TWO)), said)
+    assert (asking.state(ONE), asking.state(TWO)) == (ReachState.REACHABLE, ReachState.UNREACHABLE)
+    assert asking.reached.of(TWO).why == "no route"
+    asking.work()
+    assert asking.away() == [TWO]
+    assert asking.look() == [ONE]  # of which nothing was said
+    assert asking.look(ASK_AGAIN) == [TWO]
+
+
+def test_a_target_that_is_out_of_reach_before_a_step_begins_is_so_at_once(asking: Asking) -> None:
+    asking.look(1.0)
+    asking.answer_all()
+    call = DriverCall(verb=Verb.BEGIN, task=step(ONE, TWO))
+    asking.answer(call, Refused("no route", unreached=True))
+    assert asking.state(TWO) is ReachState.UNREACHABLE
+    asking.answer(call, Refused("it has its disk on host-1"))
+    assert asking.state(ONE) is ReachState.REACHABLE
+
+
+def test_an_answer_that_contradicts_what_is_known_has_the_host_asked_about(asking: Asking) -> None:
+    asking.look(1.0)
+    asking.answer_all()
+    assert asking.look() == []
+    asking.answer(DriverCall(verb=Verb.CHECK, task=step(ONE)), Unknown("it hangs"))
+    assert asking.state(ONE) is ReachState.REACHABLE
+    assert asking.look() == [ONE]
+    asking.answer_all("no route")
+    assert asking.look() == []
+    asking.answer(DriverCall(verb=Verb.CHECK, task=step(ONE)), Running(None))
+    assert asking.look() == [ONE]
+
+
+def test_answers_of_other_drivers_and_of_hosts_that_are_gone_say_nothing(asking: Asking) -> None:
+    asking.look(1.0)
+    calls = list(asking.calls)
+    asking.answer(DriverCall(verb=Verb.CHECK, task=replace(step(ONE), driver="hook")), Unknown("?", host=ONE))
+    asking.answer(DriverCall(verb=Verb.CHECK, task=step(HostName("other"))), Done())
+    assert asking.state(ONE) is ReachState.UNKNOWN
+    asking.service.apply(replace(FLEET, hosts=FLEET.hosts[1:]))
+    asking.look()
+    for call in calls:
+        asking.answer(call, Reached("no route"))
+    assert (asking.state(ONE), asking.state(TWO)) == (ReachState.UNKNOWN, ReachState.UNREACHABLE)
+
+
+def test_a_host_that_is_declared_elsewhere_is_asked_about_there(asking: Asking) -> None:
+    asking.look(1.0)
+    (old, _) = asking.calls
+    asking.answer_all("no route")
+    asking.work()
+    moved = replace(FLEET.hosts[0], uri="rack://elsewhere")
+    asking.service.apply(replace(FLEET, hosts=(moved, *FLEET.hosts[1:])))
+    assert asking.look() == [ONE]
+    asking.answer(old, Reached(None))  # by the way that it had before
+    assert asking.state(ONE) is ReachState.UNREACHABLE
+    asking.answer_all()
+    asking.work()
+    assert asking.away() == [TWO]
+
+
+def test_a_host_that_gets_a_driver_that_cannot_tell_counts_as_usable(asking: Asking) -> None:
+    asking.look(1.0)
+    asking.answer_all("no route")
+    asking.work()
+    other = replace(FLEET.hosts[0], driver="simulated")
+    asking.service.apply(replace(FLEET, hosts=(other, *FLEET.hosts[1:])))
+    asking.look()
+    asking.work()
+    assert asking.away() == [TWO]
+    assert asking.state(ONE) is ReachState.UNKNOWN
+
+
+def test_hosts_are_read_again_only_when_that_may_tell_something(asking: Asking) -> None:
+    asking.look()
+    assert not asking.reaching.is_stale
+    asking.service.host_order("other", Action.CORDON)
+    asking.service.host_order(ONE, Action.CORDON)
+    assert not asking.reaching.is_stale
+    asking.service.apply(replace(FLEET, defaults=FleetDefaults(driver="rack")))
+    assert asking.reaching.is_stale
+    asking.look()
+    asking.reaching.note(None)
+    assert asking.reaching.is_stale
+
+
+def test_a_fleet_without_such_drivers_costs_nothing(tmp_path: Path) -> None:
+    service = opened(tmp_path, replace(FLEET, hosts=FLEET.hosts[2:]))
+    asking = Asking(service)
+    assert asking.look() == []
+    assert not asking.reaching.wanted
+    service.host_order("other", Action.CORDON)
+    assert not asking.reaching.is_stale
+    service.close()
+
+
+def test_after_another_process_has_taken_over_all_hosts_are_asked_about(asking: Asking) -> None:
+    asking.look(1.0)
+    asking.answer_all()
+    assert asking.look() == []
+    asking.reaching.ask_soon()
+    assert asking.look() == [ONE, TWO]

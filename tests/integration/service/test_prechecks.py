@@ -1,0 +1,216 @@
+"""Moves whose driver says beforehand whether they can be made, on a real store."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forewarn.control.driver import DriverTask, Unknown
+from forewarn.control.engine.prechecks import call_for, read
+from forewarn.control.orders.order_use_cases import Placed
+from forewarn.control.rollouts import asked_moves
+from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView
+from forewarn.core.model.declaration import FleetDefaults
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.orders import prechecks
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
+    Action,
+    EventType,
+    HostName,
+    Kind,
+    Mobility,
+    OrderState,
+    ServiceMode,
+    Work,
+)
+from tests.harness import Service, fleet, machine
+from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
+from tests.statements import counted
+
+HOST = HostName("host-1")
+WHY = "disk vda is not seen by both"
+
+
+@pytest.fixture
+def driver() -> ScriptedDriver:
+    return ScriptedDriver()
+
+
+@pytest.fixture
+def service(tmp_path: Path, driver: ScriptedDriver) -> Iterator[Service]:
+    """A host with a machine that moves live, and another one."""
+    service = Service(f"sqlite:///{tmp_path}/prechecks.db", policy=Policy(prechecking=frozenset({SCRIPTED})))
+    service.more_drivers[SCRIPTED] = driver
+    service.wire(service.store)
+    spec = fleet(machine("web-0", "host-1", mobility=Mobility.LIVE), hosts=2)
+    service.apply(replace(spec, defaults=FleetDefaults(driver=SCRIPTED)))
+    service.tick()
+    yield service
+    service.close()
+
+
+def leaving(service: Service) -> Placed:
+    terms = OrderTerms(mode=ServiceMode.EVACUATE)
+    placed = service.fleet.hosts.order_host(HOST, Action.SERVICE, OrderRequest(by="test", terms=terms))
+    service.tick()
+    return placed
+
+
+def told(service: Service) -> list[EventType]:
+    return [event.type for event in service.everything().events.values()]
+
+
+def test_guests_are_told_when_the_driver_agrees(service: Service, driver: ScriptedDriver) -> None:
+    placed = leaving(service)
+    assert (placed.events, told(service)) == ((), [])
+    make_calls(service, driver)
+    assert driver.prechecked == [("web-0", Work.FREEZE, "host-2")]
+    assert told(service) == [EventType.FREEZE]
+    service.advance(minutes=15)
+    make_calls(service, driver)
+    # Once more right before it begins.
+    assert driver.prechecked == [("web-0", Work.FREEZE, "host-2")] * 2
+    assert driver.asked == [("begin", "web-0", 1)]
+
+
+def test_what_no_host_takes_is_never_announced(service: Service, driver: ScriptedDriver) -> None:
+    driver.refusing = {"host-2": WHY}
+    placed = leaving(service)
+    make_calls(service, driver)
+    make_calls(service, driver)
+    assert driver.prechecked == [("web-0", Work.FREEZE, "host-2"), ("web-0", Work.REDEPLOY, "host-2")]
+    order = service.reload(placed)
+    assert (order.state, told(service)) == (OrderState.FAILED, [])
+    assert f"host-2 cannot take it, its driver says: {WHY}" in order.waiting[0].reason
+    assert not [each for each in service.history() if each.kind == Kind.EVENT_SCHEDULED]
+    driver.refusing = {}
+    service.orders.retry_order(order.id, by="ops")
+    service.tick()
+    make_calls(service, driver)
+    assert told(service) == [EventType.REDEPLOY]
+
+
+def test_a_host_that_does_not_answer_is_waited_for_and_the_move_stays_live(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.refusing = {"host-2": Unknown("host-2 cannot be reached")}
+    placed = leaving(service)
+    make_calls(service, driver)
+    assert "host-2 cannot be reached" in service.reload(placed).waiting[0].reason
+    service.advance(seconds=prechecks.ASK_AGAIN.total_seconds())
+    make_calls(service, driver)
+    assert told(service) == []
+    driver.refusing = {}
+    service.advance(seconds=prechecks.ASK_AGAIN.total_seconds())
+    make_calls(service, driver)
+    assert told(service) == [EventType.FREEZE]
+
+
+def test_a_blip_at_the_start_makes_no_redeploy_of_a_live_move(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    leaving(service)
+    make_calls(service, driver)
+    service.advance(minutes=15)
+    driver.refusing = {"host-2": Unknown("host-2 cannot be reached")}
+    make_calls(service, driver)
+    driver.refusing = {}
+    make_calls(service, driver, seconds=10)
+    (step,) = (each for order in service.everything().orders.values() for each in order.steps)
+    assert (step.work, step.attempt, step.lowered_from) == (Work.FREEZE, 1, None)
+
+
+def test_a_question_that_is_lost_with_the_server_is_asked_again(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    leaving(service)
+    service.calls.waiting = []
+    service.restart()
+    make_calls(service, driver)
+    assert driver.prechecked == []
+    service.advance(seconds=prechecks.ANSWERED_WITHIN.total_seconds())
+    make_calls(service, driver)
+    assert told(service) == [EventType.FREEZE]
+
+
+def test_an_answer_for_an_order_that_is_cancelled_is_dropped(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    placed = leaving(service)
+    service.orders.cancel_order(placed.order.id, by="ops")
+    make_calls(service, driver)
+    assert service.reload(placed).state is OrderState.CANCELLED
+    assert told(service) == []
+
+
+def test_drivers_that_say_nothing_beforehand_cost_nothing(tmp_path: Path) -> None:
+    costs = []
+    for name, prechecking in (("with", frozenset({SCRIPTED})), ("without", frozenset[str]())):
+        service = Service(f"sqlite:///{tmp_path}/{name}.db", policy=Policy(prechecking=prechecking))
+        service.apply(fleet(machine("web-0", "host-1", mobility=Mobility.LIVE), hosts=2))
+        with counted(service.store) as statements:
+            leaving(service)
+        costs.append(len(statements))
+        assert told(service) == [EventType.FREEZE]
+        service.close()
+    assert costs[0] == costs[1]
+
+
+# Plans
+
+
+def planned(service: Service, driver: ScriptedDriver) -> RolloutView:
+    """Plan work on the host, with lanes that answer at once."""
+    prechecks_of_plans = service.context.plan_prechecks
+
+    def submit(task: DriverTask) -> None:
+        answer = driver.made(call_for(task), now=service.real_now())
+        prechecks_of_plans.heard(answer.call.task, read(answer))
+
+    prechecks_of_plans.submit = submit
+    return service.rollouts.plan(RolloutRequest(hosts=(HOST,), work=Work.HOST, by="test"))
+
+
+def test_a_plan_shows_what_the_driver_says_against_moves(service: Service, driver: ScriptedDriver) -> None:
+    driver.refusing = {"host-2": WHY}
+    (emptied,) = planned(service, driver).emptying
+    assert [each.reason for each in emptied.obstacles] == [f"host-2 cannot take it, its driver says: {WHY}"]
+    assert driver.prechecked == [("web-0", Work.FREEZE, "host-2"), ("web-0", Work.REDEPLOY, "host-2")]
+    planned(service, driver)
+    assert len(driver.prechecked) == 2  # kept for a minute
+    service.real += 61
+    driver.refusing = {}
+    assert planned(service, driver).emptying[0].possible
+
+
+def test_a_plan_does_not_say_that_a_host_can_be_emptied_whose_driver_cannot_tell(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.refusing = {"host-2": Unknown("host-2 cannot be reached")}
+    (emptied,) = planned(service, driver).emptying
+    assert [each.reason for each in emptied.obstacles] == [
+        "whether it can leave is not known: its driver says: host-2 cannot be reached"
+    ]
+    driver.refusing = {}
+    assert planned(service, driver).emptying[0].possible
+
+
+def test_a_plan_warns_of_machines_that_cannot_be_moved_live(service: Service, driver: ScriptedDriver) -> None:
+    driver.refusing_live = WHY
+    view = planned(service, driver)
+    assert view.emptying[0].possible
+    assert any("web-0 cannot be moved live, and is redeployed" in each for each in view.warnings)
+
+
+def test_a_plan_without_an_answer_in_time_says_so(
+    service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asked_moves, "WITHIN", 0.0)
+    service.context.plan_prechecks.submit = lambda _: None
+    (emptied,) = service.rollouts.plan(RolloutRequest(hosts=(HOST,), work=Work.HOST, by="test")).emptying
+    assert [each.reason for each in emptied.obstacles] == [
+        "whether it can leave is not known: its driver has not answered yet"
+    ]

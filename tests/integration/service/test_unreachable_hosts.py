@@ -1,0 +1,176 @@
+"""Hosts that cannot be reached, as store and engine see them: orders wait, and go on by themselves."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forewarn.control.driver import Unknown
+from forewarn.control.engine.host_reach import HostReach
+from forewarn.control.parts.records import HistoryFilter
+from forewarn.control.reached_hosts import UNKNOWN, Reachability
+from forewarn.control.rollouts.rollout_views import RolloutRequest
+from forewarn.core.model.declaration import FleetDefaults, HostSpec
+from forewarn.core.model.rollout import RolloutState
+from forewarn.core.words import Action, EventStatus, HostName, Kind, StepState, Work
+from tests.harness import Service, fleet, machine
+from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
+
+SOURCE, TARGET = HostName("host-1"), HostName("host-2")
+
+
+@pytest.fixture
+def driver() -> ScriptedDriver:
+    return ScriptedDriver()
+
+
+@pytest.fixture
+def service(tmp_path: Path, driver: ScriptedDriver) -> Iterator[Service]:
+    """A machine on host-1, and host-2, which has room for it."""
+    service = Service(f"sqlite:///{tmp_path}/reach.db")
+    service.more_drivers[SCRIPTED] = driver
+    service.wire(service.store)
+    declare(service, SOURCE, TARGET)
+    service.poll("web-0")
+    yield service
+    service.close()
+
+
+def declare(service: Service, *hosts: HostName) -> None:
+    spec = fleet(machine("web-0", SOURCE))
+    declared = tuple(HostSpec(name=name) for name in hosts)
+    service.apply(replace(spec, hosts=declared, defaults=FleetDefaults(driver=SCRIPTED)))
+
+
+def heard(service: Service, why: str | None, *hosts: HostName) -> None:
+    """Take what a driver has said of hosts, and do what that makes due."""
+    known = UNKNOWN.heard(why, at=service.clock.now())
+    HostReach(service.shared.context).save(dict.fromkeys(hosts or (TARGET,), known))
+    service.tick()
+
+
+def cut(service: Service, *hosts: HostName) -> None:
+    heard(service, "no route to it", *hosts)
+
+
+def carry_out(service: Service, driver: ScriptedDriver) -> None:
+    """Let a driver begin what waits, and say a while later that it is done."""
+    make_calls(service, driver)
+    make_calls(service, driver, seconds=120)
+
+
+def history(service: Service, *kinds: Kind) -> list[tuple[str, str | None, str]]:
+    found = service.views.history(HistoryFilter(kinds=frozenset(kinds)))
+    return [(record.kind, record.host, record.reason) for record in reversed(found)]
+
+
+def test_a_change_is_saved_with_a_record_and_survives_a_restart(service: Service) -> None:
+    cut(service)
+    cut(service)
+    cut(service, HostName("gone"))
+    service.restart()
+    host, *_ = service.fleet.views.host(TARGET)
+    assert host.unreachable_since == service.clock.now()
+    service.advance(seconds=40)
+    heard(service, None)
+    heard(service, None)
+    assert service.fleet.views.host(TARGET)[0].unreachable_since is None
+    assert history(service, Kind.HOST_UNREACHABLE, Kind.HOST_REACHABLE) == [
+        ("host-unreachable", TARGET, "no route to it"),
+        ("host-reachable", TARGET, "after 40 s"),
+    ]
+
+
+def test_a_host_that_is_not_asked_about_any_more_counts_as_usable(service: Service) -> None:
+    cut(service)
+    HostReach(service.shared.context).save({TARGET: Reachability()})
+    assert history(service, Kind.HOST_REACHABLE) == [
+        ("host-reachable", TARGET, "its driver is not asked any more")
+    ]
+
+
+def test_an_order_whose_only_target_is_away_goes_on_by_itself_when_it_is_back(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    cut(service)
+    placed = service.order("web-0", Action.REDEPLOY)
+    (wait,) = service.reload(placed).waiting
+    assert f"{wait}" == "web-0: finds no host: host-2 cannot be reached since 2026-01-05T12:00:00Z"
+    service.advance(hours=2)
+    assert service.events("web-0") == []
+    heard(service, None)
+    assert [event.status for event in service.events("web-0")] == [EventStatus.SCHEDULED]
+    service.advance(minutes=15)
+    carry_out(service, driver)
+    assert service.machine("web-0").host == TARGET
+
+
+def test_a_step_that_finds_its_target_away_waits_and_goes_on_by_itself(
+    service: Service, driver: ScriptedDriver
+) -> None:
+    driver.refusing = {TARGET: Unknown("no answer within 10 s", host=TARGET)}
+    placed = service.order("web-0", Action.REDEPLOY)
+    service.advance(minutes=15)
+    make_calls(service, driver)
+    (step,) = service.reload(placed).steps
+    assert (step.state, step.attempt, step.failures, step.refused) == (StepState.WAITING, 2, 0, ())
+    assert driver.asked == []  # nothing has begun
+    assert service.fleet.views.host(TARGET)[0].unreachable_since == service.clock.now()
+    assert ("host-unreachable", TARGET, "no answer within 10 s") in history(service, Kind.HOST_UNREACHABLE)
+    service.advance(hours=1)
+    make_calls(service, driver, seconds=3600)
+    assert driver.asked == []
+    driver.refusing = {}
+    heard(service, None)
+    carry_out(service, driver)
+    assert driver.asked == [("begin", "web-0", 2), ("check", "web-0", 2)]
+    assert service.machine("web-0").host == TARGET
+
+
+def test_a_target_that_comes_and_goes_ends_no_order(service: Service, driver: ScriptedDriver) -> None:
+    placed = service.order("web-0", Action.REDEPLOY)
+    service.advance(minutes=15)
+    driver.refusing = {TARGET: Unknown("no answer", host=TARGET)}
+    for _ in range(20):
+        make_calls(service, driver)
+        (step,) = service.reload(placed).steps
+        assert (step.state, step.failures) == (StepState.WAITING, 0)
+        heard(service, None)
+    driver.refusing = {}
+    carry_out(service, driver)
+    assert service.machine("web-0").host == TARGET
+    assert len(driver.asked) == 2
+
+
+def test_of_many_empty_hosts_that_are_away_none_is_chosen(service: Service) -> None:
+    """The store looks at the emptiest hosts only; those that are away must not hide the one that is not."""
+    away = [HostName(f"away-{number:02}") for number in range(60)]
+    declare(service, SOURCE, *away, HostName("there"))
+    cut(service, *away)
+    service.order("web-0", Action.REDEPLOY)
+    service.advance(minutes=15)
+    (call,) = service.calls.waiting
+    assert call.task.target is not None
+    assert call.task.target.name == "there"
+
+
+def test_a_plan_says_which_target_is_away(service: Service) -> None:
+    cut(service)
+    request = RolloutRequest(hosts=(SOURCE,), work=Work.HOST, by="test")
+    planned = service.rollouts.plan(request)
+    (host,) = planned.emptying
+    (obstacle,) = host.obstacles
+    said = "finds no host with room for it; host-2 cannot be reached since 2026-01-05T12:00:00Z"
+    assert (obstacle.machine, obstacle.reason) == ("web-0", said)
+
+
+def test_a_rollout_waits_for_a_host_that_is_away_and_goes_on_by_itself(service: Service) -> None:
+    cut(service)
+    rollout = service.roll(TARGET)
+    waiting = service.rollout(rollout).waiting
+    assert [f"{each}" for each in waiting] == ["host-2: cannot be reached since 2026-01-05T12:00:00Z"]
+    heard(service, None)
+    assert service.rollout(rollout).waiting == ()
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE

@@ -1,0 +1,38 @@
+"""Names that paths would drop are refused, and no name leads to another path."""
+
+from typing import Any
+
+import pytest
+
+from forewarn.cli.id_lookup import path_of
+from forewarn.client.replies import RequestRefused
+from forewarn.core.errors import Invalid
+from forewarn.wire.fleet import read_fleet
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+@pytest.mark.parametrize("kind", ["machines", "groups", "hosts", "projects"])
+def test_a_name_of_dots_alone_is_refused_in_a_fleet_file(kind: str, name: str) -> None:
+    fleet: Any = {"machines": [{"name": name}]} if kind == "machines" else {kind: {name: {}}}
+    with pytest.raises(Invalid, match=r"and not \. or \.\."):
+        read_fleet(fleet)
+
+
+def test_other_names_with_dots_and_hyphens_are_taken() -> None:
+    fleet = read_fleet(
+        {
+            "machines": [{"name": name, "host": "a"} for name in ("...", ".a", "-x", "a..b")],
+            "hosts": {"a": {}},
+        }
+    )
+    assert [each.name for each in fleet.machines] == ["...", ".a", "-x", "a..b"]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/"])
+def test_commands_ask_no_other_path(name: str) -> None:
+    with pytest.raises(RequestRefused, match="does not exist"):
+        path_of("machine", name)
+
+
+def test_commands_quote_names() -> None:
+    assert path_of("machine", "-x?a=b#c%2e") == "/v1/machines/-x%3Fa%3Db%23c%252e"
