@@ -99,7 +99,8 @@ async def _project(api: OperatorApi, name: str | None) -> str:
 
 async def _machine(api: OperatorApi, name: str, *, role: str, project: str) -> MachineAnswer:
     try:
-        return await api.call("GET", f"/v1/machines/{name}", MachineAnswer, project=project)
+        path = f"/v1/machines/{quote(name, safe='')}"
+        return await api.call("GET", path, MachineAnswer, project=project)
     except NotFound:
         who = f"--machine {role}=NAME says which machine plays {role}"
         raise NotFound(f'project {project} has no machine "{name}": {who}') from None

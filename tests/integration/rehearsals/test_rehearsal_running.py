@@ -332,6 +332,12 @@ def token(site: Site, *given: str) -> str:
             "user-restart has no machine web-9, only web-0",
         ),
         (
+            "user-restart",
+            ("--machine", "web-0=front-0?x=1"),
+            "lab",
+            'project lab has no machine "front-0?x=1": --machine web-0=NAME says which',
+        ),
+        (
             "host-update",
             ("--machine", "web-0=front-1"),
             "lab",
