@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from forewarn.control.driver import (
     Cancelled,
     Checked,
     Done,
+    Driver,
     DriverTask,
     Failed,
     NotBegun,
@@ -31,6 +33,7 @@ from forewarn.drivers.machine_hook_marks import HookedMark, Part, read_mark, wri
 from forewarn.drivers.machine_hooks import AROUND, HAS_ENDED, NOT_ANSWERED, MachineHooks
 from forewarn.drivers.programs import hook_runs
 from forewarn.drivers.programs.hook_runs import HookRuns
+from forewarn.drivers.registry import AskedDrivers, DriversByName
 from tests.harness import START
 from tests.process import until
 from tests.scripted_driver import SCRIPTED, ScriptedDriver
@@ -562,3 +565,23 @@ def test_hooks_have_no_part_in_verifying_that_a_machine_restarted_with_its_host(
     step.cancel()
     step.driver.ended(step.task)
     assert ([each for each, _, _ in step.work.asked], step.calls) == (["begin", "check", "cancel"], [])
+
+
+class _MetDrivers(DriversByName):
+    """Gives a driver to two threads at the same moment."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._both = threading.Barrier(2, timeout=30)
+
+    def __getitem__(self, name: str) -> Driver:
+        self._both.wait()
+        return super().__getitem__(name)
+
+
+def test_two_threads_that_ask_for_a_driver_first_get_the_same_hooks_and_locks() -> None:
+    drivers = AskedDrivers(_MetDrivers({SCRIPTED: ScriptedDriver()}), MachineHookSettings())
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(drivers.__getitem__, [SCRIPTED, SCRIPTED])
+    assert first is second
+    assert isinstance(first, MachineHooks)

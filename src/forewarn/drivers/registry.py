@@ -162,15 +162,15 @@ class DriversByName(dict[str, Driver]):
 
     def __missing__(self, name: str) -> Driver:
         log.error("driver %s is not installed: what it has to do waits until it is", name)
-        self[name] = missing = NotInstalled(name)
-        return missing
+        return self.setdefault(name, NotInstalled(name))
 
 
 class AskedDrivers(dict[str, Driver]):
     """Drivers by name, each with the hooks around what it does to machines.
 
     Those that answer at once have none: what is simulated happens to no machine, and who works outside sees
-    to that, too.
+    to that, too. Any thread may look a driver up: `setdefault` gives all of them the same object, so that
+    one lock for each attempt is enough.
     """
 
     def __init__(self, drivers: DriversByName, settings: MachineHookSettings) -> None:
@@ -183,8 +183,7 @@ class AskedDrivers(dict[str, Driver]):
         driver = self._drivers[name]
         if driver.limits is not None and not isinstance(driver, HookDriver | NotInstalled):
             driver = MachineHooks(driver, self._settings, runs=self._runs)
-        self[name] = driver
-        return driver
+        return self.setdefault(name, driver)
 
 
 def _by_name(found: Iterable[EntryPoint]) -> Mapping[str, EntryPoint]:
