@@ -21,6 +21,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.windows import ALWAYS, Calendar
+from forewarn.core.operators_words import unmarked
 from forewarn.core.orders import lifecycle, reports, requests
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
@@ -201,12 +202,12 @@ class Fleet:
 
     def waits(self, order: OrderId) -> list[str]:
         """Why an order waits: `what: reason`."""
-        return list(map(str, self.draft.orders[order].waiting))
+        return [unmarked(str(wait)) for wait in self.draft.orders[order].waiting]
 
     def history(self, *kinds: Kind) -> list[str]:
         """The reasons of the records of some kinds, oldest first."""
         written = (*self.records, *self.draft.changes().records)
-        return [record.reason for record in written if record.kind in kinds]
+        return [unmarked(record.reason) for record in written if record.kind in kinds]
 
     def saved(self) -> Slice:
         """The fleet as the store would load it after saving the draft."""

@@ -21,7 +21,7 @@ from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, Re
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.operators_words import NOT_FOR_PROJECTS, said_by_operator, unmarked
+from forewarn.core.operators_words import NOT_FOR_PROJECTS, machine_names, said_by_operator, unmarked
 from forewarn.core.orders import reports
 from forewarn.core.words import (
     HOOK,
@@ -124,6 +124,29 @@ def test_of_what_an_operator_writes_a_project_reads_only_that_it_was_written(
     told: Disclosure, said: str, shown: str
 ) -> None:
     assert told.text(said) == (shown if told.sees_hosts else shown.replace("bob", "operator"))
+
+
+@pytest.mark.parametrize("name", ["payroll", "failed", "kvm-77", "was-removed"])
+def test_a_project_reads_only_its_own_of_the_machines_that_a_reason_names(name: str) -> None:
+    said = f"waits for its turn, after {machine_names(['web-0', name])}; expected soon"
+    assert HIDDEN.text(said) == "waits for its turn, after web-0, another machine; expected soon"
+    assert SEEN.text(said) == HIDDEN.text(said)
+    assert unmarked(said) == f"waits for its turn, after web-0, {name}; expected soon"
+
+
+def test_a_name_that_was_cut_off_is_not_read_either() -> None:
+    assert HIDDEN.text(machine_names(["payroll"])[:-3]) == "another machine"
+
+
+def test_a_machine_that_waits_for_its_turn_names_no_machine_of_another_project() -> None:
+    fleet = Fleet(machine("payroll"), machine("web-0"), hosts=["host-9"])
+    fleet.draft.put_host(replace(fleet.draft.hosts[HostName("host-1")], at_once=1))
+    order = fleet.service()
+    for event in fleet.events():
+        fleet.approve(event, by=event.resources[0].name)
+    (reason,) = (each.reason for each in fleet.draft.orders[order.id].waiting if "turn" in each.reason)
+    assert "after payroll" in unmarked(reason)
+    assert HIDDEN.text(reason).startswith("waits for its turn, after another machine; ")
 
 
 def test_operators_read_what_they_wrote_without_the_marks() -> None:

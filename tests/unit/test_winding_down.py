@@ -6,6 +6,7 @@ from forewarn.core.checks import violations
 from forewarn.core.copies import replace
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.operators_words import unmarked
 from forewarn.core.orders import host_steps, interventions, lifecycle, reports, winding_down
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
@@ -66,7 +67,7 @@ def host_state(fleet: Fleet) -> HostState:
 def outcome(fleet: Fleet, order: Order) -> tuple[OrderState, str]:
     over = fleet.draft.orders[order.id]
     assert not over.open
-    return over.state, over.why
+    return over.state, unmarked(over.why)
 
 
 def fails(fleet: Fleet, order: Order, task: HostTask, why: str) -> None:
@@ -123,7 +124,7 @@ def test_of_many_machines_that_have_moved_the_first_are_named() -> None:
     aborted(fleet, order)
     fleet.finish(order.id)
     fleet.turn(2 * MINUTE)
-    assert fleet.advance(order.id).why.endswith("web-09 on host-3 and 2 more")
+    assert unmarked(fleet.advance(order.id).why).endswith("web-09 on host-3 and 2 more")
 
 
 def test_a_move_that_fails_waits_for_a_person_and_is_not_tried_again_by_itself() -> None:

@@ -22,7 +22,7 @@ from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
-from forewarn.core.operators_words import without_operators_words
+from forewarn.core.operators_words import without_operators_words, without_other_machines
 from forewarn.core.words import DECLARED, FOREWARN, HOOK, SIMULATED, ApprovedBy, Kind, ProjectName
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)
@@ -157,6 +157,7 @@ class Disclosure:
     def text(self, said: str) -> str:
         """Return a text without names of others, and without a driver's or an operator's words."""
         said = without_operators_words(_without_drivers_words(said))
+        said = without_other_machines(said, self.names.machines, other=A_MACHINE)
         return _NAMED.sub(self._put, said if self.sees_hosts else _ADDRESS.sub(AN_ADDRESS, said))
 
     def _put(self, found: re.Match[str]) -> str:

@@ -1,20 +1,26 @@
-"""What operators write freely, marked within the texts that it becomes part of.
+"""Marks within texts: what operators wrote freely, and the names of machines in forewarn's own reasons.
 
 A reason may name anything: hosts, people, other projects' machines. So it is marked where it comes in, and
 the marks go with it into every text that is made of it, and into the store. The people of projects read a
 sentence in its place; operators read it without the marks. These are the characters by which Unicode sets a
 text apart that was put into another one, whatever language it is in: they have no width.
+
+A reason of forewarn's may name machines of several projects. Each name is marked, so a project reads the
+names of its own machines only, even if a name is an ordinary word or its machine has been removed.
 """
 
 import re
+from collections.abc import Container, Iterable
 
 BEGIN, END = "\u2068", "\u2069"
+MACHINE = "\u2066"  # begins the name of a machine
 # What stands in the place of it.
 NOT_FOR_PROJECTS = "(an operator's reason)"
 
-_MARKS = re.compile(f"[{BEGIN}{END}]")
+_MARKS = re.compile(f"[{BEGIN}{MACHINE}{END}]")
 # One that was cut off ends with the text.
 _MARKED = re.compile(f"{BEGIN}.*?(?:{END}|$)", re.DOTALL)
+_MACHINE = re.compile(f"{MACHINE}([^{END}]*)(?:{END}|$)")
 
 
 def said_by_operator(text: str) -> str:
@@ -24,9 +30,21 @@ def said_by_operator(text: str) -> str:
 
 def unmarked(text: str) -> str:
     """Return a text without marks: as operators read it, or as somebody has sent it."""
-    return _MARKS.sub("", text) if BEGIN in text or END in text else text
+    return text if text.isascii() else _MARKS.sub("", text)
 
 
 def without_operators_words(text: str) -> str:
     """Return a text as the people of projects may read it."""
     return _MARKED.sub(NOT_FOR_PROJECTS, text) if BEGIN in text else text
+
+
+def machine_names(names: Iterable[str]) -> str:
+    """List machines in a reason that people of several projects may read."""
+    return ", ".join(f"{MACHINE}{name}{END}" for name in names)
+
+
+def without_other_machines(text: str, own: Container[str], *, other: str) -> str:
+    """Return a text in which each marked name that is not one's own is replaced."""
+    if MACHINE not in text:
+        return text
+    return _MACHINE.sub(lambda found: found[1] if found[1] in own else other, text)

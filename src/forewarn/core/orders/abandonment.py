@@ -3,6 +3,7 @@
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order, Step
+from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import departures, events, host_steps, host_work, reasons, stages, steps
 from forewarn.core.words import FOREWARN, EventStatus, Kind, OrderState, StepState
 
@@ -81,5 +82,5 @@ def _why(order: Order) -> str:
 
 
 def _called_off(order: Order) -> str:
-    names = ", ".join(step.name for step in order.driven)
+    names = machine_names(step.name for step in order.driven)
     return f"its driver is asked to call off what runs: {names}"

@@ -14,6 +14,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
+from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import (
     arming,
     departures,
@@ -233,7 +234,8 @@ def _not_to_start(
 def _postponed(draft: Draft, order: Order, index: int, event: Event) -> Waiting:
     """Give an event whose time has come, and that has no slot yet, a later one; return what it waits for."""
     listed = lingering.events_of(draft, order, index)
-    others = ", ".join(step.name for step in order.stages[index].steps if step.state is StepState.RUNNING)
+    running = (step.name for step in order.stages[index].steps if step.state is StepState.RUNNING)
+    others = machine_names(running)
     reason = f"waits for its turn, after {others}" if others else "waits for its turn"
     if draft.now >= event.not_before:
         turn = Slots(draft, order, index, listed).turn(but=event)

@@ -15,6 +15,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.waiting import Waiting
+from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import (
     abandonment,
     arming,
@@ -277,7 +278,7 @@ def _given_way(order: Order, late: Sequence[Step], others: Iterable[Waiting]) ->
     """
     if not any(why.group is not None or why.room for why in others):
         return ""
-    names = ", ".join(step.name for step in late)
+    names = machine_names(step.name for step in late)
     return f"{names} came to {order.host} and cannot be announced yet; announced again together"
 
 

@@ -17,6 +17,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
+from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import events, fencing, lost_hosts, placement, steps
 from forewarn.core.orders.failures import not_empty
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
@@ -170,7 +171,7 @@ def not_to_empty(draft: Draft, order: Order) -> tuple[Waiting, ...]:
 
 def not_to_close(order: Order) -> tuple[Waiting, ...]:
     """Return what keeps an order that was given up from being closed: all of it that still runs."""
-    names = ", ".join(step.name for step in order.driven)
+    names = machine_names(step.name for step in order.driven)
     what = f"the work on {names} is called off or over"
     if all(step.name == HostTask.UNCORDON for step in order.driven):
         what = f"host {order.host} is let go"

@@ -9,6 +9,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
+from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import departures, events, host_steps, host_work, service, stages, steps
 from forewarn.core.words import (
     EventStatus,
@@ -107,6 +108,10 @@ def _away(draft: Draft, order: Order) -> str:
     """Name the machines that have left the host, and where they are."""
     left = (stage.steps for stage in order.stages if stage.kind is StageKind.EVACUATE)
     moved = [draft.machines.get(step.machine) for its in left for step in its if step.state is StepState.DONE]
-    there = [f"{each.name} on {each.host}" for each in moved if each is not None and each.host != order.host]
+    there = [
+        f"{machine_names([each.name])} on {each.host}"
+        for each in moved
+        if each is not None and each.host != order.host
+    ]
     more = f" and {len(there) - NAMED} more" if len(there) > NAMED else ""
     return f"machines that have moved stay there: {', '.join(there[:NAMED])}{more}" if there else ""
