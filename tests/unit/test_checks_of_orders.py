@@ -189,6 +189,17 @@ def test_a_machine_that_goes_to_a_host_that_is_not_sound_is_found(state: HostSta
     assert "machines_move_to_sound_hosts" in broken(before, unsound, made)
 
 
+def test_a_machine_that_goes_to_a_host_that_cannot_be_reached_is_found() -> None:
+    made = Fleet(machine("web-0"), hosts=["host-2"])
+    made.order("web-0", Action.REDEPLOY)
+    before, after = started(made)
+    other = HostName("host-2")
+    away = replace(after.hosts[other], unreachable_since=made.now)
+    assert "machines_move_to_sound_hosts" in broken(
+        before, replace(after, hosts={**after.hosts, other: away}), made
+    )
+
+
 # Rule 6
 
 

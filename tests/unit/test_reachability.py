@@ -281,6 +281,20 @@ def test_machines_come_back_once_their_host_is_reached() -> None:
     assert fleet.machine("a-0").host == HOST
 
 
+def test_machines_that_are_on_their_way_back_do_not_wait_for_their_host() -> None:
+    fleet = Fleet(machine("a-0"), hosts=(OTHER,))
+    order = fleet.service(returning=True)
+    fleet.pass_(15 * MINUTE)
+    fleet.finish(order.id)
+    fleet.finish_host(order.id)
+    fleet.pass_(15 * MINUTE)
+    assert [each.state for each in fleet.draft.orders[order.id].steps] == [StepState.DONE, StepState.RUNNING]
+    before = fleet.waits(order.id)
+    cut(fleet, HOST)
+    fleet.advance(order.id)
+    assert fleet.waits(order.id) == before == []
+
+
 def test_work_that_moves_nothing_does_not_wait() -> None:
     fleet = Fleet(machine("a-0"), hosts=(OTHER,))
     cut(fleet)

@@ -5,6 +5,7 @@ from tests.histories.failing_histories import FAILING_SITUATIONS, FailingHistori
 from tests.histories.histories import Histories, play
 from tests.histories.moving_histories import MOVING_SITUATIONS, MovingHistories
 from tests.histories.progress_histories import PROGRESS_SITUATIONS, ProgressHistories
+from tests.histories.reach_histories import REACH_SITUATIONS, ReachHistories
 from tests.histories.service_histories import SERVICE_SITUATIONS, ServiceHistories
 from tests.histories.situations import SITUATIONS, Reached
 
@@ -27,3 +28,7 @@ def test_no_history_in_which_single_machines_move_breaks_a_rule() -> None:
 
 def test_what_is_announced_starts_once_nothing_hinders_it() -> None:
     play(ProgressHistories, seeds(4, long=300), Reached(PROGRESS_SITUATIONS))
+
+
+def test_what_is_announced_starts_once_all_hosts_can_be_reached_again() -> None:
+    play(ReachHistories, seeds(4, long=200), Reached(REACH_SITUATIONS))

@@ -12,6 +12,7 @@ from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.rollout import DEFAULT_TERMS, FailureLimit, Rollout, RolloutState, RolloutTerms
+from forewarn.core.operators_words import unmarked
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import (
     EXTERNAL,
@@ -165,7 +166,7 @@ def test_after_an_abort_no_machine_moves_and_no_host_is_worked_on(
     assert (now.state, now.hosts_done, now.abandoned) == (RolloutState.ABORTED, (), ("host-1",))
     assert (begun(service, "step-begun"), len(begun(service, "event-scheduled"))) == (moved, known)
     order = service.views.order(now.waves[0].orders[0]).order
-    assert order.why == (
+    assert unmarked(order.why) == (
         f"rollout {rollout.id} is aborted: by ops: smoke; machines that have moved stay there: "
         "web-0 on host-2"
     )

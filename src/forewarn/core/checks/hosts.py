@@ -87,13 +87,17 @@ def cordons_are_given_back(change: Change) -> Iterator[str]:
 
 
 def machines_move_to_sound_hosts(change: Change) -> Iterator[str]:
-    """A machine that moves goes to a host that is neither cordoned nor degraded nor failed."""
+    """A machine that moves goes to a host that is neither cordoned nor degraded nor failed, and can be reached."""
     for order in change.after.orders.values():
         known = change.before.orders.get(order.id)
         before = begun(known)
         for step in order.steps:
             if step.target is None or (step.machine, step.begun_at) in before:
                 continue
-            state = change.after.hosts[step.target].state
-            if step.state is StepState.RUNNING and state is not HostState.OK:
-                yield f"{step.name} goes to {step.target}, which is {state}"
+            if step.state is not StepState.RUNNING:
+                continue
+            target = change.after.hosts[step.target]
+            if target.state is not HostState.OK:
+                yield f"{step.name} goes to {step.target}, which is {target.state}"
+            if target.unreachable_since is not None:
+                yield f"{step.name} goes to {step.target}, which cannot be reached"

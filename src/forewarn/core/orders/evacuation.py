@@ -58,8 +58,9 @@ def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
         return replace(_with_state(order, index, StageState.DONE), waiting=())
     working = reasons.not_to_finish(draft, order, _under_way(draft, order, index))
     lowered = ladder.waiting_for_notice(order, index, lingering.events_of(draft, order, index))
-    under_way = _under_way(draft, order, index).steps
-    working = (*working, *lowered, *_not_to_send(draft, order, index, under_way))
+    started = _under_way(draft, order, index).steps
+    left = tuple(step for step in started if step.state is StepState.WAITING)
+    working = (*working, *lowered, *(_not_to_send(draft, order, index, left) if left else ()))
     return replace(order, waiting=tuple(dict.fromkeys((*working, *unstarted, *unannounced))))
 
 
