@@ -101,6 +101,12 @@ def test_long_names_that_differ_at_both_ends_are_compared_for_a_bounded_time() -
     assert 0 < names.count < 50
 
 
+def test_names_of_many_numbers_are_compared_for_a_bounded_time() -> None:
+    names = Drawn([f"{'7a' * 29}{index:03}a" for index in range(MOST_NAMES)])
+    assert closest(f"{'7a' * 29}9990", names) is None
+    assert 0 < names.count < 200
+
+
 def test_no_more_than_so_many_names_are_looked_at() -> None:
     names = Drawn([f"{'a' * 60}{index}" for index in range(2 * MOST_NAMES)])
     assert closest("b", names) is None

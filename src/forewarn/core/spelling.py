@@ -9,7 +9,7 @@ LETTERS_FOR_A_SLIP = 3
 MOST_SLIPS = 3
 # Names are no longer than this; longer texts are compared with nothing.
 LONGEST_COMPARED = 64
-# The names that one hint looks at, and the pairs of letters that it compares. Both bound its time: a caller
+# The names that one hint looks at, and the numbers and pairs of letters that it compares. Both bound its time: a caller
 # chooses what is written, and often the known names, too. It takes a few milliseconds at most.
 MOST_NAMES = 1_000
 MOST_COMPARED = 5_000
@@ -37,19 +37,20 @@ def closest(written: str, known: Iterable[str]) -> str | None:
     best: tuple[int, str] | None = None
     left = MOST_COMPARED
     folded = written.casefold()
-    letters = set(folded)
+    letters, numbers = set(folded), _numbers(written)
     for name in islice(known, MOST_NAMES):
         most = _allowed(written, name)
         other = name.casefold()
         # A slip adds a letter to one of them at most, and takes one away.
         if abs(len(folded) - len(other)) > most or len(letters ^ set(other)) > 2 * most:
             continue
-        if _differs_in_number(written, name):
-            continue
-        slips, compared = _slips(folded, other, most=most)
-        if slips <= most:
-            best = min(best or (slips, name), (slips, name))
-        left -= compared
+        others = _numbers(name)
+        left -= len(others)
+        if not _differ(numbers, others):
+            slips, compared = _slips(folded, other, most=most)
+            left -= compared
+            if slips <= most:
+                best = min(best or (slips, name), (slips, name))
         if left <= 0:
             break
     return None if best is None else best[1]
@@ -61,9 +62,8 @@ def hint(written: str, known: Iterable[str]) -> str:
     return "" if meant is None else f"; did you mean {meant}?"
 
 
-def _differs_in_number(written: str, name: str) -> bool:
+def _differ(mine: list[int], others: list[int]) -> bool:
     """Return whether a name has other numbers than what was written: as many of them, or any at all."""
-    mine, others = _numbers(written), _numbers(name)
     return mine != others and (not mine or len(mine) == len(others))
 
 
