@@ -98,7 +98,7 @@ def test_an_order_already_due_keeps_its_place(store: SqlStore) -> None:
 def test_open_orders_on_a_host_that_gained_a_machine_are_woken(store: SqlStore) -> None:
     there = host("host-1").name
     save(store, orders=(order(1, host=there), order(2), order(3, host=there, ended_at=NOW)))
-    save(store, hosts_gaining_machines=frozenset({there}))
+    save(store, hosts_with_news=frozenset({there}))
     assert due(store) == [order_id(1)]
 
 

@@ -231,7 +231,7 @@ def test_hosts_that_gained_a_machine_are_joined() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     fleet.draft.put_machine(replace(fleet.machine("web-0"), host=HostName("host-2")))
     fleet.draft.put_machine(machine("web-1", "host-3"))
-    assert fleet.draft.changes().hosts_gaining_machines == {"host-2", "host-3"}
+    assert fleet.draft.changes().hosts_with_news == {"host-2", "host-3"}
 
 
 def test_everything_that_changed_stirs_the_rollouts_that_may_wait_for_it() -> None:

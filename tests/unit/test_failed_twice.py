@@ -206,7 +206,7 @@ def test_a_failure_waits_for_nobody_who_stays_where_it_was() -> None:
     move, order = moved_while_failed(there)
     there.turn()
     there.fail(move.id)
-    assert ELSEWHERE in there.draft.changes().hosts_gaining_machines  # so that it is looked at
+    assert ELSEWHERE in there.draft.changes().hosts_with_news  # so that it is looked at
     assert there.advance(order.id).state is OrderState.DONE
     assert there.machine("web-0").host == "host-1"
 
@@ -216,7 +216,7 @@ def test_a_failure_is_looked_at_when_a_machine_leaves_the_fleet_that_was_on_its_
     moved_while_failed(there)
     there.turn()
     there.draft.machines.clear()
-    assert ELSEWHERE in there.draft.changes().hosts_gaining_machines
+    assert ELSEWHERE in there.draft.changes().hosts_with_news
 
 
 def test_nothing_is_gone_from_a_host_that_has_not_failed() -> None:

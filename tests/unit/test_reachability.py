@@ -52,6 +52,7 @@ def test_a_change_is_recorded_once_with_how_long_the_host_was_away() -> None:
     cut(fleet)
     cut(fleet)
     assert fleet.draft.hosts[OTHER].unreachable_since == fleet.now
+    assert fleet.draft.changes().hosts_with_news == {OTHER}  # whose order says so
     assert not fleet.draft.hosts[OTHER].is_usable
     fleet.turn(90 * SECOND)
     cut(fleet)

@@ -17,7 +17,7 @@ def with_wakes(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Grou
     return replace(
         changes,
         relieved_groups=frozenset(_relieved(changes, base)),
-        hosts_gaining_machines=frozenset(_gaining_hosts(changes)),
+        hosts_with_news=frozenset(chain(_gaining_hosts(changes), _lost_or_found(changes, base))),
         changed_groups_and_hosts=frozenset(name for name in _stirred(changes) if name is not None),
         machine_found_off=any(_found_off(changes)),
         budgets_tightened=any(
@@ -62,6 +62,14 @@ def _gaining_hosts(changes: Changes) -> Iterable[HostName]:
         before = changes.machines_before.get(machine.id)
         if machine.host is not None and (before is None or before.host != machine.host):
             yield machine.host
+
+
+def _lost_or_found(changes: Changes, base: Slice) -> Iterable[HostName]:
+    """Return the hosts that can be reached no more, or again: what waits for that says so."""
+    for host in changes.hosts:
+        before = base.hosts.get(host.name)
+        if before is not None and (before.unreachable_since is None) != (host.unreachable_since is None):
+            yield host.name
 
 
 def _stirred(changes: Changes) -> Iterable[str | None]:

@@ -69,7 +69,7 @@ class Loaded:
 _OTHERS = (
     *("defaults", "projects", "hosts", "machines", "holds", "rollouts"),
     *("removed_holds", "removed_projects", "removed_hosts", "removed_groups", "removed_machines"),
-    *("relieved_groups", "hosts_gaining_machines", "wake_all", "budgets_tightened", "machine_found_off"),
+    *("relieved_groups", "hosts_with_news", "wake_all", "budgets_tightened", "machine_found_off"),
 )
 
 
