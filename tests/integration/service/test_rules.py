@@ -31,4 +31,4 @@ def test_what_is_announced_starts_once_nothing_hinders_it() -> None:
 
 
 def test_what_is_announced_starts_once_all_hosts_can_be_reached_again() -> None:
-    play(ReachHistories, seeds(4, long=200), Reached(REACH_SITUATIONS))
+    play(ReachHistories, seeds(6, long=200), Reached(REACH_SITUATIONS))

@@ -131,3 +131,15 @@ def test_work_on_a_host_shows_who_leaves_by_which_way_and_what_is_done_to_the_ho
     server.advance(3600)
     expect(work).to_contain_text("done")
     expect(page.get_by_text("Over since").first).to_be_visible()
+
+
+def test_an_order_that_is_announced_again_and_again_is_shown_as_stuck(server: Program, visit: Visit) -> None:
+    order = server.post("/v1/hosts/host-1/maintenance", json={"action": "reboot"})["order"]
+    for _ in range(2):
+        hold = server.post("/v1/holds", json={"reason": "a fair"})["hold"]
+        server.advance(3 * 3600)  # longer than an announced event may be late
+        server.post(f"/v1/holds/{hold['id']}/release")
+        server.advance(1)
+    page = visit(server).open(f"/console/orders/{order['id']}")
+    expect(page.locator(".badge", has_text="stuck").first).to_be_visible()
+    expect(page.get_by_text("announced 3 times without a start").first).to_be_visible()
