@@ -30,7 +30,7 @@ def test_an_event_is_followed_from_its_notice_to_its_end(server: Program, visit:
     expect(ledger.get_by_role("row", name=re.compile("web-0 a guest 2027-03-01 09:05:00"))).to_contain_text(
         WEB_0
     )
-    expect(machines.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("told in time")
+    expect(machines.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("told")
 
     server.advance(600)
     expect(title).to_have_text("Reboot: web-0 restarted")

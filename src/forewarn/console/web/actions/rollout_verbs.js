@@ -41,7 +41,7 @@ function stopped(rollout, verb) {
   return [
     `${count(done.size, "host")} done. `,
     finished.length
-      ? `Started, and finished first: ${listed(finished)}. `
+      ? `Started, so the steps that run are finished: ${listed(finished)}. `
       : "Nothing has started that must be finished. ",
     withdrawn.length ? `Announced, and withdrawn: ${listed(withdrawn)}. ` : "Nothing is announced. ",
     rest ? `Not begun: ${count(rest, "host")}. ` : "",

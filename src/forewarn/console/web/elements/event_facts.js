@@ -153,7 +153,7 @@ export function promiseAppearance(event) {
  */
 function verdict(notice) {
   const broken = brokenOf(notice);
-  if (!broken.length) return { tone: "calm", glyph: "✓", label: "told in time" };
+  if (!broken.length) return { tone: "calm", glyph: "✓", label: "told" };
   const label = broken.join(", ");
   if (notice.so_far) return { tone: "warn", glyph: "…", label: `${label} so far` };
   return { tone: "danger", glyph: notice.never ? "✕" : "!", label };

@@ -64,7 +64,7 @@ function noticeAppearance(notice, event) {
   if (!promisedSeconds(event)) return { tone: "idle", glyph: "○", label: "none promised" };
   if (!isTold && !event.ended_at) return { tone: "warn", glyph: "…", label: "not told so far" };
   if (notice.late) return { tone: "danger", glyph: "!", label: "service was away" };
-  if (!isTold) return { tone: "danger", glyph: "✕", label: "never asked" };
+  if (!isTold) return { tone: "danger", glyph: "✕", label: "never told" };
   return { tone: "calm", glyph: "✓", label: "told" };
 }
 

@@ -121,6 +121,8 @@ export function lostHosts(rollout) {
 
 /** Say how many hosts have failed so far, of how many it bears. @param {Rollout} rollout */
 export function failuresSoFar(rollout) {
+  // Hosts whose work an abort called off have not failed.
+  if (rollout.aborting || rollout.state === "aborted") return null;
   if (rollout.max_failures === "0" && !rollout.given_up.length) return null;
   const most = rollout.max_failures === "0" ? "none is borne" : `up to ${rollout.max_failures} are borne`;
   const names = rollout.given_up.length ? `: ${listed(rollout.given_up, 3)}` : "";
