@@ -9,8 +9,8 @@ LETTERS_FOR_A_SLIP = 3
 MOST_SLIPS = 3
 # Names are no longer than this; longer texts are compared with nothing.
 LONGEST_COMPARED = 64
-# The names that one hint looks at, and the numbers and pairs of letters that it compares. Both bound its time: a caller
-# chooses what is written, and often the known names, too. It takes a few milliseconds at most.
+# The names that one hint looks at, and the numbers and pairs of letters that it compares. They bound its
+# time to a few milliseconds: a caller chooses what is written, and often the known names, too.
 MOST_NAMES = 1_000
 MOST_COMPARED = 5_000
 

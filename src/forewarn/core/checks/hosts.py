@@ -87,7 +87,7 @@ def cordons_are_given_back(change: Change) -> Iterator[str]:
 
 
 def machines_move_to_sound_hosts(change: Change) -> Iterator[str]:
-    """A machine that moves goes to a host that is neither cordoned nor degraded nor failed, and can be reached."""
+    """A machine moves to a host that can be reached, and is neither cordoned nor degraded nor failed."""
     for order in change.after.orders.values():
         known = change.before.orders.get(order.id)
         before = begun(known)

@@ -53,7 +53,8 @@ class Changes:
     # Groups that lost an event, gained a healthy machine or have another policy: orders that wait for them
     # are looked at again.
     relieved_groups: frozenset[GroupName] = frozenset()
-    # Hosts that gained a machine, for which an order there needs its own notice, or whose reachability changed.
+    # Hosts that gained a machine, which needs a notice of its own, or whose reachability changed: their
+    # orders are looked at again.
     hosts_with_news: frozenset[HostName] = frozenset()
     # All groups and hosts that anything has changed about, before and after: rollouts may wait for them.
     changed_groups_and_hosts: frozenset[str] = frozenset()
