@@ -91,10 +91,9 @@ def machines_move_to_sound_hosts(change: Change) -> Iterator[str]:
     for order in change.after.orders.values():
         known = change.before.orders.get(order.id)
         before = begun(known)
-        for step in order.steps:
+        running = (step for step in order.steps if step.state is StepState.RUNNING)
+        for step in running:
             if step.target is None or (step.machine, step.begun_at) in before:
-                continue
-            if step.state is not StepState.RUNNING:
                 continue
             target = change.after.hosts[step.target]
             if target.state is not HostState.OK:
