@@ -108,6 +108,24 @@ def test_where_anybody_may_approve_nobody_is_named(service: Service) -> None:
     assert "not approved; may start at" in said("order", "show", event.order)
 
 
+def test_an_approved_event_says_what_keeps_it_from_starting(service: Service) -> None:
+    hour = GroupPolicy(notice=timedelta(hours=1))
+    service.apply(
+        fleet(
+            replace(group("web"), policy=hour),
+            machine("web-0", "host-1", group="web"),
+            machine("web-1", "host-2", group="web", domain=1),
+        )
+    )
+    (first,) = service.host_order("host-1", Action.MAINTENANCE, Work.REBOOT).events
+    (second,) = service.host_order("host-2", Action.MAINTENANCE, Work.REBOOT).events
+    service.approve("web-0", first)
+    assert "\nwaits " not in said("event", "show", second.id)
+    waits = "approved, waits for another update domain of its group"
+    assert f"Event {second.id} is {waits}.\n" in said("event", "approve", second.id)
+    assert f"waits          {waits}\n" in said("event", "show", second.id)
+
+
 def test_an_event_says_who_put_it_off_and_what_was_asked_and_granted(service: Service) -> None:
     event = told(service, defer=timedelta(minutes=10))
     assert known(event)["deferred"] is None

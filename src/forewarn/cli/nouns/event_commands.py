@@ -145,6 +145,7 @@ def _show(session: Session, event: NotedEventAnswer) -> None:
             ("armed", event.armed_at or (None if event.ended_at or event.type in HINTS else "not yet")),
             ("not before", event.not_before),
             ("starts", _starts(event, session.now())),
+            *([("waits", reason)] if (reason := _why_it_waits(session, event)) else []),
             ("ended", event.ended_at),
             ("source", event.source),
             ("description", event.description),
@@ -180,6 +181,14 @@ def _approval(approval: ApprovalAnswer) -> str:
     return f"{approval.by} ({approval.kind}) at {formatting.utc(approval.at)}{where}"
 
 
+def _why_it_waits(session: Session, event: EventAnswer) -> str:
+    """Return why an approved event has not started, as its order says; "" if it does not say."""
+    if not event.approved or event.status is not EventStatus.SCHEDULED or event.ended_at is not None:
+        return ""
+    order = session.client.get(f"/v1/orders/{event.order}", NotedOrderWithEventsAnswer).value.order
+    return next((wait.reason for wait in order.waiting if wait.what == event.id), "")
+
+
 def _deferred_by(session: Session, event: EventAnswer) -> list[tuple[str, object]]:
     """Return who deferred an event; one that moved with another of its stage has only records of it."""
     if event.deferred:
@@ -210,6 +219,8 @@ def _show_approved(session: Session, event: EventAnswer) -> None:
         terminal.echo(f"Event {short} is approved and has started.")
     elif event.type in HINTS:
         terminal.echo(f"Event {short} only recommends something: there is nothing to approve.")
+    elif reason := _why_it_waits(session, event):
+        terminal.fold(f"Event {short} is {reason}.")
     else:
         terminal.echo(f"Event {short} is approved; it starts when the rest of its stage may.")
     # Who has no part in the order of a host finds it by its whole id alone.
