@@ -28,6 +28,7 @@ class Hypervisor:
 
     def __init__(self) -> None:
         self.domains: dict[str, dict[str, str]] = {}  # names by id, by host
+        self.off: set[str] = set()  # ids of machines that do not run
         self.silent: dict[str, Exception] = {}
         self.hangs = threading.Event()
         self.asked: list[str | None] = []
@@ -48,7 +49,7 @@ class Hypervisor:
                     vm_id=MachineId(id_),
                     name=MachineName(name),
                     host=host.name,
-                    running=True,
+                    running=id_ not in self.off,
                     macs=("52-54-00-00-00-01",),
                     addresses=(f"10.9.0.{IDS.index(id_) + 1}",),
                 )

@@ -99,6 +99,24 @@ def test_a_guest_that_did_not_come_back_with_its_host_is_started(bed: Bed, tmp_p
     assert bed.where("web-0") == {"kvm01": "running"}
 
 
+def test_a_rollout_waits_for_a_guest_that_stops_after_its_work(bed: Bed, tmp_path: Path) -> None:
+    guest = bed.guest("web-0", number=21)
+    with serving(bed, tmp_path, {guest: "kvm01"}) as service:
+        _ready(guest)
+        hosts = ["kvm01", "kvm02"]
+        body = {"hosts": hosts, "action": "freeze", "gap_seconds": 3600, "health_seconds": 300}
+        path = f"/v1/rollouts/{service.post('/v1/rollouts', json=body)['rollout']['id']}"
+
+        def rollout() -> dict[str, Any]:
+            return dict(service.get(path)["rollout"])
+
+        _approved(guest, "Freeze")
+        until(lambda: rollout()["waves"][0]["state"] == "done", what="the first wave", within=240)
+        bed.hosts["kvm01"].virsh("destroy", "web-0")
+        off = {"what": "web-0", "reason": "is off, as its hypervisor says, since its work"}
+        until(lambda: off in rollout()["waiting"], what="the rollout to wait for its machine", within=240)
+
+
 def test_a_cold_guest_is_moved_with_its_disk(bed: Bed, tmp_path: Path, figure: Figure) -> None:
     guest = bed.guest("web-0", number=21, disks=[bed.network_disk("web-0")])
     with serving(bed, tmp_path, {guest: "kvm01"}) as service:

@@ -23,6 +23,7 @@ class BackgroundTask(StrEnum):
     """All threads and tasks that run beside the serving, as logs, probes and metrics name them."""
 
     DESCRIPTORS = "descriptors"
+    HYPERVISORS = "hypervisors"
     LANE = "lane"
     LANE_TIMER = "lane-timer"
     LOCK = "lock"

@@ -70,12 +70,13 @@ async def keeping_up(
         lost.append(error)
         stopping.set()
 
-    tasks = {
+    tasks: dict[BackgroundTask, Callable[[], Awaitable[None]]] = {
         BackgroundTask.LOCK: partial(_watch_lock, held, lose),
         BackgroundTask.DESCRIPTORS: partial(_watch_descriptors, parts.guest.refusals),
         BackgroundTask.RELOAD: partial(_reload_on_hangup, hangups, reload, systemd),
         BackgroundTask.WATCHDOG: partial(_feed_watchdog, parts.health, systemd),
         BackgroundTask.REACHING: partial(_reach_hosts, parts),
+        BackgroundTask.HYPERVISORS: parts.machine_watch.run,
     }
     running = [asyncio.create_task(parts.supervisor.run_async(*each)) for each in tasks.items()]
     systemd.ready(SERVING)

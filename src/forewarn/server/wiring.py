@@ -35,6 +35,7 @@ from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import SECRET_PREFIX, WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
+from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
 from forewarn.control.signal import Signal
 from forewarn.control.supervision import Supervisor
 from forewarn.control.unsaved_holds import UnsavedHolds
@@ -57,7 +58,7 @@ from forewarn.server.record_log import log_records
 from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
 from forewarn.server.threads.jobs import Jobs
 from forewarn.server.threads.lanes import Lanes, TakeAnswers
-from forewarn.server.threads.listings import Listings
+from forewarn.server.threads.listings import Listings, MachineWatch
 from forewarn.server.threads.operator_connection import PortCounts
 from forewarn.server.threads.reaching import HostReaching
 from forewarn.server.threads.reads import Reads
@@ -196,6 +197,7 @@ class Parts:
     recent: RecentRecords
     pusher: Pusher
     reaching: HostReaching
+    machine_watch: MachineWatch
     operator_counts: PortCounts
     supervisor: Supervisor
 
@@ -321,6 +323,7 @@ def wire(opened: OpenedService) -> Parts:
         recent=recent,
         pusher=pusher,
         reaching=reaching,
+        machine_watch=_machine_watch(opened, context, reads, jobs),
         operator_counts=operator_counts,
         supervisor=supervisor,
     )
@@ -370,6 +373,16 @@ def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs)
     plans.submit = lambda task: lanes.submit(prechecks.call_for(task))
     opened.drivers.restarted_by(reaching.ask_soon)
     return reaching
+
+
+def _machine_watch(opened: OpenedService, context: Context, reads: Reads, jobs: Jobs) -> MachineWatch:
+    return MachineWatch(
+        Listings(opened.drivers.by_name),
+        HypervisorLooks(context.to_read(ReadOnlyStore(opened.store))),
+        MachineSightings(context),
+        read=reads.run,
+        run=jobs.run,
+    )
 
 
 def _lanes(drivers: Drivers, jobs: Jobs, *, take: TakeAnswers) -> Lanes:

@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from forewarn.control.driver import Driver, Listing
+from forewarn.control.rollouts.hypervisor_looks import HypervisorLook, HypervisorLooks, MachineSightings
 from forewarn.core.errors import Conflict, ForewarnError, Invalid, Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.inventory import Found, together
 from forewarn.core.moments import format_span
+from forewarn.server.threads.jobs import RunJob
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +29,9 @@ MOST_LEFT = 64
 SHOWN = 3
 # For a driver that names none, in seconds: a whole cloud takes longer than one call.
 PATIENCE = 60.0
+# How often the machines of a rollout are looked at, in seconds. It is a fraction of the shortest useful
+# `health` of a rollout, and lists a large cloud only three times a minute.
+LOOK_EVERY = 20.0
 
 
 class Listings:
@@ -99,6 +104,49 @@ class Listings:
             return await asyncio.wait_for(answer, seconds)
         except TimeoutError:
             raise Unavailable(f"no answer within {format_span(seconds)}") from None
+
+
+class MachineWatch:
+    """Looks at the machines of rollouts: one that stops after its work is not well."""
+
+    def __init__(
+        self,
+        listings: Listings,
+        looks: HypervisorLooks,
+        sightings: MachineSightings,
+        *,
+        read: RunJob,
+        run: RunJob,
+    ) -> None:
+        self._listings = listings
+        self._looks = looks
+        self._sightings = sightings
+        self._read = read
+        self._run = run
+
+    async def run(self) -> None:
+        """Look again and again; drivers that cannot tell are asked the next time."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            await self.look()
+
+    async def look(self) -> None:
+        """Look once."""
+        try:
+            looks = await self._read(self._looks.load)
+        except ForewarnError as error:
+            log.debug("no rollout is read while the database is silent: %s", error)
+            return
+        for each in looks:
+            try:
+                await self._take(each)
+            except ForewarnError as error:
+                log.info("driver %s does not say which machines run: %s", each.driver, error)
+
+    async def _take(self, look: HypervisorLook) -> None:
+        seen = look.seen(await self._listings.ask(look.driver, look.hosts))
+        if seen:
+            await self._run(lambda: self._sightings.save(seen))
 
 
 def _nobody_reached(source: str, found: Found) -> str:
