@@ -19,7 +19,8 @@ from forewarn.server import descriptors, upkeep
 from forewarn.server.push.pusher import Pusher
 from forewarn.server.push.webhook_sender import WebhookSender
 from forewarn.server.reloading import Reloading
-from forewarn.server.threads import reaching
+from forewarn.server.threads import listings, reaching
+from forewarn.server.threads.listings import MachineWatch
 from forewarn.server.threads.reaching import HostReaching
 from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.worker import Worker
@@ -77,6 +78,7 @@ FAILING = (
     (Reloading, "reload", "reload"),
     (Systemd, "alive", "watchdog"),
     (HostReaching, "ask", "reaching"),
+    (MachineWatch, "look", "hypervisors"),
 )
 
 
@@ -86,6 +88,7 @@ def main() -> None:
     supervision.RestartPace = Pace  # type: ignore[assignment,misc]
     upkeep.LOOK_AT_LOCK_EVERY = upkeep.LOOK_AT_DESCRIPTORS_EVERY = OFTEN
     upkeep.ASK_EVERY = reaching.ASK_EVERY = OFTEN
+    listings.LOOK_EVERY = OFTEN
     HostReaching.wanted = True  # type: ignore[assignment,method-assign]
     sys.argv = sys.argv[1:]
     from forewarn.__main__ import main as forewarn
