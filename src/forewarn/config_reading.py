@@ -171,7 +171,7 @@ def _choice(known: tuple[str, ...], value: Any) -> str:
 
 def _texts(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
-        return tuple(each.strip() for each in value.split(","))
+        return tuple(each.strip() for each in _text(value).split(","))
     if not isinstance(value, list | tuple):
         raise ValueError("expected a list of texts")  # noqa: TRY004 - all refusals here are of one kind
     return tuple(_text(each) for each in value)

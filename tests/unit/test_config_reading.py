@@ -135,6 +135,10 @@ def test_the_history_is_kept_for_a_time_or_for_ever(text: str, keep: timedelta |
         ("[guest]\nrate = inf", "guest.rate: expected a number that is not negative, got inf"),
         ("[guest]\nlisten = 8169", "guest.listen: expected a list of texts, got 8169"),
         ("[operator]\nlisten = 8170", "operator.listen: expected a list of texts, got 8170"),
+        (
+            '[hooks]\nwork = "/bin/drain\\u0000"',
+            "hooks.work: expected a text without NUL, got '/bin/drain\\x00'",
+        ),
         ("[operator]\nlisten = []", "operator.listen: expected at least one address, got []"),
         ("[guest]\nlisten = [8169]", "guest.listen: expected a text, got [8169]"),
         ("[guest]\ninstance = 'half'", "guest.instance: expected full, name or off, got 'half'"),

@@ -9,6 +9,7 @@ from forewarn.control.supervision import RestartPace, Supervisor
 from forewarn.core.errors import Unavailable
 from forewarn.store.opening import deadlines as module
 from forewarn.store.opening.deadlines import LONGEST_STATEMENT, SILENT_AFTER, Deadlines, Silent, TooLong
+from tests.no_thread import no_thread
 from tests.process import until
 
 
@@ -140,6 +141,18 @@ def test_a_prober_that_fails_is_started_again(deadlines: Deadlines, database: Da
     deadlines.fell_silent()
     until(lambda: deadlines.trouble is None, what="the prober to be answered")
     assert deadlines.supervisor.restarts()["prober"] == 1
+
+
+def test_without_a_thread_for_the_prober_the_database_is_asked_again(
+    deadlines: Deadlines, database: Database
+) -> None:
+    with no_thread():
+        deadlines.fell_silent()
+    assert deadlines.trouble is None
+    deadlines.check()
+    deadlines.fell_silent()
+    until(lambda: deadlines.trouble is None, what="the prober to be answered")
+    assert database.asked == 1
 
 
 def test_what_is_locked_can_be_read(deadlines: Deadlines, database: Database) -> None:

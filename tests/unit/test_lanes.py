@@ -25,9 +25,12 @@ from forewarn.control.driver import (
 from forewarn.control.engine.driver_calls import DriverAnswer, Verb
 from forewarn.control.supervision import RestartPace, Supervisor
 from forewarn.core.errors import Unavailable
+from forewarn.core.words import MachineId
+from forewarn.server.threads import lanes as threads_lanes
 from forewarn.server.threads.lane_queues import LaneBounds
 from forewarn.server.threads.lanes import Lanes
 from tests.driver_calls import begin, check
+from tests.no_thread import no_thread
 from tests.process import until
 
 PATIENCE = 30.0
@@ -234,6 +237,24 @@ def test_the_threads_of_lanes_that_fail_are_started_again(inbox: Inbox) -> None:
     restarts = lanes.supervisor.restarts()
     assert (restarts["lane"], restarts["lane-timer"]) == (1, 1)
     lanes.stop()
+
+
+@pytest.mark.parametrize("is_started", [False, True])
+def test_calls_for_which_no_thread_can_be_started_are_made_later(
+    inbox: Inbox, is_started: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads_lanes, "RETRY_AFTER", 0.05)
+    with lanes_of(HangingDriver(), inbox) as lanes:
+        if is_started:
+            lanes.start()
+        with no_thread():
+            lanes.submit(check("web-0", host="a"))
+            lanes.submit(check("web-1", host="b"))
+            assert lanes.counts().running.get("test", 0) == 0
+        if not is_started:
+            lanes.wake(MachineId("any"))
+        assert sorted(inbox.wait_for(2)) == [("web-0", Running(None)), ("web-1", Running(None))]
+        assert lanes.counts().running == {"test": 0}
 
 
 def test_an_answer_that_cannot_be_passed_on_holds_up_no_other(

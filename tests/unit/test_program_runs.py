@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from forewarn.drivers.programs.program_runs import (
     Unwatched,
     run,
 )
+from tests.no_thread import no_thread
 from tests.process_ends import await_end
 
 LONG, AT_ONCE = timedelta(minutes=1), timedelta(milliseconds=1)
@@ -40,6 +42,10 @@ def exited(invocation: Invocation) -> Exited:
     outcome = run(invocation)
     assert isinstance(outcome, Exited)
     return outcome
+
+
+def refuse(*_: object) -> object:
+    raise OSError(5, "Input/output error")
 
 
 def await_file(path: Path) -> None:
@@ -189,14 +195,123 @@ def test_a_program_is_watched_to_its_end_though_no_descriptor_is_left(
 def test_of_a_program_that_cannot_be_watched_it_is_not_said_that_it_was_not_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def refused(*_: object) -> object:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "waitid", refused)
+    monkeypatch.setattr(os, "waitid", refuse)
     ended = tmp_path / "ended"
     outcome = run(script('echo yes > "$0"', str(ended)))
     assert outcome == Unwatched("how /bin/sh ended is not known: [Errno 5] Input/output error")
     assert ended.read_text() == "yes\n"
+
+
+def test_what_cannot_be_watched_is_ended_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "waitid", refuse)
+    assert isinstance(run(script("exec sleep 600", timeout=AT_ONCE)), Unwatched)
+
+
+def test_what_cannot_be_watched_is_ended_when_it_is_unwanted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "waitid", refuse)
+    monkeypatch.setattr("forewarn.drivers.programs.program_runs.GRACE", 0.2)
+    pid = tmp_path / "pid"
+    started = ProgramRun(script('trap "" TERM; echo $$ > "$0"; while :; do sleep 0.1; done', str(pid)))
+    await_file(pid)
+    started.end()
+    assert isinstance(started.wait(60), Unwatched)
+    await_end(int(pid.read_text()))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BlockingIOError(11, "Resource temporarily unavailable"),
+        subprocess.SubprocessError("Exception occurred in preexec_fn."),
+        subprocess.CalledProcessError(2, "drain"),
+        ValueError("embedded null byte"),
+    ],
+)
+@pytest.mark.parametrize("starts", [0, 1])
+def test_what_cannot_be_forked_is_not_run(
+    starts: int, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First the drain cannot be forked, then the program."""
+    real, left = subprocess.Popen, [starts]
+
+    def refused(*args: Any, **named: Any) -> "subprocess.Popen[bytes]":
+        if not left.pop(0):
+            raise error
+        return real(*args, **named)
+
+    left += [0]
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    outcome = ProgramRun(script("exit 0")).wait(60)
+    assert isinstance(outcome, NotRun)
+    assert outcome.why.startswith("/bin/sh cannot be run: ")
+
+
+def test_a_program_with_nul_in_its_words_is_not_run() -> None:
+    outcome = ProgramRun(script("exit 0", "a\0b")).wait(60)
+    assert outcome == NotRun("/bin/sh cannot be run: embedded null byte")
+
+
+def test_without_a_thread_to_watch_it_a_program_is_not_run(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    with no_thread():
+        started = ProgramRun(script('echo run > "$0"', str(count)))
+    assert started.wait(0) == NotRun("/bin/sh cannot be run: can't start new thread")
+    assert started.end() == started.wait(0)
+    assert not count.exists()
+
+
+def test_a_run_whose_watcher_breaks_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> object:
+        raise SystemExit("broken")
+
+    monkeypatch.setattr("forewarn.drivers.programs.program_runs._run", broken)
+    started = ProgramRun(script("exit 0"))
+    assert started.wait(60) == Unwatched("how /bin/sh ended is not known: broken")
+
+
+# Adopts processes whose parents have ended, as process 1 does, and counts its children, without the job.
+FIRST_PROCESS = """
+import ctypes, os, sys, time
+from datetime import timedelta
+from forewarn.drivers.programs.program_runs import Invocation, run
+
+def go(*words):
+    return run(Invocation(words=words, variables={}, timeout=timedelta(minutes=1)))
+
+def is_child(pid):
+    try:
+        name, rest = open(f"/proc/{pid}/stat").read().split("(", 1)[1].rsplit(")", 1)
+    except OSError:
+        return False
+    return name != "tee" and rest.split()[1] == str(os.getpid())
+
+def children():
+    return len([pid for pid in os.listdir("/proc") if pid.isdigit() and is_child(pid)])
+
+assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0  # PR_SET_CHILD_SUBREAPER
+for _ in range(3):
+    go("/bin/true")
+    go("/no/such/program")
+print(children())
+job = 'setsid sh -c "echo > $0.begun; exec tee < $0" & until [ -e $0.begun ]; do :; done'
+go("/bin/sh", "-c", job, sys.argv[1])
+print(children() > 0)
+open(sys.argv[1], "w").close()
+until = time.monotonic() + 30
+while children() and time.monotonic() < until:
+    go("/bin/true")
+print(children())
+"""
+
+
+def test_process_1_reaps_what_reads_for_programs(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    words = [sys.executable, "-c", FIRST_PROCESS, str(fifo)]
+    shown = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=120).stdout
+    assert shown.split() == ["0", "True", "0"]
 
 
 def test_what_finds_no_descriptor_to_begin_with_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:

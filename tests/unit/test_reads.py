@@ -11,6 +11,7 @@ from forewarn.control.durations import ReadCounts
 from forewarn.core.errors import Unavailable
 from forewarn.server.threads import reads as threads_reads
 from forewarn.server.threads.reads import Reads
+from tests.no_thread import no_thread
 
 FOREVER = 3600.0
 
@@ -82,6 +83,35 @@ def test_nobody_has_more_threads_than_are_left_free() -> None:
             "b0",
             "c0",
         ]
+
+    with library() as lib:
+        asyncio.run(ask(lib))
+
+
+def test_reads_go_on_once_threads_can_be_started_again() -> None:
+    async def ask(lib: Library) -> None:
+        with no_thread():
+            for number in range(threads_reads.THREADS + 2):
+                with pytest.raises(Unavailable, match="can't start new thread"):
+                    await lib.read(f"caller-{number}", "refused")
+        assert lib.counts() == ReadCounts(running=0, waiting=0, refused=threads_reads.THREADS + 2)
+        lib.end("all")
+        assert await lib.read("a", "a0") == "a0"
+
+    with library() as lib:
+        asyncio.run(ask(lib))
+        assert lib.begun == ["a0"]
+
+
+def test_a_read_for_which_no_thread_can_be_started_waits_for_those_there_are() -> None:
+    async def ask(lib: Library) -> None:
+        first = lib.read("a", "a0")
+        await lib.until_begun("a0")
+        with no_thread():
+            second = lib.read("b", "b0")
+            await asyncio.sleep(0)
+            lib.end("all")
+            assert await asyncio.gather(first, second) == ["a0", "b0"]
 
     with library() as lib:
         asyncio.run(ask(lib))

@@ -192,6 +192,7 @@ async def _serve(
     await parts.guest.start(places.guests)
     parts.guest.check_room()
     parts.worker.start()
+    parts.lanes.start()
     parts.pusher.start()
     operator = OperatorServer(
         parts.app, bound, caps=shares.operators, counts=parts.operator_counts, tls=places.tls

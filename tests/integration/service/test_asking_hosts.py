@@ -36,18 +36,24 @@ class Asking:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.now = 0.0
+        self.refused: HostName | None = None  # of which no call is taken
         self.calls: list[DriverCall] = []
         self.jobs: list[tuple[Callable[[], Mapping[HostName, Reachability]], Future[None]]] = []
         self.reached = service.shared.context.reached
         self.reaching = HostReaching(
             {"rack": EVERY},
             service.shared.context,
-            submit=self.calls.append,
+            submit=self._submit,
             save=self._post,
             monotonic=lambda: self.now,
         )
         service.store.saved = self.reaching.note
         self.reaching.load()
+
+    def _submit(self, call: DriverCall) -> None:
+        if call.task.source is not None and call.task.source.name == self.refused:
+            raise RuntimeError("can't start new thread")
+        self.calls.append(call)
 
     def _post(self, changed: Callable[[], Mapping[HostName, Reachability]]) -> "Future[None]":
         self.jobs.append((changed, Future()))
@@ -138,6 +144,18 @@ def test_no_more_than_so_many_are_asked_about_at_a_look(asking: Asking) -> None:
     assert len(asking.look()) == 1
     assert len(asking.look(60.0)) == ASKED_A_SECOND
     assert len(asking.look()) == 150 - 1 - ASKED_A_SECOND
+
+
+def test_a_host_that_could_not_be_asked_about_holds_up_no_other_and_is_asked_about_again(
+    asking: Asking,
+) -> None:
+    asking.refused = ONE
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        asking.look(1.0)
+    assert [call.task.source.name for call in asking.calls if call.task.source] == [TWO]
+    asking.answer_all()
+    asking.refused = None
+    assert asking.look(ASK_AGAIN) == [ONE]
 
 
 def test_a_change_is_saved_once_by_the_worker(asking: Asking) -> None:

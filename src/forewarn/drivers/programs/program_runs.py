@@ -2,7 +2,8 @@
 
 A program leads a process group of its own. When it ends, or its time is over, what is left of the group is
 ended too. It prints to pipes, of which the server keeps a part. A drain, a process beside each program, reads
-them on if the server dies: the program then neither breaks nor waits, and is asked about later.
+them on if the server dies: the program then neither breaks nor waits, and is asked about later. The server
+reaps drains itself, as it may be process 1 of a container: no other process would.
 """
 
 import contextlib
@@ -38,9 +39,8 @@ LOOK_EVERY = 0.1
 LOOK_OFTEN = 0.05
 # What a pipe holds at most: what a program has printed before its end is read at once then.
 PIPE = 64 * 1024
-# Reads both pipes on once the server has closed the first descriptor, or is dead. It leaves its parent, which
-# need not wait for it: a job that a program leaves running may print for days.
-DRAIN = "{ read nothing < /dev/fd/$1; cat /dev/fd/$2 & exec cat /dev/fd/$3; } > /dev/null 2>&1 &"
+# Reads both pipes on once the server has closed the first descriptor, or is dead. It reaps its own child.
+DRAIN = "read nothing < /dev/fd/$1; cat /dev/fd/$2 & cat /dev/fd/$3; wait"
 # For a program to end when it is asked to, in seconds.
 GRACE = 5.0
 
@@ -98,7 +98,11 @@ class ProgramRun:
         watching = threading.Thread(
             target=self._watch, args=(invocation, ending), name="forewarn-program", daemon=True
         )
-        watching.start()
+        try:
+            watching.start()
+        except RuntimeError as error:  # the process may have no more threads
+            self._outcome = NotRun(f"{invocation.words[0]} cannot be run: {error}")
+            self._ended.set()
 
     def wait(self, seconds: float) -> Outcome | None:
         """Return how it ended; None if it still runs after so many seconds."""
@@ -111,10 +115,15 @@ class ProgramRun:
         return self.wait(LOOK_EVERY + 2 * GRACE)
 
     def _watch(self, invocation: Invocation, ending: "ProgramRun | None") -> None:
-        if ending is not None:
-            ending.end()
-        self._outcome = _run(invocation, self._unwanted)
-        self._ended.set()
+        try:
+            if ending is not None:
+                ending.end()
+            self._outcome = _run(invocation, self._unwanted)
+        except BaseException as error:
+            log.exception("%s cannot be watched", invocation.words[0])
+            self._outcome = _unwatched(invocation, error)
+        finally:
+            self._ended.set()
 
 
 def run(invocation: Invocation) -> Outcome:
@@ -123,6 +132,7 @@ def run(invocation: Invocation) -> Outcome:
 
 
 def _run(invocation: Invocation, unwanted: threading.Event) -> Outcome:
+    until = time.monotonic() + invocation.timeout.total_seconds()
     with contextlib.ExitStack() as opened:
         try:
             given = opened.enter_context(tempfile.TemporaryFile(buffering=0))
@@ -138,23 +148,27 @@ def _run(invocation: Invocation, unwanted: threading.Event) -> Outcome:
                 env=_environment(invocation.variables),
                 start_new_session=True,
             )
-        except OSError as error:
-            return NotRun(f"{invocation.words[0]} cannot be run: {error.strerror or error}")
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else None
+            return NotRun(f"{invocation.words[0]} cannot be run: {why or error}")
         # From here on it runs: whatever goes wrong, it is watched to its end.
-        pipes.leave_to_program()
         try:
-            return _watched(process, pipes, invocation.timeout, unwanted)
+            pipes.leave_to_program()
+            return _watched(process, pipes, until, unwanted)
         except Exception as error:
             log.exception("%s cannot be watched any more", invocation.words[0])
             pipes.close()  # or it might wait for its output to be read
-            process.wait()
-            return Unwatched(f"how {invocation.words[0]} ended is not known: {error}")
+            _await_end(process, until, unwanted)
+            return _unwatched(invocation, error)
+
+
+def _unwatched(invocation: Invocation, error: BaseException) -> Unwatched:
+    return Unwatched(f"how {invocation.words[0]} ended is not known: {error}")
 
 
 def _watched(
-    process: "subprocess.Popen[bytes]", pipes: "_Pipes", timeout: timedelta, unwanted: threading.Event
+    process: "subprocess.Popen[bytes]", pipes: "_Pipes", until: float, unwanted: threading.Event
 ) -> Outcome:
-    until = time.monotonic() + timeout.total_seconds()
     over = False
     for _ in _looks(process.pid, pipes, until):
         over = time.monotonic() >= until or unwanted.is_set()
@@ -167,6 +181,19 @@ def _watched(
     code = process.wait()
     pipes.read_rest()
     return TimedOut() if over else Exited(code=code, output=pipes.beginning, last_line=pipes.last_line)
+
+
+def _await_end(process: "subprocess.Popen[bytes]", until: float, unwanted: threading.Event) -> None:
+    """Wait for a program that cannot be watched, and end it once its time is over or it is unwanted."""
+    while process.poll() is None:
+        if time.monotonic() < until and not unwanted.wait(min(LOOK_OFTEN, until - time.monotonic())):
+            continue
+        _end_group(process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+            return
+        _end_group(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
@@ -220,6 +247,30 @@ def _end_group(pid: int, number: signal.Signals) -> None:
 # Output
 
 
+class _Drains:
+    """Drains whose programs have left a job in the background: each ends with that job, and is reaped then.
+
+    The lock guards the list.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._left: list[subprocess.Popen[bytes]] = []
+
+    def leave(self, drain: "subprocess.Popen[bytes]") -> None:
+        """Keep a drain until it ends."""
+        with self._lock:
+            self._left.append(drain)
+
+    def reap(self) -> None:
+        """Reap the drains that have ended."""
+        with self._lock:
+            self._left = [drain for drain in self._left if drain.poll() is None]
+
+
+_drains = _Drains()
+
+
 class _Pipes:
     """The pipes that a program prints to: the beginning of one and the end of the other are kept."""
 
@@ -228,17 +279,17 @@ class _Pipes:
         self._opened: list[int] = []
         self._kept = b""
         self._complaints = b""
+        self._drain: subprocess.Popen[bytes] | None = None
+        self._waiting = select.poll()
+        self._reading: set[int] = set()
+        _drains.reap()
         try:
             self._output, self.stdout = self._pipe()
             self._errors, self.stderr = self._pipe()
-            self._drain()
+            self._drain = self._start_drain()
         except BaseException:
             self.close()
             raise
-        self._waiting = select.poll()
-        self._reading = {self._output, self._errors}
-        for end in self._reading:
-            self._waiting.register(end, select.POLLIN)
 
     def __enter__(self) -> "_Pipes":
         return self
@@ -247,12 +298,21 @@ class _Pipes:
         self.close()
 
     def close(self) -> None:
-        """Close all: the drain reads on what a job in the background prints."""
+        """Close all, and end the drain unless a job in the background may still print."""
+        drain, self._drain = self._drain, None
+        if drain is not None and not self._reading:
+            drain.kill()  # it waits for a descriptor to be closed, and has no child yet
+            drain.wait()
+        elif drain is not None:
+            _drains.leave(drain)
         while self._opened:
             os.close(self._opened.pop())
 
     def leave_to_program(self) -> None:
-        """Close the ends that the program has now."""
+        """Close the ends that the program has now, and read the others."""
+        for end in (self._output, self._errors):
+            self._reading.add(end)
+            self._waiting.register(end, select.POLLIN)
         for end in (self.stdout, self.stderr):
             self._opened.remove(end)
             os.close(end)
@@ -262,10 +322,10 @@ class _Pipes:
         self._opened += pair
         return pair
 
-    def _drain(self) -> None:
+    def _start_drain(self) -> "subprocess.Popen[bytes]":
         held, _ = self._pipe()  # the other end is closed with the server, however that ends
         ends = (held, self._output, self._errors)
-        subprocess.run(
+        return subprocess.Popen(
             ["/bin/sh", "-c", DRAIN, "drain", *map(str, ends)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -274,7 +334,6 @@ class _Pipes:
             env=_environment({}),
             pass_fds=ends,
             start_new_session=True,
-            check=True,
         )
 
     # What is read

@@ -130,18 +130,28 @@ class LaneQueues:
 
     # Calls are made
 
+    def has_next(self) -> bool:
+        """Return whether there is a call that may be made now."""
+        return self._next_lane() is not None
+
     def next(self, now: float) -> PlacedCall | None:
         """Return a call to be made now, of one lane after the other; None if there is none that may."""
+        lane = self._next_lane()
+        if lane is None:
+            return None
+        self._ready.move_to_end(lane.key)
+        placed = lane.waiting.popleft()
+        if not lane.waiting:
+            del self._ready[lane.key]
+        self._begin(placed, lane, now)
+        return placed
+
+    def _next_lane(self) -> _Lane | None:
         if self.running.total() >= self._room():
             return None
-        for key, lane in self._ready.items():
+        for lane in self._ready.values():
             if lane.running < lane.limits.at_once and not self._is_blocked(lane):
-                self._ready.move_to_end(key)
-                placed = lane.waiting.popleft()
-                if not lane.waiting:
-                    del self._ready[key]
-                self._begin(placed, lane, now)
-                return placed
+                return lane
         return None
 
     def _begin(self, placed: PlacedCall, lane: _Lane, now: float) -> None:

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _NO_LIMITS = DriverLimits(timeout=timedelta(minutes=1), at_once=1)
 # A thread that nobody has needed for so long ends, in seconds.
 IDLE = 60.0
-# After answers could not be saved, in seconds.
+# After answers could not be saved, or no thread be started, in seconds.
 RETRY_AFTER = 1.0
 # For calls that are being made when the server is told to stop, in seconds.
 LAST_CALLS = 1.0
@@ -87,9 +87,15 @@ class Lanes:
         self._is_posted = False  # whether it knows that
         self._unsaved: list[DriverAnswer] = []
         self._retry_at: float | None = None
+        self._look_at: float | None = None  # when calls are tried again for which there was no thread
         self._stopped = False
         self._answered: Counter[tuple[str, ...]] = Counter()
         self._durations = Durations()
+
+    def start(self) -> None:
+        """Start the thread that keeps time; without it here, the first call does."""
+        with self._news:
+            self._start_timer()
 
     def submit(self, call: DriverCall) -> None:
         """Hand a call over; never waits."""
@@ -99,8 +105,6 @@ class Lanes:
                 return
             self._queues.add(call, now=self._monotonic(), wait=wait)
             self._look()
-            if self._timer is None:
-                self._timer = self._thread(BackgroundTask.LANE_TIMER, self._keep_time)
             self._news.notify_all()
 
     def withdraw(self, attempt: AttemptId) -> None:
@@ -136,10 +140,15 @@ class Lanes:
         at_once = task.host.at_once if task.host is not None else None
         return limits if at_once is None else replace(limits, at_once=at_once)
 
-    def _thread(self, task: BackgroundTask, work: Callable[[], None]) -> threading.Thread:
+    def _thread(self, task: BackgroundTask, work: Callable[[], None]) -> threading.Thread | None:
+        """Start a thread, unless the process may have no more; it is tried again later."""
         run = partial(self.supervisor.run, task, work)
         thread = threading.Thread(target=run, name=f"forewarn-{task}", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            log.error("no thread for calls of drivers: %s", error)  # noqa: TRY400 - it is no bug of ours
+            return None
         return thread
 
     # With the lock held
@@ -147,14 +156,27 @@ class Lanes:
     def _look(self) -> None:
         """Begin what may begin now, and hand over what was answered."""
         now = self._monotonic()
+        self._start_timer()
         self._queues.pass_time(now)
-        while not self._stopped and (placed := self._queues.next(now)) is not None:
-            self._calls.put(placed)
-            if self._idle:
-                self._idle -= 1
-            else:
-                self._thread(BackgroundTask.LANE, self._make_calls)
+        self._look_at = None
+        while not self._stopped and self._queues.has_next() and self._take_thread(now):
+            if (placed := self._queues.next(now)) is not None:
+                self._calls.put(placed)
         self._hand_over(self._queues.take_answers())
+
+    def _take_thread(self, now: float) -> bool:
+        """Take a thread for a call, before it counts as being made; return whether there is one."""
+        if self._idle:
+            self._idle -= 1
+            return True
+        if self._thread(BackgroundTask.LANE, self._make_calls) is not None:
+            return True
+        self._look_at = now + RETRY_AFTER
+        return False
+
+    def _start_timer(self) -> None:
+        if self._timer is None and not self._stopped:
+            self._timer = self._thread(BackgroundTask.LANE_TIMER, self._keep_time)
 
     def _hand_over(self, answers: Sequence[DriverAnswer]) -> None:
         """Let the worker take answers, all that are there by then in one job."""
@@ -233,7 +255,8 @@ class Lanes:
     def _keep_time(self) -> None:
         with self._news:
             while not self._stopped:
-                moments = [each for each in (self._queues.next_due(), self._retry_at) if each is not None]
+                known = (self._queues.next_due(), self._retry_at, self._look_at)
+                moments = [each for each in known if each is not None]
                 now = self._monotonic()
                 wait = max(min(moments) - now, 0.0) if moments else None
                 if wait != 0.0:

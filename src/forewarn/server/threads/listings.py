@@ -97,8 +97,11 @@ class Listings:
             with suppress(RuntimeError):  # the server has stopped meanwhile
                 loop.call_soon_threadsafe(settle, found)
 
+        try:
+            threading.Thread(target=ask, name="forewarn-inventory", daemon=True).start()
+        except RuntimeError as error:  # the process may have no more threads
+            raise Unavailable(f"{source} cannot be asked now ({error}): try again") from None
         self._left[source] += 1
-        threading.Thread(target=ask, name="forewarn-inventory", daemon=True).start()
         seconds = _patience(self._drivers[source], len(hosts))
         try:
             return await asyncio.wait_for(answer, seconds)

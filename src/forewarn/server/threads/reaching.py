@@ -139,15 +139,27 @@ class HostReaching:
 
     def ask(self) -> None:
         """Ask about the hosts whose turn it is, and try again to save what could not be saved."""
-        now, calls = self._monotonic(), list[DriverCall]()
+        now, calls = self._monotonic(), list[tuple[_Asked, DriverCall]]()
         with self._lock:
             due = [each for each in self._hosts.values() if not each.is_asked and each.due <= now]
             for each in sorted(due, key=lambda one: one.due)[:ASKED_A_SECOND]:
                 each.is_asked = True
-                calls.append(DriverCall(verb=Verb.REACH, task=self._task(each)))
-        for call in calls:
-            self._submit(call)
+                calls.append((each, DriverCall(verb=Verb.REACH, task=self._task(each))))
+        failures = [error for each, call in calls if (error := self._failed(each, call)) is not None]
         self._post_unsaved()
+        if failures:
+            raise failures[0]
+
+    def _failed(self, asked: _Asked, call: DriverCall) -> BaseException | None:
+        """Hand a call over; if that fails, have the host asked about soon again, and return the error."""
+        try:
+            self._submit(call)
+        except BaseException as error:  # noqa: BLE001 - the other hosts come first
+            with self._lock:
+                asked.is_asked = False
+                asked.due = self._monotonic() + ASK_AGAIN
+            return error
+        return None
 
     def ask_soon(self) -> None:
         """Have every host asked about at the next look: the process of a driver is another one."""

@@ -5,6 +5,7 @@ answered reads what it was answered, and what follows from it at once (`FollowUp
 """
 
 import asyncio
+import logging
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from forewarn.control.durations import ReadCounts
 from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.errors import Unavailable
 from forewarn.server.threads.jobs import RunJob
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -125,17 +128,29 @@ class Reads:
         if self._waiting >= MOST_WAITING:
             self._refused += 1
             raise Unavailable(BUSY)
+        self._find_thread()
         if read.caller is None:
             self._own.append(read)
         else:
             self._callers.setdefault(read.caller, deque()).append(read)
         self._waiting += 1
-        # A thread is started when there is something for it to do, not while the server starts.
-        if len(self._threads) - self._running.total() < self._waiting and len(self._threads) < self._size:
-            serve = partial(self.supervisor.run, BackgroundTask.READ, self._serve)
-            thread = threading.Thread(target=serve, name="forewarn-read", daemon=True)
-            self._threads.append(thread)
+
+    def _find_thread(self) -> None:
+        """Start a thread for one more read, unless there are enough; not while the server starts."""
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        if len(self._threads) - self._running.total() > self._waiting or len(self._threads) >= self._size:
+            return
+        serve = partial(self.supervisor.run, BackgroundTask.READ, self._serve)
+        thread = threading.Thread(target=serve, name="forewarn-read", daemon=True)
+        try:
             thread.start()
+        except RuntimeError as error:  # the process may have no more threads
+            log.error("nothing more is read at once: %s", error)  # noqa: TRY400 - it is no bug of ours
+            if not self._threads:
+                self._refused += 1
+                raise Unavailable(f"nothing can be read now ({error}): try again") from None
+        else:
+            self._threads.append(thread)
 
     @property
     def _size(self) -> int:

@@ -89,7 +89,11 @@ class Deadlines:
             self.silences += 1
         log.error("%s: nothing is asked of it before it answers again", self._trouble)
         watch = partial(self.supervisor.run, BackgroundTask.PROBER, self._watch)
-        threading.Thread(target=watch, name="forewarn-prober", daemon=True).start()
+        try:
+            threading.Thread(target=watch, name="forewarn-prober", daemon=True).start()
+        except RuntimeError as error:  # the process may have no more threads: the next to ask finds out again
+            log.error("%s, and is asked again at once: %s", self._trouble, error)  # noqa: TRY400 - no bug of ours
+            self._trouble = None
 
     def waited(self, thread: int) -> float:
         """Return how long a thread has waited in all, for what took longer than it should."""
