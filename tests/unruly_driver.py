@@ -75,6 +75,7 @@ class UnrulyDriver:
         self.world = world
         self.hosts = hosts
         self.is_sane = False
+        self.refusing: set[str] = set()  # machines that no host can take
 
     def begin(self, task: DriverTask) -> Begun:
         """Begin, or die before or after that."""
@@ -117,6 +118,8 @@ class UnrulyDriver:
 
     def precheck(self, task: DriverTask) -> str | Unknown | None:
         """Refuse a host now and then."""
+        if task.name in self.refusing:
+            return "its disk is not seen there"
         return "it has no room" if self._falls_ill(0.1) else None
 
     def _falls_ill(self, how_often: float) -> bool:

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb, perform
 from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, Step
+from forewarn.core.model.rollout import RolloutTerms
 from forewarn.core.model.slice import Slice
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import (
@@ -14,9 +16,11 @@ from forewarn.core.words import (
     EventStatus,
     HostState,
     HostTask,
+    OrderState,
     ServiceMode,
     StageKind,
     StageState,
+    Work,
 )
 from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues
 from forewarn.server.threads.placed_calls import PlacedCall
@@ -214,6 +218,28 @@ class UnrulyHistories(RollingHistories):
         orders = [each for each in self.service.everything().orders.values() if _running(each)]
         for order in self.one(sorted(each.id for each in orders)):
             self.do(self.service.orders.abandon_order, order, by="test")
+
+    @act(5)
+    def aborts_a_rollout_one_of_whose_moves_is_refused(self) -> None:
+        """A machine comes to a host that others leave, and no host can take it; later a person retries that."""
+        self.tidies_up()
+        host, late = self.idle_host(), self.pick(NAMES)
+        self.unruly.refusing = {late}
+        terms = RolloutTerms(deadline=self.service.clock.now() + timedelta(seconds=1))  # whatever windows say
+        self.do(self.service.roll, host, work=Work.HOST, overlap=True, terms=terms)
+        self.advance(1)
+        self.lanes.settle()
+        self.approve_all()
+        self.put(late, host, None, 0)
+        self.lanes.settle()
+        for mine in self.rollouts():
+            self.do(self.service.rollouts.abort, mine.id, by="test")
+        self.unruly.refusing = set()
+        for id_, order in sorted(self.service.everything().orders.items()):
+            if order.state is OrderState.FAILED:
+                self.do(self.service.orders.retry_order, id_, by="test")
+        self.lanes.settle()
+        self.look(self.service.everything())
 
     @act(3)
     def restarts(self) -> None:

@@ -305,6 +305,11 @@ def moves_that_wait_begin_after_an_abort(real: Real, order: Order, stage: Stage,
     return stage.state is not StageState.STARTED and bool(real(order, stage, step))
 
 
+@mutant("core.orders.winding_down:_failed_unstarted", WINDING_DOWN, rule="abort")
+def moves_that_failed_before_they_started_survive_an_abort(real: Real, *_: Any) -> bool:
+    return False
+
+
 @mutant("core.orders.winding_down:_host_step", WINDING_DOWN, rule="abort")
 def hosts_are_worked_on_after_an_abort(
     real: Real, draft: Draft, order: Order, step: HostStep, **_: Any

@@ -7,6 +7,7 @@ import pytest
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.hold import Hold
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.model.windows import Calendar, Window
@@ -526,6 +527,48 @@ def test_an_abandoned_evacuation_gives_its_host_back() -> None:
     interventions.abandon(fleet.draft, order.id, by="test")
     assert (now(fleet, order).state, fleet.events()) == (OrderState.FAILED, ())
     assert fleet.draft.hosts[HOST].state is HostState.OK
+
+
+def test_a_hold_that_withdraws_one_machine_after_another_is_one_withdrawal() -> None:
+    fleet = Fleet(*(live(f"g{number}-0") for number in range(6)), hosts=OTHERS)
+    order = fleet.service()
+    fleet.draft.holds["H"] = Hold(id="H", by="ops", reason="a storm", at=fleet.now)
+    for _ in range(12):
+        fleet.pass_(5 * MINUTE)
+    late = fleet.history(Kind.EVENT_WITHDRAWN)
+    assert (len(late), len(set(late))) == (6, 3)  # their turns came at three times
+    assert not fleet.draft.orders[order.id].stuck
+    del fleet.draft.holds["H"]
+    fleet.pass_(MINUTE)
+    assert (len(fleet.events()), fleet.draft.orders[order.id].stuck) == (6, False)
+
+
+def announced_three_times() -> tuple[Fleet, Order]:
+    """A machine that could move twice, while the service was away."""
+    fleet = Fleet(live("a-0"), hosts=OTHERS)
+    order = fleet.service()
+    for _ in range(2):
+        assert not fleet.draft.orders[order.id].stuck
+        fleet.pass_(45 * MINUTE)
+    return fleet, order
+
+
+def test_a_machine_that_is_announced_for_the_third_time_and_does_not_move_is_stuck() -> None:
+    fleet, order = announced_three_times()
+    assert fleet.waits(order.id)[0] == (
+        f"order {order.id}: announced 3 times without a start; see what it waits for, or cancel it"
+    )
+    fleet.approve(fleet.events()[0], by="a-0")
+    assert not fleet.draft.orders[order.id].stuck
+    assert [step.withdrawals for step in fleet.draft.orders[order.id].steps] == [0]
+
+
+def test_a_person_who_resumes_an_evacuation_is_not_told_at_once_that_it_is_stuck() -> None:
+    fleet, order = announced_three_times()
+    lifecycle.pause(fleet.draft, order.id, why="stuck")
+    lifecycle.resume(fleet.draft, order.id)
+    fleet.advance(order.id)
+    assert (len(fleet.events()), fleet.draft.orders[order.id].stuck) == (1, False)
 
 
 def test_a_pause_withdraws_what_has_not_started_and_moves_go_on() -> None:

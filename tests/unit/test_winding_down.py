@@ -4,10 +4,11 @@ import pytest
 
 from forewarn.core.checks import violations
 from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.operators_words import unmarked
-from forewarn.core.orders import host_steps, interventions, lifecycle, reports, winding_down
+from forewarn.core.orders import host_steps, interventions, lifecycle, prechecks, reports, winding_down
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     EventId,
@@ -20,6 +21,7 @@ from forewarn.core.words import (
     Mobility,
     OrderState,
     StepState,
+    Work,
 )
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 from tests.unit.test_checks import broken, change
@@ -165,6 +167,64 @@ def test_what_had_failed_before_still_waits_for_a_person() -> None:
     assert fleet.events()[0].resources[0].name == "a-0"
     over = interventions.abandon(fleet.draft, order.id, by="ops")
     assert (over.state, host_state(fleet)) == (OrderState.FAILED, HostState.OK)
+
+
+PRECHECKED = Policy(prechecking=frozenset({"libvirt"}))
+
+
+def answered(fleet: Fleet, order: Order, **refused: str) -> None:
+    """Have the driver agree to the moves that it is asked about, but for those of some machines."""
+    for step in fleet.draft.orders[order.id].steps:
+        asked = step.precheck
+        if asked is not None and asked.answered_at is None:
+            attempt = AttemptId(order.id, step.machine, step.attempt)
+            why = refused.get(step.group, "")
+            prechecks.answered(fleet.draft, attempt, step.work, asked.target, refused=why)
+    fleet.advance(order.id)
+    fleet.turn()
+
+
+def refused_and_aborted(fleet: Fleet, order: Order) -> None:
+    """Have the driver refuse a redeploy, too; abort while another machine still moves."""
+    answered(fleet, order, b="no disk")
+    answered(fleet, order, b="no disk")
+    assert steps(fleet, order)["b-0"] is StepState.FAILED
+    aborted(fleet, order)
+
+
+def nothing_is_left_to_retry(fleet: Fleet, order: Order) -> None:
+    assert steps(fleet, order)["b-0"] is StepState.MOOT
+    with pytest.raises(Conflict):
+        interventions.retry(fleet.draft, order.id, by="ops", policy=PRECHECKED)
+
+
+def test_a_move_that_its_driver_refused_beforehand_is_called_off() -> None:
+    fleet, order = serviced(live("a-0"), live("b-0"), driver="libvirt", policy=PRECHECKED)
+    for _ in range(2):  # as many hosts as there are others
+        answered(fleet, order, b="no disk")
+    fleet.approve(fleet.events()[0], by="a-0")
+    refused_and_aborted(fleet, order)
+    nothing_is_left_to_retry(fleet, order)
+    assert steps(fleet, order)["a-0"] is StepState.RUNNING
+    fleet.finish(order.id)
+    fleet.turn(2 * MINUTE)
+    fleet.advance(order.id)
+    assert outcome(fleet, order)[0] is OrderState.CANCELLED
+
+
+def test_a_move_that_failed_and_cannot_go_in_another_way_is_called_off() -> None:
+    fleet, order = serviced(live("b-0"), driver="libvirt", policy=PRECHECKED)
+    answered(fleet, order)
+    fleet.approve(fleet.events()[0], by="b-0")
+    for _ in range(PRECHECKED.move_retries + 1):
+        fleet.fail(order.id)
+        answered(fleet, order)
+    (step,) = fleet.draft.orders[order.id].steps
+    assert (step.work, step.begun_at is None) == (Work.REDEPLOY, False)
+    fleet.pass_(2 * MINUTE)  # the event of the live move leaves
+    refused_and_aborted(fleet, order)
+    nothing_is_left_to_retry(fleet, order)
+    assert outcome(fleet, order)[0] is OrderState.CANCELLED
 
 
 def test_what_a_pause_has_withdrawn_is_not_announced_again() -> None:

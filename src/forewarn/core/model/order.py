@@ -82,6 +82,7 @@ class Step:
     refused: tuple[RefusedHost, ...] = ()  # where its machine cannot go
     failures: int = 0  # how often it has failed since a person, or another way to move, last began it anew
     failed_on: tuple[HostName, ...] = ()  # where it was to go then: others are better
+    withdrawals: int = 0  # of a move: as of its order, which counts stages that start together
     lowered_from: Work | None = None  # how it was to go first, which failed: another way, another event
     too_late: bool = False  # its driver was asked to call it off, and cannot any more
     impact: float | None = None  # the seconds its machine was really away, if its driver says so

@@ -103,9 +103,12 @@ def _withdraw_stale(draft: Draft, order: Order, index: int, policy: Policy) -> O
         for event in lingering.events_of(draft, order, index)
         if event.status is EventStatus.SCHEDULED and draft.now >= event.not_before + policy.stale_after
     ]
+    again: dict[MachineId, Step] = {}
     for event in stale:
         events.end(draft, event, Kind.EVENT_WITHDRAWN, why=events.stale((event,)))
-    return replace(order, withdrawals=order.withdrawals + bool(stale))
+        for step in _steps_of(order.stages[index], event):
+            again[step.machine] = replace(step, withdrawals=step.withdrawals + 1)
+    return stages.put_steps(order, index, again)
 
 
 # Announcing
@@ -216,7 +219,7 @@ def _start(
         waiting += why
         if not why:
             events.start(draft, event, why=events.cause(event))
-            order = replace(order, withdrawals=0)
+            order = stages.counted_again(order)
     return _with_state(order, index, _state(draft, order, index), now=draft.now), waiting
 
 

@@ -40,6 +40,7 @@ from forewarn.core.orders import (
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.words import (
     Action,
+    EventStatus,
     Kind,
     MachineId,
     MachineName,
@@ -61,7 +62,7 @@ def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
         return abandonment.go_on(draft, mine)
     while mine.open:
         before = mine
-        mine = draft.put_order(_with_stuck(_go_on(draft, mine, policy)))
+        mine = draft.put_order(_with_stuck(draft, _go_on(draft, mine, policy)))
         if mine == before:
             break
     if not mine.open:
@@ -106,22 +107,33 @@ def pause(draft: Draft, order: OrderId, *, why: str) -> None:
 def resume(draft: Draft, order: OrderId) -> None:
     """Let a paused order go on; it finds out again what it waits for."""
     mine = draft.orders[order]
-    resumed = replace(mine, terms=replace(mine.terms, paused=""), waiting=(), withdrawals=0)
-    draft.wake([draft.put_order(resumed)])
+    resumed = replace(mine, terms=replace(mine.terms, paused=""), waiting=())
+    draft.wake([draft.put_order(stages.counted_again(resumed))])
 
 
 # A person should look at an order whose announcements come to nothing so often.
 STUCK_ANNOUNCEMENTS = 3
 
 
-def _with_stuck(order: Order) -> Order:
+def _with_stuck(draft: Draft, order: Order) -> Order:
     """Add to what an order waits for that it is announced again and again and never starts."""
-    announcements = order.withdrawals + bool(stages.active(order))
-    if announcements < STUCK_ANNOUNCEMENTS or not order.open:
+    announcements = _announcements(draft, order) if order.open else 0
+    if announcements < STUCK_ANNOUNCEMENTS:
         return order
     reason = f"announced {announcements} times without a start; see what it waits for, or cancel it"
     stuck = Waiting(what=f"order {order.id}", reason=reason, stuck=True)
     return replace(order, waiting=(stuck, *order.waiting))
+
+
+def _announcements(draft: Draft, order: Order) -> int:
+    """Count how often a stage, or a machine that moves by itself, was announced since anything started."""
+    alone = [step for step in order.steps if step.withdrawals]
+    if not alone and not order.withdrawals:
+        return 0  # as with nearly every order
+    scheduled = (event for event in draft.events_of(order.id) if event.status is EventStatus.SCHEDULED)
+    told = {resource.machine for event in scheduled for resource in event.resources}
+    together = order.withdrawals + bool(told) if order.withdrawals else 0
+    return max(together, *(step.withdrawals + (step.machine in told) for step in alone), 0)
 
 
 def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
@@ -354,7 +366,7 @@ def _start(draft: Draft, order: Order, index: int, announced: tuple[Event, ...])
     for event in announced:
         events.start(draft, event, why=_cause(order, event))
     stage = replace(order.stages[index], state=StageState.STARTED, started_at=draft.now)
-    return stages.put_stage(replace(order, withdrawals=0), index, stage)
+    return stages.put_stage(stages.counted_again(order), index, stage)
 
 
 def _cause(order: Order, event: Event) -> str:

@@ -107,12 +107,14 @@ def _laid_out(draft: Draft, order: Order, stage: Stage, machines: Sequence[Machi
     kept = {step.machine: step for step in stage.steps if _is_kept(step, told)}
     tried = _tried(order, besides=stage)
     asked = {step.machine: step for step in stage.steps}
-    places = {step.machine: step.target for step in stage.steps if step.state is StepState.WAITING}
+    waiting = {step.machine: step for step in stage.steps if step.state is StepState.WAITING}
     for machine in machines:
         known = kept.get(machine.id)
         if known is None or known.state is StepState.MOOT:
             attempt = max(tried.get(machine.id, 0), 0 if known is None else known.attempt) + 1
-            planned = replace(_move(machine), attempt=attempt, target=places.get(machine.id))
+            planned = replace(_move(machine), attempt=attempt)
+            if (before := waiting.get(machine.id)) is not None:
+                planned = replace(planned, target=before.target, withdrawals=before.withdrawals)
             kept[machine.id] = stages.carried_over(planned, asked)
     steps = tuple(kept.values())
     over = stage.state is StageState.DONE and not stages.settled(steps)

@@ -155,6 +155,12 @@ def _with_steps(stage: Stage, change: Callable[[Step], Step]) -> Stage:
     return stage if all(map(is_, steps, stage.steps)) else replace(stage, steps=steps)
 
 
+def counted_again(order: Order) -> Order:
+    """Count the announcements of an order that came to nothing from none again."""
+    order = replace(order, withdrawals=0)
+    return with_steps(order, lambda step: replace(step, withdrawals=0) if step.withdrawals else step)
+
+
 def settled(steps: Iterable[Step]) -> bool:
     """Return whether all of these steps are done or moot."""
     return all(step.state in SETTLED for step in steps)

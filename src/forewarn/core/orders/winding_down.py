@@ -60,6 +60,7 @@ def _called_off(draft: Draft, order: Order, index: int, *, why: str) -> Order:
     """Call off the steps of a stage that have not started, and take their machines out of its events."""
     stage = order.stages[index]
     off = {step.machine: step for step in stage.steps if _has_not_started(order, stage, step)}
+    off |= {step.machine: step for step in stage.steps if _failed_unstarted(draft, order, index, step)}
     for event in draft.events_of(order.id):
         for machine in off if event.stage == index else ():
             events.take_out(draft, draft.events[event.id], machine, why=why)
@@ -78,6 +79,19 @@ def _has_not_started(order: Order, stage: Stage, step: Step) -> bool:
         return step.state in (StepState.WAITING, StepState.RUNNING)
     by_itself = stage.kind in service.MOVING or stage.state is not StageState.STARTED
     return by_itself and step.state is StepState.WAITING
+
+
+def _failed_unstarted(draft: Draft, order: Order, index: int, step: Step) -> bool:
+    """Return whether a step failed before it started, so that a retry would announce it or begin it.
+
+    Its driver has refused it beforehand, or no host would take its machine. A move that failed and now goes
+    in another way has not started either: no event has told guests of that.
+    """
+    if step.state is not StepState.FAILED or step.begun_at is None:
+        return step.state is StepState.FAILED
+    started = (event for event in draft.events_of(order.id) if event.status is EventStatus.STARTED)
+    told = any(event.stage == index and events.told_by(event, (step,)) for event in started)
+    return order.stages[index].kind in service.MOVING and not told
 
 
 def _is_work_begun(order: Order) -> bool:
