@@ -131,9 +131,10 @@ class FilterWatch:
         say: Callable[[str], None],
         apply: Callable[[str], None] = load,
         list_loaded: Callable[[], LoadedFilter | None] = loaded,
+        reserved: Sequence[str] = (),
     ) -> None:
         """Take how to ask for the fleet, the taps and what is loaded, and how to load."""
-        self._host = host
+        self._host, self._reserved = host, reserved
         self._fetch, self._look, self._say = fetch, look, say
         self._apply, self._list_loaded = apply, list_loaded
         self._machines: Sequence[MachineAnswer] | None = None
@@ -160,7 +161,7 @@ class FilterWatch:
         taps = self._try("taps", self._look)
         if self._machines is None or taps is None:
             return
-        wanted = Filter(host=self._host, machines=self._machines, taps=taps)
+        wanted = Filter(host=self._host, machines=self._machines, taps=taps, reserved=self._reserved)
         if self._is_applied(wanted) and not (asks and self._was_changed(wanted)):
             self._applied = wanted
             return

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,29 +78,49 @@ def filter_(
         Path,
         typer.Option("--libvirt-status", metavar="FOLDER", help="Where libvirt keeps its domains' state."),
     ] = Path("/run/libvirt/qemu"),
+    reserve: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            envvar="FOREWARN_FILTER_RESERVE",
+            help="An address that no guest may use, such as the router's; may be given several times.",
+        ),
+    ] = None,
 ) -> None:
-    """Print nftables rules for a host: no guest uses the address or MAC of another machine of the fleet."""
+    """Print nftables rules for a host: no guest uses the address or MAC of another machine of the fleet.
+
+    No guest poses as the guest endpoint (169.254.169.254), a router or a DHCP server either.
+    """
     from forewarn.cli.views.host_filter import Filter, differences, filter_rules
 
     if watch and check:
         raise typer.BadParameter("choose --watch or --check", param_hint="--watch")
+    reserved = [_address(each) for each in reserve or ()]
     host = session.client.get(path_of("host", name), HostWithMachinesAnswer).value.name
     fetch = partial(_all_machines, session)
     if not watch and not check:
-        rules = filter_rules(Filter(host=host, machines=fetch()))
+        rules = filter_rules(Filter(host=host, machines=fetch(), reserved=reserved))
         session.print_answer({"rules": rules}, lambda: terminal.echo(rules))
         return
     from forewarn.cli.following.filter_watch import FilterWatch, loaded, taps_of
 
     if watch:
-        FilterWatch(host, fetch=fetch, look=partial(taps_of, status), say=terminal.echo).watch()
+        look = partial(taps_of, status)
+        FilterWatch(host, fetch=fetch, look=look, say=terminal.echo, reserved=reserved).watch()
         return
-    wanted = Filter(host=host, machines=fetch(), taps=taps_of(status))
+    wanted = Filter(host=host, machines=fetch(), taps=taps_of(status), reserved=reserved)
     found = differences(wanted, loaded())
     answer = {"host": host, "loaded": not found, "differences": found, "unprotected": wanted.unbound}
     session.print_answer(answer, lambda: _show_check(session, wanted, found))
     if found:
         raise typer.Exit(1)
+
+
+def _address(given: str) -> str:
+    try:
+        return str(ip_address(given))
+    except ValueError:
+        raise typer.BadParameter(f"{given!r}: expected an address", param_hint="--reserve") from None
 
 
 def _all_machines(session: Session) -> Sequence[MachineAnswer]:
