@@ -1,5 +1,6 @@
 """How the filter of a host follows its fleet, libvirt's domains and what is loaded."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from forewarn.cli.following.filter_watch import LOOKS_FOR_FLEET, MACHINES_FOR_A_
 from forewarn.cli.views.host_filter import LoadedFilter, Tap
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.wire.answers.fleet_answers import MachineAnswer
+from tests.process import PATIENCE, until
 from tests.unit.test_host_filter import MAC, OTHER, as_loaded, machine, tap, wanted
 
 DOMAIN = """<domstatus state='running'><domain type='qemu' id='1'><devices>
@@ -38,6 +40,7 @@ class Host:
             say=self.said.append,
             apply=self.apply,
             list_loaded=self.loaded,
+            run=lambda work: work(),
         )
 
     def fetch(self) -> Sequence[MachineAnswer]:
@@ -123,6 +126,41 @@ def test_a_server_that_is_away_leaves_the_rules_and_taps_are_still_followed(host
         "the fleet: no server; the last rules stay",
         "the fleet: it works again",
     ]
+
+
+def test_a_server_that_hangs_keeps_no_tap_waiting(host: Host) -> None:
+    """The real thread, and a fetch that ends when the test says so."""
+    answers, ended = threading.Event(), threading.Event()
+
+    def fetch() -> Sequence[MachineAnswer]:
+        try:
+            if host.fetched:
+                assert answers.wait(PATIENCE)
+            return host.fetch()
+        finally:
+            ended.set()
+
+    watch = FilterWatch(
+        "kvm04",
+        fetch=fetch,
+        look=lambda: host.taps,
+        say=host.said.append,
+        apply=host.apply,
+        list_loaded=host.loaded,
+    )
+    watch.look()
+    assert ended.wait(PATIENCE)
+    until(lambda: look(watch) or host.applied, what="the first answer")
+    ended.clear()
+    look(watch, 2 * LOOKS_FOR_FLEET)  # asks again, and nothing answers
+    host.taps = [tap(index=9)]
+    look(watch)
+    assert f"9 . {MAC}" in host.applied[-1]
+    host.machines = [machine(address="10.0.0.9")]
+    answers.set()
+    assert ended.wait(PATIENCE)
+    until(lambda: look(watch) or "10.0.0.9" in host.applied[-1], what="the answer that was late")
+    assert host.fetched == 2
 
 
 def test_without_a_server_from_the_start_nothing_is_loaded(host: Host) -> None:

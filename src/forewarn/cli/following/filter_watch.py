@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 from xml.etree import ElementTree
@@ -35,6 +36,8 @@ LOOK_SECONDS = 1.0
 LOOKS_FOR_FLEET = 5
 # A large fleet is asked for more rarely, for each of its hosts asks: 20,000 machines every 100 looks.
 MACHINES_FOR_A_LOOK = 200
+# A server that has sent nothing for so long is asked again.
+SERVER_SECONDS = 30.0
 
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
@@ -119,8 +122,16 @@ def _nft(*words: str, text: str = "") -> str:
     return done.stdout
 
 
+def in_background(work: Callable[[], None]) -> None:
+    """Run something on a thread that ends with the process."""
+    threading.Thread(target=work, name="forewarn-filter-fleet", daemon=True).start()
+
+
 class FilterWatch:
-    """Keeps the rules of a host as its fleet and its taps are."""
+    """Keeps the rules of a host as its fleet and its taps are.
+
+    The server is asked on a thread of its own: taps are followed while it hangs.
+    """
 
     def __init__(
         self,
@@ -132,11 +143,16 @@ class FilterWatch:
         apply: Callable[[str], None] = load,
         list_loaded: Callable[[], LoadedFilter | None] = loaded,
         reserved: Sequence[str] = (),
+        run: Callable[[Callable[[], None]], None] = in_background,
     ) -> None:
-        """Take how to ask for the fleet, the taps and what is loaded, and how to load."""
+        """Take how to ask for the fleet, the taps and what is loaded, and how to load.
+
+        `run` runs what may take long.
+        """
         self._host, self._reserved = host, reserved
         self._fetch, self._look, self._say = fetch, look, say
-        self._apply, self._list_loaded = apply, list_loaded
+        self._apply, self._list_loaded, self._run = apply, list_loaded, run
+        self._asked: Future[Sequence[MachineAnswer]] | None = None  # the asking thread sets its result
         self._machines: Sequence[MachineAnswer] | None = None
         self._applied: Filter | None = None
         self._looks_left = 0  # until the server and nft are asked again
@@ -156,8 +172,7 @@ class FilterWatch:
         """Look once, and load what has changed; whatever fails leaves the last rules in place."""
         asks = self._looks_left == 0
         self._looks_left = (self._looks_between() if asks else self._looks_left) - 1
-        if asks and (machines := self._try("the fleet", self._fetch)) is not None:
-            self._machines = machines
+        self._ask(asks)
         taps = self._try("taps", self._look)
         if self._machines is None or taps is None:
             return
@@ -170,6 +185,16 @@ class FilterWatch:
             self._applied = wanted
             pairs, bound = len(wanted.owners), len(wanted.taps)
             self._say(f"loaded: {pairs} machines of the fleet, {bound} taps of this host")
+
+    def _ask(self, asks: bool) -> None:
+        """Have the server asked for the fleet, unless it is being asked; take what it has answered."""
+        if asks and self._asked is None:
+            self._asked = asked = Future[Sequence[MachineAnswer]]()
+            self._run(lambda: _settle(asked, self._fetch))
+        if self._asked is not None and self._asked.done():
+            machines = self._try("the fleet", self._asked.result)
+            self._asked = None
+            self._machines = self._machines if machines is None else machines
 
     def _looks_between(self) -> int:
         return max(LOOKS_FOR_FLEET, len(self._machines or ()) // MACHINES_FOR_A_LOOK)
@@ -203,3 +228,10 @@ class FilterWatch:
         if self._trouble.pop(what, None) is not None:
             self._say(f"{what}: it works again")
         return answer
+
+
+def _settle(asked: Future[T], call: Callable[[], T]) -> None:
+    try:
+        asked.set_result(call())
+    except Exception as error:  # noqa: BLE001 - the next look raises it
+        asked.set_exception(error)

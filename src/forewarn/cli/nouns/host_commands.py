@@ -26,6 +26,7 @@ from forewarn.cli.session import Noun, Session, as_typed
 from forewarn.cli.views.host_view import show_host, show_hosts, show_waited_for
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.cli.views.questions import Yes, ask_before_emergency, ask_before_failing
+from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import given
 from forewarn.core.words import EXTERNAL, MaintenanceWord
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
@@ -97,14 +98,15 @@ def filter_(
         raise typer.BadParameter("choose --watch or --check", param_hint="--watch")
     reserved = [_address(each) for each in reserve or ()]
     host = session.client.get(path_of("host", name), HostWithMachinesAnswer).value.name
-    fetch = partial(_all_machines, session)
+    fetch = partial(_all_machines, session.client)
     if not watch and not check:
         rules = filter_rules(Filter(host=host, machines=fetch(), reserved=reserved))
         session.print_answer({"rules": rules}, lambda: terminal.echo(rules))
         return
-    from forewarn.cli.following.filter_watch import FilterWatch, loaded, taps_of
+    from forewarn.cli.following.filter_watch import SERVER_SECONDS, FilterWatch, loaded, taps_of
 
     if watch:
+        fetch = partial(_all_machines, session.client.answered_within(SERVER_SECONDS))
         look = partial(taps_of, status)
         FilterWatch(host, fetch=fetch, look=look, say=terminal.echo, reserved=reserved).watch()
         return
@@ -123,9 +125,9 @@ def _address(given: str) -> str:
         raise typer.BadParameter(f"{given!r}: expected an address", param_hint="--reserve") from None
 
 
-def _all_machines(session: Session) -> Sequence[MachineAnswer]:
+def _all_machines(client: OperatorClient) -> Sequence[MachineAnswer]:
     """Return the machines of the whole fleet: any of them may come to a host."""
-    return session.client.all(MachineAnswer).value.items
+    return client.all(MachineAnswer).value.items
 
 
 def _show_check(session: Session, wanted: "Filter", found: Sequence[str]) -> None:
