@@ -361,7 +361,7 @@ def test_the_filter_follows_libvirt_and_the_fleet_and_is_verified(site: Site, tm
     inside = site.network.inside("host")
     with Program(tmp_path, "--fleet", "fleet.toml", before=inside) as program:
         words = [FOREWARN, "--server", program.operators, "host", "filter", "kvm04"]
-        words += ["--libvirt-status", str(site.status), "--reserve", GATEWAY]
+        words += ["--libvirt-status", str(site.status), "--reserve", GATEWAY, "--state", str(tmp_path)]
 
         def check() -> tuple[int, list[str]]:
             command = [*inside, *words, "--check", "--json"]
@@ -386,4 +386,8 @@ def test_the_filter_follows_libvirt_and_the_fleet_and_is_verified(site: Site, tm
             site.write_status(bob="vnet0")
             bound = "nft list set bridge forewarn tap_macs"
             until(lambda: MACS["mallory"] not in site.network.shell("host", bound), what="taps are followed")
+            assert site.heard("vnet0", frames("bob", "alice")) == HONEST
+        site.network.shell("host", "nft flush ruleset")  # the host boots, and the server is still away
+        with running([*inside, *words, "--watch"], tmp_path):
+            until(lambda: "bridge forewarn" in site.network.shell("host", "nft list tables"), what="rules")
             assert site.heard("vnet0", frames("bob", "alice")) == HONEST

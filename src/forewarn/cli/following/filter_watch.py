@@ -1,5 +1,7 @@
 """`forewarn host filter --watch`: rules that follow the fleet and the host's own taps."""
 
+import json
+import os
 import re
 import shutil
 import socket
@@ -14,6 +16,7 @@ from xml.etree import ElementTree
 
 from forewarn.cli.views.host_filter import (
     TABLE,
+    Element,
     Filter,
     LoadedFilter,
     Tap,
@@ -23,6 +26,7 @@ from forewarn.cli.views.host_filter import (
 )
 from forewarn.client.replies import AnswerNotUnderstood, RequestRefused, ServerUnreachable
 from forewarn.core.errors import ForewarnError
+from forewarn.wire.answers.coding import ANSWERS
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 
 # Where libvirt keeps the state of the domains that run on this host.
@@ -127,6 +131,39 @@ def in_background(work: Callable[[], None]) -> None:
     threading.Thread(target=work, name="forewarn-filter-fleet", daemon=True).start()
 
 
+class SavedFleet:
+    """The last fleet of a host's filter, in a file: a host that boots while the server is away has it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """Take the name of the host, as it was typed."""
+        self.path = folder / "fleet.json"
+        self._name = name
+
+    def read(self) -> tuple[str, Sequence[MachineAnswer]] | None:
+        """Return the host's own name and the fleet; None if nothing of this host was saved."""
+        try:
+            saved = json.loads(self.path.read_bytes())
+            if saved["typed"] != self._name:
+                return None
+            return str(saved["host"]), [ANSWERS.read(MachineAnswer, each) for each in saved["machines"]]
+        except (OSError, KeyError, TypeError, ValueError):
+            return None  # it was not saved yet, or by another version: the server is asked
+
+    def write(self, host: str, machines: Sequence[MachineAnswer]) -> None:
+        """Save the fleet; for root alone, whole or not at all."""
+        written = [ANSWERS.write(each) for each in machines]
+        text = json.dumps({"typed": self._name, "host": host, "machines": written})
+        part = self.path.with_suffix(".part")
+        try:
+            with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self.path)
+        except OSError as error:
+            raise RequestRefused(f"{part}: {error.strerror}") from None
+
+
 class FilterWatch:
     """Keeps the rules of a host as its fleet and its taps are.
 
@@ -144,16 +181,19 @@ class FilterWatch:
         list_loaded: Callable[[], LoadedFilter | None] = loaded,
         reserved: Sequence[str] = (),
         run: Callable[[Callable[[], None]], None] = in_background,
+        machines: Sequence[MachineAnswer] | None = None,
+        save: Callable[[Sequence[MachineAnswer]], None] = lambda _: None,
     ) -> None:
         """Take how to ask for the fleet, the taps and what is loaded, and how to load.
 
-        `run` runs what may take long.
+        `run` runs what may take long. `machines` is the fleet until the server answers; `save` saves it.
         """
         self._host, self._reserved = host, reserved
         self._fetch, self._look, self._say = fetch, look, say
         self._apply, self._list_loaded, self._run = apply, list_loaded, run
         self._asked: Future[Sequence[MachineAnswer]] | None = None  # the asking thread sets its result
-        self._machines: Sequence[MachineAnswer] | None = None
+        self._machines = machines
+        self._save, self._saved = save, None if machines is None else self._owners(machines)
         self._applied: Filter | None = None
         self._looks_left = 0  # until the server and nft are asked again
         self._trouble: dict[str, str] = {}
@@ -194,7 +234,22 @@ class FilterWatch:
         if self._asked is not None and self._asked.done():
             machines = self._try("the fleet", self._asked.result)
             self._asked = None
-            self._machines = self._machines if machines is None else machines
+            if machines is not None:
+                self._machines = machines
+                self._keep(machines)
+
+    def _keep(self, machines: Sequence[MachineAnswer]) -> None:
+        """Save a fleet that differs in what the filter needs."""
+        owners = self._owners(machines)
+        if owners != self._saved and self._try("the saved fleet", lambda: self._write(machines)):
+            self._saved = owners
+
+    def _write(self, machines: Sequence[MachineAnswer]) -> bool:
+        self._save(machines)
+        return True
+
+    def _owners(self, machines: Sequence[MachineAnswer]) -> Mapping[Element, str]:
+        return Filter(host=self._host, machines=machines).owners
 
     def _looks_between(self) -> int:
         return max(LOOKS_FOR_FLEET, len(self._machines or ()) // MACHINES_FOR_A_LOOK)

@@ -79,6 +79,14 @@ def filter_(
         Path,
         typer.Option("--libvirt-status", metavar="FOLDER", help="Where libvirt keeps its domains' state."),
     ] = Path("/run/libvirt/qemu"),
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            envvar="STATE_DIRECTORY",
+            help="With --watch: where the last fleet is saved, for a start while the server is away.",
+        ),
+    ] = None,
     reserve: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,25 +105,51 @@ def filter_(
     if watch and check:
         raise typer.BadParameter("choose --watch or --check", param_hint="--watch")
     reserved = [_address(each) for each in reserve or ()]
-    host = session.client.get(path_of("host", name), HostWithMachinesAnswer).value.name
+    if watch:
+        _watch_filter(session, name, status=status, state=state, reserved=reserved)
+        return
+    host = _host_name(session, name)
     fetch = partial(_all_machines, session.client)
-    if not watch and not check:
+    if not check:
         rules = filter_rules(Filter(host=host, machines=fetch(), reserved=reserved))
         session.print_answer({"rules": rules}, lambda: terminal.echo(rules))
         return
-    from forewarn.cli.following.filter_watch import SERVER_SECONDS, FilterWatch, loaded, taps_of
+    from forewarn.cli.following.filter_watch import loaded, taps_of
 
-    if watch:
-        fetch = partial(_all_machines, session.client.answered_within(SERVER_SECONDS))
-        look = partial(taps_of, status)
-        FilterWatch(host, fetch=fetch, look=look, say=terminal.echo, reserved=reserved).watch()
-        return
     wanted = Filter(host=host, machines=fetch(), taps=taps_of(status), reserved=reserved)
     found = differences(wanted, loaded())
     answer = {"host": host, "loaded": not found, "differences": found, "unprotected": wanted.unbound}
     session.print_answer(answer, lambda: _show_check(session, wanted, found))
     if found:
         raise typer.Exit(1)
+
+
+def _watch_filter(
+    session: Session, name: str, *, status: Path, state: Path | None, reserved: Sequence[str]
+) -> None:
+    """Follow the fleet and the taps, from the saved fleet on if there is one."""
+    from forewarn.cli.following.filter_watch import SERVER_SECONDS, FilterWatch, SavedFleet, taps_of
+
+    saved = None if state is None else SavedFleet(state, name)
+    if saved is None or (known := saved.read()) is None:
+        host, machines = _host_name(session, name), None
+    else:
+        host, machines = known
+        terminal.echo(f"until the server answers, the fleet is that of {saved.path}")
+    FilterWatch(
+        host,
+        fetch=partial(_all_machines, session.client.answered_within(SERVER_SECONDS)),
+        look=partial(taps_of, status),
+        say=terminal.echo,
+        reserved=reserved,
+        machines=machines,
+        save=(lambda _: None) if saved is None else partial(saved.write, host),
+    ).watch()
+
+
+def _host_name(session: Session, name: str) -> str:
+    """Return the name of a host as the fleet has it."""
+    return session.client.get(path_of("host", name), HostWithMachinesAnswer).value.name
 
 
 def _address(given: str) -> str:
