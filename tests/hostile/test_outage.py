@@ -22,6 +22,7 @@ NOTICE = 15 * MINUTES
 # How much of it a busy computer may let pass before a test looks.
 LATE = 5 * MINUTES
 WEB_0 = "127.0.1.10"
+BATCH_0 = "127.0.1.30"
 
 # After so long nothing of what was announced before may simply start: it is too late for that.
 STALE = NOTICE + 30 * MINUTES
@@ -122,6 +123,22 @@ def test_an_outage_takes_no_notice_from_guests(program: Program, wall: WallClock
     assert "that is not the guests' silence" in why
     check_notice_is_kept(program, event, lost=away)
     check_guests_have_their_say(program)
+
+
+def test_a_notice_that_a_short_outage_swallowed_is_late(program: Program, wall: WallClock) -> None:
+    """The guest polls whenever the service is there, and first sees its event Started."""
+    event: dict[str, Any] = program.post("/v1/machines/batch_0/evict")["event"]
+    program.kill()
+    wall.turn(timedelta(seconds=50))
+    program.start()
+    until(
+        lambda: program.get(f"/v1/events/{event['id']}")["event"]["status"] == "Started", what="the eviction"
+    )
+    (shown,) = program.guest(BATCH_0).document()["Events"]
+    assert (shown["EventType"], shown["EventStatus"]) == ("Preempt", "Started")
+    (notice,) = program.get(f"/v1/events/{event['id']}")["event"]["notices"]
+    assert notice["late"]
+    assert "service-away" not in kinds(program)
 
 
 @pytest.mark.parametrize("by", JUMPS, ids=str)

@@ -13,7 +13,7 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from forewarn.cli.views.host_filter import Filter, Tap, filter_rules
+from forewarn.cli.views.host_filter import ENDPOINT, Filter, Tap, filter_rules
 from tests.process import FOREWARN, PATIENCE, Program, running, until
 from tests.system.namespaces import Network, network
 from tests.unit.test_host_filter import machine
@@ -22,6 +22,7 @@ EVERYBODY = "ff:ff:ff:ff:ff:ff"
 ARP, IP, IP6, VLAN = 0x0806, 0x0800, 0x86DD, 0x8100
 MACS = {"alice": "52:54:00:00:00:0b", "mallory": "52:54:00:00:00:0c", "bob": "52:54:00:00:00:0d"}
 NUMBERS = {"alice": 11, "mallory": 12, "bob": 13}
+GATEWAY, GATEWAY_SIX = "10.77.0.1", "fd77::1"
 # A router on the bridge, at a cable that is no guest's.
 ROUTER = 99
 FLEET = "[hosts.kvm04]\n" + "".join(
@@ -112,7 +113,9 @@ class Site:
 
     def load(self, *, taps: bool = False) -> None:
         found = taps_of_host(self) if taps else ()
-        rules = filter_rules(Filter(host="kvm04", machines=MACHINES, taps=found))
+        rules = filter_rules(
+            Filter(host="kvm04", machines=MACHINES, taps=found, reserved=[GATEWAY, GATEWAY_SIX])
+        )
         command = [*self.network.inside("host"), "nft", "-f", "-"]
         done = subprocess.run(
             command, input=rules, text=True, capture_output=True, check=False, timeout=PATIENCE
@@ -184,14 +187,23 @@ def frame(source: str, kind: int, payload: Callable[[bytes], bytes], name: str) 
 
 
 def datagram(source: str, *, ports: tuple[int, int] = (5000, 5000)) -> Callable[[bytes], bytes]:
+    return packet(source, 17, udp(ports))
+
+
+def icmp_redirect(source: str) -> Callable[[bytes], bytes]:
+    return packet(source, 1, lambda text: struct.pack("!BBHI", 5, 1, 0, 0) + text)
+
+
+def packet(source: str, protocol: int, payload: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
     def made(text: bytes) -> bytes:
+        inner = payload(text)
         addresses = IPv4Address(source).packed + IPv4Address("255.255.255.255").packed
-        head = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(text), 0, 0, 64, 17, 0)
+        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(inner), 0, 0, 64, protocol, 0)
         # A bridge lets nothing pass whose sum is wrong.
         total = sum(struct.unpack("!10H", head + addresses))
         total = (total & 0xFFFF) + (total >> 16)
         head = head[:10] + struct.pack("!H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
-        return head + addresses + struct.pack("!HHHH", *ports, 8 + len(text), 0) + text
+        return head + addresses + inner
 
     return made
 
@@ -202,10 +214,23 @@ def arp(mac: str, address: str) -> Callable[[bytes], bytes]:
     return lambda text: said + text
 
 
-def advertisement(target: str) -> Callable[[bytes], bytes]:
-    inner = struct.pack("!BBHI", 136, 0, 0, 0x20000000) + IPv6Address(target).packed
+def advertisement(target: str, *, kind: int = 136) -> Callable[[bytes], bytes]:
+    inner = struct.pack("!BBHI", kind, 0, 0, 0x20000000) + IPv6Address(target).packed
+    return six(58, lambda text: inner + text)
+
+
+def six(protocol: int, payload: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
     ends = IPv6Address("fe80::2").packed + IPv6Address("ff02::1").packed
-    return lambda text: struct.pack("!IHBB", 0x60000000, len(inner + text), 58, 255) + ends + inner + text
+
+    def made(text: bytes) -> bytes:
+        inner = payload(text)
+        return struct.pack("!IHBB", 0x60000000, len(inner), protocol, 255) + ends + inner
+
+    return made
+
+
+def udp(ports: tuple[int, int]) -> Callable[[bytes], bytes]:
+    return lambda text: struct.pack("!HHHH", *ports, 8 + len(text), 0) + text
 
 
 def tagged(inner: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
@@ -278,6 +303,31 @@ def test_without_taps_an_address_is_bound_to_its_mac(site: Site) -> None:
     assert site.heard("vnet0", honest("alice")) == {"hello"}
 
 
+def test_no_guest_poses_as_what_guests_rely_on(site: Site) -> None:
+    own = MACS["mallory"]
+    made: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
+        "arp-of-the-endpoint": (ARP, arp(own, ENDPOINT)),
+        "answer-of-the-endpoint": (IP, datagram(ENDPOINT)),
+        "arp-of-the-gateway": (ARP, arp(own, GATEWAY)),
+        "advertises-the-gateway": (IP6, advertisement(GATEWAY_SIX)),
+        "advertises-a-router": (IP6, advertisement("::", kind=134)),
+        "redirects": (IP6, advertisement("fe80::2", kind=137)),
+        "redirects-four": (IP, icmp_redirect("10.77.0.12")),
+        "offers-an-address": (IP, datagram("10.77.0.12", ports=(67, 68))),
+        "offers-an-address-six": (IP6, six(17, udp((547, 546)))),
+    }
+    posed = {name: frame(own, kind, payload, name) for name, (kind, payload) in made.items()}
+    sent = {
+        **posed,
+        "looks-for-a-router": frame(own, IP6, advertisement("::", kind=133), "looks-for-a-router"),
+        "asks-for-an-address-six": frame(own, IP6, six(17, udp((546, 547))), "asks-for-an-address-six"),
+    }
+    assert site.heard("vnet1", sent) == sent.keys()
+    site.load(taps=True)
+    assert site.heard("vnet1", sent) == sent.keys() - posed.keys()
+    assert site.heard_from_router(posed) == posed.keys()
+
+
 def test_a_tap_that_libvirt_names_is_bound_to_its_guest(site: Site) -> None:
     site.load(taps=True)
     site.load(taps=True)  # again, as after each change
@@ -311,7 +361,7 @@ def test_the_filter_follows_libvirt_and_the_fleet_and_is_verified(site: Site, tm
     inside = site.network.inside("host")
     with Program(tmp_path, "--fleet", "fleet.toml", before=inside) as program:
         words = [FOREWARN, "--server", program.operators, "host", "filter", "kvm04"]
-        words += ["--libvirt-status", str(site.status)]
+        words += ["--libvirt-status", str(site.status), "--reserve", GATEWAY, "--state", str(tmp_path)]
 
         def check() -> tuple[int, list[str]]:
             command = [*inside, *words, "--check", "--json"]
@@ -336,4 +386,8 @@ def test_the_filter_follows_libvirt_and_the_fleet_and_is_verified(site: Site, tm
             site.write_status(bob="vnet0")
             bound = "nft list set bridge forewarn tap_macs"
             until(lambda: MACS["mallory"] not in site.network.shell("host", bound), what="taps are followed")
+            assert site.heard("vnet0", frames("bob", "alice")) == HONEST
+        site.network.shell("host", "nft flush ruleset")  # the host boots, and the server is still away
+        with running([*inside, *words, "--watch"], tmp_path):
+            until(lambda: "bridge forewarn" in site.network.shell("host", "nft list tables"), what="rules")
             assert site.heard("vnet0", frames("bob", "alice")) == HONEST

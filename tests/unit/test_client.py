@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import socket
 from typing import Any
 
 import httpx
 import pytest
 
 from forewarn.client.async_calls import AsyncOperatorClient
+from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import AnswerNotUnderstood, OutcomeUnknown, RequestRefused, ServerUnreachable
 from forewarn.core.errors import Conflict
 from forewarn.rehearsal.target import OperatorApi
@@ -241,3 +243,13 @@ def test_a_dry_run_leaves_nothing_that_may_still_happen(more: dict[str, Any]) ->
     server = Breaking(*[httpx.ReadError("reset")] * 9)
     with pytest.raises(ServerUnreachable, match=r"^No server answers"):
         asyncio.run(server.call("POST", **more))
+
+
+def test_a_server_that_hangs_is_waited_for_only_so_long() -> None:
+    """A listener that accepts and never answers; without the limit the call would last ten minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        hanging = OperatorClient(f"http://127.0.0.1:{server.getsockname()[1]}")
+        with pytest.raises(ServerUnreachable, match="timed out"):
+            hanging.answered_within(0.05).get("/v1/clock", ClockAnswer)
+        with hanging.answered_within(0.05).kept_open() as kept, pytest.raises(ServerUnreachable):
+            kept.get("/v1/clock", ClockAnswer)

@@ -1,15 +1,24 @@
 """How the filter of a host follows its fleet, libvirt's domains and what is loaded."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from forewarn.cli.following.filter_watch import LOOKS_FOR_FLEET, MACHINES_FOR_A_LOOK, FilterWatch, taps_of
+from forewarn.cli.following.filter_watch import (
+    LOOKS_FOR_FLEET,
+    MACHINES_FOR_A_LOOK,
+    FilterWatch,
+    SavedFleet,
+    taps_of,
+)
 from forewarn.cli.views.host_filter import LoadedFilter, Tap
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.wire.answers.fleet_answers import MachineAnswer
+from tests.process import PATIENCE, until
 from tests.unit.test_host_filter import MAC, OTHER, as_loaded, machine, tap, wanted
 
 DOMAIN = """<domstatus state='running'><domain type='qemu' id='1'><devices>
@@ -29,8 +38,10 @@ class Host:
     fetched: int = 0
     applied: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    saved: SavedFleet | None = None
 
     def watch(self) -> FilterWatch:
+        known = self.saved.read() if self.saved else None
         return FilterWatch(
             "kvm04",
             fetch=self.fetch,
@@ -38,6 +49,9 @@ class Host:
             say=self.said.append,
             apply=self.apply,
             list_loaded=self.loaded,
+            run=lambda work: work(),
+            machines=known[1] if known else None,
+            save=partial(self.saved.write, "kvm04") if self.saved else lambda _: None,
         )
 
     def fetch(self) -> Sequence[MachineAnswer]:
@@ -125,10 +139,86 @@ def test_a_server_that_is_away_leaves_the_rules_and_taps_are_still_followed(host
     ]
 
 
+def test_a_server_that_hangs_keeps_no_tap_waiting(host: Host) -> None:
+    """The real thread, and a fetch that ends when the test says so."""
+    answers, ended = threading.Event(), threading.Event()
+
+    def fetch() -> Sequence[MachineAnswer]:
+        try:
+            if host.fetched:
+                assert answers.wait(PATIENCE)
+            return host.fetch()
+        finally:
+            ended.set()
+
+    watch = FilterWatch(
+        "kvm04",
+        fetch=fetch,
+        look=lambda: host.taps,
+        say=host.said.append,
+        apply=host.apply,
+        list_loaded=host.loaded,
+    )
+    watch.look()
+    assert ended.wait(PATIENCE)
+    until(lambda: look(watch) or host.applied, what="the first answer")
+    ended.clear()
+    look(watch, 2 * LOOKS_FOR_FLEET)  # asks again, and nothing answers
+    host.taps = [tap(index=9)]
+    look(watch)
+    assert f"9 . {MAC}" in host.applied[-1]
+    host.machines = [machine(address="10.0.0.9")]
+    answers.set()
+    assert ended.wait(PATIENCE)
+    until(lambda: look(watch) or "10.0.0.9" in host.applied[-1], what="the answer that was late")
+    assert host.fetched == 2
+
+
 def test_without_a_server_from_the_start_nothing_is_loaded(host: Host) -> None:
     host.trouble = ServerUnreachable("no server")
     look(host.watch(), 2)
     assert host.applied == []
+
+
+def test_the_saved_fleet_is_loaded_at_a_start_without_a_server(host: Host, tmp_path: Path) -> None:
+    host.saved = SavedFleet(tmp_path, "KVM04")
+    look(host.watch())
+    first = host.applied[-1]
+    assert host.saved.path.stat().st_mode & 0o777 == 0o600
+    host.trouble = ServerUnreachable("no server")
+    look(host.watch())
+    assert host.applied == [first, first]
+    assert SavedFleet(tmp_path, "kvm05").read() is None
+
+
+def test_the_fleet_is_saved_when_it_has_changed_for_the_filter(host: Host, tmp_path: Path) -> None:
+    host.saved = SavedFleet(tmp_path, "kvm04")
+    watch = host.watch()
+    look(watch)
+    host.saved.path.unlink()
+    host.machines = [machine(host="kvm09")]
+    look(watch, LOOKS_FOR_FLEET)
+    assert host.saved.read() is None
+    host.machines = [machine(address="10.0.0.9")]
+    look(watch, LOOKS_FOR_FLEET)
+    assert host.saved.read() == ("kvm04", host.machines)
+
+
+def test_a_folder_that_cannot_be_written_is_said_and_keeps_nothing_waiting(
+    host: Host, tmp_path: Path
+) -> None:
+    host.saved = SavedFleet(tmp_path / "missing", "kvm04")
+    look(host.watch(), 2 * LOOKS_FOR_FLEET)
+    assert len(host.applied) == 1
+    part = tmp_path / "missing" / "fleet.part"
+    assert host.said.count(f"the saved fleet: {part}: No such file or directory; the last rules stay") == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"typed": "kvm04", "host": "kvm04", "machines": [{}]}'])
+def test_a_saved_fleet_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
+    saved = SavedFleet(tmp_path, "kvm04")
+    saved.path.write_text(text)
+    assert saved.read() is None
 
 
 def test_rules_that_another_program_removed_are_loaded_again(host: Host) -> None:

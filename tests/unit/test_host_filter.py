@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from forewarn.cli.views.host_filter import (
+    ENDPOINT,
     Filter,
     LoadedFilter,
     Tap,
@@ -21,6 +22,7 @@ MAC, OTHER = "52:54:00:77:00:15", "52:54:00:77:00:16"
 RULES = [
     ("prerouting", "guests"),
     *(("guests", name) for name in ("tap-mac", "ipv4", "arp-frame", "arp", "ipv6", "advertisement")),
+    *(("guests", name) for name in ("router", "redirect", "dhcp-server")),
 ]
 
 
@@ -59,7 +61,7 @@ def as_loaded(filter_: Filter) -> LoadedFilter:
 def test_all_machines_of_the_fleet_have_their_pair_wherever_they_are() -> None:
     rules = filter_rules(wanted(machine(), machine("web-9", host="kvm09", mac=OTHER, address="10.0.0.9")))
     assert f"elements = {{ {MAC} . 10.0.0.7, {OTHER} . 10.0.0.9 }}" in rules
-    assert "elements = { 10.0.0.7, 10.0.0.9 }" in rules
+    assert f"elements = {{ 10.0.0.7, 10.0.0.9, {ENDPOINT} }}" in rules
 
 
 def test_no_rule_names_a_tap() -> None:
@@ -84,7 +86,9 @@ def test_a_machine_of_the_host_that_cannot_be_protected_is_named() -> None:
     assert "# default/a declares no mac: it is not protected" in rules
     assert "# default/b declares no mac and no address: it is not protected" in rules
     assert "default/c" not in rules
-    assert "elements" not in rules
+    assert [line.strip() for line in rules.splitlines() if "elements" in line] == [
+        f"elements = {{ {ENDPOINT} }}"
+    ]
 
 
 def test_an_address_of_ipv6_is_bound_where_it_is_advertised_too() -> None:
@@ -92,6 +96,19 @@ def test_an_address_of_ipv6_is_bound_where_it_is_advertised_too() -> None:
     assert sets["pairs6"] == {(MAC, "fd77::7")}
     assert sets["advertisers"] == {(MAC, "0xfd770000000000000000000000000007")}
     assert sets["pairs4"] == frozenset()
+
+
+def test_reserved_addresses_are_those_of_no_mac() -> None:
+    sets = Filter(host="kvm04", machines=[machine()], reserved=["10.0.0.1", "fd77::1"]).sets
+    assert sets["addresses4"] == {("10.0.0.7",), ("10.0.0.1",), (ENDPOINT,)}
+    assert sets["addresses6"] == {("fd77::1",)}
+    assert sets["advertised"] == {("0xfd770000000000000000000000000001",)}
+    assert sets["pairs4"] == {(MAC, "10.0.0.7")}
+    assert sets["pairs6"] == sets["advertisers"] == frozenset()
+
+
+def test_a_machine_that_serves_the_endpoint_declares_its_address() -> None:
+    assert wanted(machine(address=ENDPOINT)).sets["pairs4"] == {(MAC, ENDPOINT)}
 
 
 def test_a_filter_that_is_loaded_as_it_should_be_has_no_differences() -> None:

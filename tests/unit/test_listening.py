@@ -132,3 +132,17 @@ def test_a_bounded_number_is_kept_and_none_of_them_counts() -> None:
     assert listening.silent_since(now, found, policy=POLICY) <= listening.silent_since(
         now, often, policy=POLICY
     )
+
+
+def test_brief_absences_are_kept_as_they_were_and_are_no_silence() -> None:
+    brief = [away(number * MINUTE, number * MINUTE + 20 * SECOND) for number in range(3)]
+    long = away(3 * MINUTE, 5 * MINUTE)
+    found = kept([*brief, long, away(5 * MINUTE + SECOND, 5 * MINUTE + 4 * SECOND)])
+    assert found == (*brief, long, away(5 * MINUTE + SECOND, 5 * MINUTE + 4 * SECOND))
+    assert listening.silent_at(NOON, found, policy=POLICY) == NOON + DAY + 2 * MINUTE
+    assert listening.silent_since(NOON + DAY + 2 * MINUTE, found, policy=POLICY) == NOON
+
+
+def test_only_the_latest_brief_absences_are_kept() -> None:
+    often = [away(number * MINUTE, number * MINUTE + 20 * SECOND) for number in range(130)]
+    assert kept(often) == tuple(often[-MOST_ABSENCES:])

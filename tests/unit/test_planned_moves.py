@@ -5,13 +5,14 @@ from forewarn.core.model.room import Room
 from forewarn.core.rollouts.planned_moves import (
     MOST_TARGETS,
     MoveAnswer,
+    leavers,
     planned_moves,
     verdict,
     with_obstacles,
 )
 from forewarn.core.words import MachineName, Mobility, Work
 from tests.unit.test_emptying import leaver, planned
-from tests.unit.test_rollout import host
+from tests.unit.test_rollout import NOW, host
 
 ROOMY = Room()
 WEB = MachineName("web-0")
@@ -30,20 +31,37 @@ def test_machines_are_asked_about_on_hosts_outside_their_wave_that_have_room() -
         host=host(1), machines=3, obstacles=(Obstacle(machine=MachineName("busy"), reason="held"),)
     )
     around = Surroundings(machines=machines, rooms=rooms)
-    first, second = planned_moves(plan, around, [kept], of={host(1), host(3)})
-    assert (first.machine, first.targets) == ("web-0", (host(3), host(4), host(5)))
-    assert len(first.targets) == MOST_TARGETS
+    first, second = planned_moves(leavers(plan, around, [kept], of={host(1), host(3)}), around)
+    assert (first.machine, first.targets) == ("web-0", (host(3), host(4), host(5), host(6)))
+    assert first.takers == 4
     assert first.works == (Work.FREEZE, Work.REDEPLOY)
-    assert (second.machine, second.source, second.targets) == ("web-1", host(3), (host(2), host(4), host(5)))
+    assert (second.machine, second.source) == ("web-1", host(3))
+    assert second.targets == (host(2), host(4), host(5), host(6))
     assert second.works == (Work.FREEZE,)
-    assert list(planned_moves(plan, around, [kept], of=())) == []
+    assert list(leavers(plan, around, [kept], of=())) == []
+
+
+def test_of_many_hosts_the_first_are_asked_about_and_of_those_away_none() -> None:
+    away = {host(2): Room(unreachable_since=NOW)}
+    rooms = {host(number): ROOMY for number in range(1, MOST_TARGETS + 10)} | away
+    around = Surroundings(machines=[leaver("web-0")], rooms=rooms)
+    (move,) = planned_moves(leavers(planned((1,)), around, (), of={host(1)}), around)
+    assert (len(move.targets), move.takers) == (MOST_TARGETS, MOST_TARGETS + 7)
+    assert host(2) not in move.targets
 
 
 def test_one_host_that_takes_a_machine_is_enough() -> None:
     refused, unknown = MoveAnswer(refused="no"), MoveAnswer(unknown="away")
-    assert verdict({host(1): refused, host(2): unknown, host(3): MoveAnswer()}) == MoveAnswer()
-    assert verdict({host(1): refused, host(2): unknown}) == unknown
-    assert verdict({host(1): refused}) == MoveAnswer(refused="host-1 cannot take it, no")
+    assert verdict({host(1): refused, host(2): unknown, host(3): MoveAnswer()}, takers=9) == MoveAnswer()
+    assert verdict({host(1): refused, host(2): unknown}, takers=2) == unknown
+    assert verdict({host(1): refused}, takers=1) == MoveAnswer(refused="host-1 cannot take it, no")
+
+
+def test_refusals_of_some_hosts_are_not_those_of_all() -> None:
+    refused = {host(number): MoveAnswer(refused="no") for number in range(1, 6)}
+    some = "; ".join(f"host-{number} cannot take it, no" for number in (1, 2, 3))
+    assert verdict(refused, takers=6) == MoveAnswer(unknown=f"5 of 6 hosts were asked: {some} and 2 more")
+    assert verdict(refused, takers=5) == MoveAnswer(refused=f"{some} and 2 more")
 
 
 def test_what_drivers_say_is_in_the_way_of_the_host() -> None:

@@ -43,6 +43,12 @@ def test_it_began_anew_with_the_end_of_the_last_absence() -> None:
     assert counted(heard=2 * MINUTE, away=SECOND, absence=9 * MINUTE) == 2 * MINUTE
 
 
+def test_a_brief_absence_does_not_begin_it_again() -> None:
+    brief = Absence(since=NOON - 2 * MINUTE, until=NOON - 90 * SECOND)
+    presence = Presence(until=NOON, absences=(brief,))
+    assert before_start(LIMIT, NOON - 5 * MINUTE, presence, now=NOON + SECOND) == 5 * MINUTE
+
+
 def test_what_is_not_known_does_not_count() -> None:
     assert counted(heard=None, away=SECOND) == timedelta()
     assert before_start(LIMIT, NOON, None, now=NOON + SECOND) == timedelta()

@@ -51,10 +51,12 @@ class OperatorClient:
         authorities: str | None = None,
         wait: Callable[[float], object] | None = None,
         say: Callable[[str], None] = lambda _: None,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """Take who asks, and a file of certificates to trust instead of those that everybody trusts.
 
-        Before a call is sent again, `say` is called with the reason.
+        Before a call is sent again, `say` is called with the reason. A server that sends nothing for
+        `answer_seconds` is unreachable.
         """
         url = server if "://" in server else f"http://{server}"
         self._url = url.rstrip("/")
@@ -62,6 +64,7 @@ class OperatorClient:
         self._authorities = authorities
         self._wait: Callable[[float], object] = wait or threading.Event().wait
         self._say = say
+        self._answer_seconds = answer_seconds
         self._kept: httpx.Client | None = None
 
     @property
@@ -72,11 +75,20 @@ class OperatorClient:
     @contextmanager
     def kept_open(self) -> "Iterator[OperatorClient]":
         """Give a client of the same server that keeps its connection, for many calls."""
-        again = OperatorClient(
-            self._url, token=self._token, authorities=self._authorities, wait=self._wait, say=self._say
-        )
+        again = self.answered_within(self._answer_seconds)
         with self._connection() as again._kept:
             yield again
+
+    def answered_within(self, seconds: float) -> "OperatorClient":
+        """Return a client of the same server that waits no longer than this for it to send something."""
+        return OperatorClient(
+            self._url,
+            token=self._token,
+            authorities=self._authorities,
+            wait=self._wait,
+            say=self._say,
+            answer_seconds=seconds,
+        )
 
     def get(self, path: str, answer: type[A], **params: Any) -> Reply[A]:
         """Ask for something."""
@@ -209,7 +221,7 @@ class OperatorClient:
         return {
             # No proxy: what is on loopback or in the machine room is not reached through one.
             "trust_env": False,
-            "timeout": httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+            "timeout": httpx.Timeout(self._answer_seconds, connect=CONNECT_SECONDS),
             "headers": self._headers(),
             "verify": self._trusted(),
         }

@@ -9,6 +9,7 @@ import pytest
 
 from forewarn.clock import SystemClock
 from forewarn.core.access import Grant, Role
+from forewarn.core.errors import Unavailable
 from forewarn.core.model.project import Project
 from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, Kind, Work
@@ -50,6 +51,11 @@ class Server:
             self._wall += 60
             self._monotonic += 60
             self.look()
+
+    def second_passes(self) -> None:
+        self._wall += 1
+        self._monotonic += 1
+        self.look()
 
     def passes_unsaved(self, span: timedelta) -> datetime:
         """Let time pass between two looks, and return what guests are shown then."""
@@ -128,6 +134,39 @@ def test_a_restart_of_a_minute_is_not_recorded(server: Server) -> None:
     server.runs(10 * MINUTES)
     server.is_down(timedelta(seconds=59))
     assert Kind.SERVICE_AWAY not in {each.kind for each in server.service.history()}
+
+
+def spans(server: Server) -> list[float]:
+    """Return how many seconds the absences that are kept lasted."""
+    with server.service.store.read() as snapshot:
+        return [(each.until - each.since).total_seconds() for each in snapshot.time.absences()]
+
+
+@pytest.mark.parametrize(
+    ("gone", "counts", "does_not"), [("is_down", 3, 2), ("is_stopped", 8, 7), ("is_suspended", 8, 7)]
+)
+def test_a_short_absence_takes_notice(server: Server, gone: str, counts: float, does_not: float) -> None:
+    getattr(server, gone)(timedelta(seconds=does_not))
+    server.second_passes()
+    getattr(server, gone)(timedelta(seconds=counts))
+    assert spans(server) == [counts]
+
+
+def test_an_absence_is_saved_once_the_database_is_back(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guests were answered meanwhile: the time until then is no absence."""
+
+    def is_away(*_: object) -> None:
+        raise Unavailable("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(server.service.engine, "note_absence", is_away)
+        for span in (30, 5):
+            with pytest.raises(Unavailable):
+                server.is_stopped(timedelta(seconds=span))
+    server.second_passes()
+    assert spans(server) == [30]
 
 
 def test_a_token_made_while_the_server_is_down_does_not_end_its_absence(server: Server) -> None:

@@ -186,6 +186,42 @@ def test_a_plan_shows_what_the_driver_says_against_moves(service: Service, drive
     assert planned(service, driver).emptying[0].possible
 
 
+def test_a_plan_asks_further_hosts_while_all_refuse(service: Service, driver: ScriptedDriver) -> None:
+    more = fleet(machine("web-0", "host-1", mobility=Mobility.LIVE), hosts=6)
+    service.apply(replace(more, defaults=FleetDefaults(driver=SCRIPTED)))
+    driver.refusing = dict.fromkeys(("host-2", "host-3", "host-4"), WHY)
+    view = planned(service, driver)
+    assert view.emptying[0].possible
+    assert not [each for each in view.warnings if "cannot be moved live" in each]
+    assert [target for *_, target in driver.prechecked] == [f"host-{number}" for number in range(2, 7)]
+
+
+def test_a_plan_without_the_time_to_ask_all_hosts_says_how_many_were(
+    service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asked_moves, "WITHIN", 0.0)
+    more = fleet(machine("web-0", "host-1", mobility=Mobility.LIVE_ONLY), hosts=6)
+    service.apply(replace(more, defaults=FleetDefaults(driver=SCRIPTED)))
+    driver.refusing = {f"host-{number}": WHY for number in range(2, 7)}
+    (emptied,) = planned(service, driver).emptying
+    (reason,) = (each.reason for each in emptied.obstacles)
+    assert reason.startswith(
+        "whether it can leave is not known: 3 of 5 hosts were asked: host-2 cannot take it"
+    )
+
+
+def test_a_plan_says_of_how_many_machines_drivers_were_not_asked(
+    service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asked_moves, "MOST_MACHINES", 1)
+    machines = (machine(f"web-{number}", "host-1", mobility=Mobility.LIVE) for number in range(3))
+    service.apply(replace(fleet(*machines, hosts=2), defaults=FleetDefaults(driver=SCRIPTED)))
+    assert (
+        "drivers were asked about the first 1 machines that leave their hosts: "
+        "whether 2 more machines can leave is not known"
+    ) in planned(service, driver).warnings
+
+
 def test_a_plan_does_not_say_that_a_host_can_be_emptied_whose_driver_cannot_tell(
     service: Service, driver: ScriptedDriver
 ) -> None:

@@ -1,5 +1,7 @@
 """`forewarn host filter --watch`: rules that follow the fleet and the host's own taps."""
 
+import json
+import os
 import re
 import shutil
 import socket
@@ -7,12 +9,14 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 from xml.etree import ElementTree
 
 from forewarn.cli.views.host_filter import (
     TABLE,
+    Element,
     Filter,
     LoadedFilter,
     Tap,
@@ -22,6 +26,7 @@ from forewarn.cli.views.host_filter import (
 )
 from forewarn.client.replies import AnswerNotUnderstood, RequestRefused, ServerUnreachable
 from forewarn.core.errors import ForewarnError
+from forewarn.wire.answers.coding import ANSWERS
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 
 # Where libvirt keeps the state of the domains that run on this host.
@@ -35,6 +40,8 @@ LOOK_SECONDS = 1.0
 LOOKS_FOR_FLEET = 5
 # A large fleet is asked for more rarely, for each of its hosts asks: 20,000 machines every 100 looks.
 MACHINES_FOR_A_LOOK = 200
+# A server that has sent nothing for so long is asked again.
+SERVER_SECONDS = 30.0
 
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
@@ -119,8 +126,49 @@ def _nft(*words: str, text: str = "") -> str:
     return done.stdout
 
 
+def in_background(work: Callable[[], None]) -> None:
+    """Run something on a thread that ends with the process."""
+    threading.Thread(target=work, name="forewarn-filter-fleet", daemon=True).start()
+
+
+class SavedFleet:
+    """The last fleet of a host's filter, in a file: a host that boots while the server is away has it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """Take the name of the host, as it was typed."""
+        self.path = folder / "fleet.json"
+        self._name = name
+
+    def read(self) -> tuple[str, Sequence[MachineAnswer]] | None:
+        """Return the host's own name and the fleet; None if nothing of this host was saved."""
+        try:
+            saved = json.loads(self.path.read_bytes())
+            if saved["typed"] != self._name:
+                return None
+            return str(saved["host"]), [ANSWERS.read(MachineAnswer, each) for each in saved["machines"]]
+        except (OSError, KeyError, TypeError, ValueError):
+            return None  # it was not saved yet, or by another version: the server is asked
+
+    def write(self, host: str, machines: Sequence[MachineAnswer]) -> None:
+        """Save the fleet; for root alone, whole or not at all."""
+        written = [ANSWERS.write(each) for each in machines]
+        text = json.dumps({"typed": self._name, "host": host, "machines": written})
+        part = self.path.with_suffix(".part")
+        try:
+            with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self.path)
+        except OSError as error:
+            raise RequestRefused(f"{part}: {error.strerror}") from None
+
+
 class FilterWatch:
-    """Keeps the rules of a host as its fleet and its taps are."""
+    """Keeps the rules of a host as its fleet and its taps are.
+
+    The server is asked on a thread of its own: taps are followed while it hangs.
+    """
 
     def __init__(
         self,
@@ -131,12 +179,21 @@ class FilterWatch:
         say: Callable[[str], None],
         apply: Callable[[str], None] = load,
         list_loaded: Callable[[], LoadedFilter | None] = loaded,
+        reserved: Sequence[str] = (),
+        run: Callable[[Callable[[], None]], None] = in_background,
+        machines: Sequence[MachineAnswer] | None = None,
+        save: Callable[[Sequence[MachineAnswer]], None] = lambda _: None,
     ) -> None:
-        """Take how to ask for the fleet, the taps and what is loaded, and how to load."""
-        self._host = host
+        """Take how to ask for the fleet, the taps and what is loaded, and how to load.
+
+        `run` runs what may take long. `machines` is the fleet until the server answers; `save` saves it.
+        """
+        self._host, self._reserved = host, reserved
         self._fetch, self._look, self._say = fetch, look, say
-        self._apply, self._list_loaded = apply, list_loaded
-        self._machines: Sequence[MachineAnswer] | None = None
+        self._apply, self._list_loaded, self._run = apply, list_loaded, run
+        self._asked: Future[Sequence[MachineAnswer]] | None = None  # the asking thread sets its result
+        self._machines = machines
+        self._save, self._saved = save, None if machines is None else self._owners(machines)
         self._applied: Filter | None = None
         self._looks_left = 0  # until the server and nft are asked again
         self._trouble: dict[str, str] = {}
@@ -155,12 +212,11 @@ class FilterWatch:
         """Look once, and load what has changed; whatever fails leaves the last rules in place."""
         asks = self._looks_left == 0
         self._looks_left = (self._looks_between() if asks else self._looks_left) - 1
-        if asks and (machines := self._try("the fleet", self._fetch)) is not None:
-            self._machines = machines
+        self._ask(asks)
         taps = self._try("taps", self._look)
         if self._machines is None or taps is None:
             return
-        wanted = Filter(host=self._host, machines=self._machines, taps=taps)
+        wanted = Filter(host=self._host, machines=self._machines, taps=taps, reserved=self._reserved)
         if self._is_applied(wanted) and not (asks and self._was_changed(wanted)):
             self._applied = wanted
             return
@@ -169,6 +225,31 @@ class FilterWatch:
             self._applied = wanted
             pairs, bound = len(wanted.owners), len(wanted.taps)
             self._say(f"loaded: {pairs} machines of the fleet, {bound} taps of this host")
+
+    def _ask(self, asks: bool) -> None:
+        """Have the server asked for the fleet, unless it is being asked; take what it has answered."""
+        if asks and self._asked is None:
+            self._asked = asked = Future[Sequence[MachineAnswer]]()
+            self._run(lambda: _settle(asked, self._fetch))
+        if self._asked is not None and self._asked.done():
+            machines = self._try("the fleet", self._asked.result)
+            self._asked = None
+            if machines is not None:
+                self._machines = machines
+                self._keep(machines)
+
+    def _keep(self, machines: Sequence[MachineAnswer]) -> None:
+        """Save a fleet that differs in what the filter needs."""
+        owners = self._owners(machines)
+        if owners != self._saved and self._try("the saved fleet", lambda: self._write(machines)):
+            self._saved = owners
+
+    def _write(self, machines: Sequence[MachineAnswer]) -> bool:
+        self._save(machines)
+        return True
+
+    def _owners(self, machines: Sequence[MachineAnswer]) -> Mapping[Element, str]:
+        return Filter(host=self._host, machines=machines).owners
 
     def _looks_between(self) -> int:
         return max(LOOKS_FOR_FLEET, len(self._machines or ()) // MACHINES_FOR_A_LOOK)
@@ -202,3 +283,10 @@ class FilterWatch:
         if self._trouble.pop(what, None) is not None:
             self._say(f"{what}: it works again")
         return answer
+
+
+def _settle(asked: Future[T], call: Callable[[], T]) -> None:
+    try:
+        asked.set_result(call())
+    except Exception as error:  # noqa: BLE001 - the next look raises it
+        asked.set_exception(error)

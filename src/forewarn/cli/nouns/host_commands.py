@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,7 @@ from forewarn.cli.session import Noun, Session, as_typed
 from forewarn.cli.views.host_view import show_host, show_hosts, show_waited_for
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.cli.views.questions import Yes, ask_before_emergency, ask_before_failing
+from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import given
 from forewarn.core.words import EXTERNAL, MaintenanceWord
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
@@ -77,24 +79,44 @@ def filter_(
         Path,
         typer.Option("--libvirt-status", metavar="FOLDER", help="Where libvirt keeps its domains' state."),
     ] = Path("/run/libvirt/qemu"),
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            envvar="STATE_DIRECTORY",
+            help="With --watch: where the last fleet is saved, for a start while the server is away.",
+        ),
+    ] = None,
+    reserve: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            envvar="FOREWARN_FILTER_RESERVE",
+            help="An address that no guest may use, such as the router's; may be given several times.",
+        ),
+    ] = None,
 ) -> None:
-    """Print nftables rules for a host: no guest uses the address or MAC of another machine of the fleet."""
+    """Print nftables rules for a host: no guest uses the address or MAC of another machine of the fleet.
+
+    No guest poses as the guest endpoint (169.254.169.254), a router or a DHCP server either.
+    """
     from forewarn.cli.views.host_filter import Filter, differences, filter_rules
 
     if watch and check:
         raise typer.BadParameter("choose --watch or --check", param_hint="--watch")
-    host = session.client.get(path_of("host", name), HostWithMachinesAnswer).value.name
-    fetch = partial(_all_machines, session)
-    if not watch and not check:
-        rules = filter_rules(Filter(host=host, machines=fetch()))
+    reserved = [_address(each) for each in reserve or ()]
+    if watch:
+        _watch_filter(session, name, status=status, state=state, reserved=reserved)
+        return
+    host = _host_name(session, name)
+    fetch = partial(_all_machines, session.client)
+    if not check:
+        rules = filter_rules(Filter(host=host, machines=fetch(), reserved=reserved))
         session.print_answer({"rules": rules}, lambda: terminal.echo(rules))
         return
-    from forewarn.cli.following.filter_watch import FilterWatch, loaded, taps_of
+    from forewarn.cli.following.filter_watch import loaded, taps_of
 
-    if watch:
-        FilterWatch(host, fetch=fetch, look=partial(taps_of, status), say=terminal.echo).watch()
-        return
-    wanted = Filter(host=host, machines=fetch(), taps=taps_of(status))
+    wanted = Filter(host=host, machines=fetch(), taps=taps_of(status), reserved=reserved)
     found = differences(wanted, loaded())
     answer = {"host": host, "loaded": not found, "differences": found, "unprotected": wanted.unbound}
     session.print_answer(answer, lambda: _show_check(session, wanted, found))
@@ -102,9 +124,44 @@ def filter_(
         raise typer.Exit(1)
 
 
-def _all_machines(session: Session) -> Sequence[MachineAnswer]:
+def _watch_filter(
+    session: Session, name: str, *, status: Path, state: Path | None, reserved: Sequence[str]
+) -> None:
+    """Follow the fleet and the taps, from the saved fleet on if there is one."""
+    from forewarn.cli.following.filter_watch import SERVER_SECONDS, FilterWatch, SavedFleet, taps_of
+
+    saved = None if state is None else SavedFleet(state, name)
+    if saved is None or (known := saved.read()) is None:
+        host, machines = _host_name(session, name), None
+    else:
+        host, machines = known
+        terminal.echo(f"until the server answers, the fleet is that of {saved.path}")
+    FilterWatch(
+        host,
+        fetch=partial(_all_machines, session.client.answered_within(SERVER_SECONDS)),
+        look=partial(taps_of, status),
+        say=terminal.echo,
+        reserved=reserved,
+        machines=machines,
+        save=(lambda _: None) if saved is None else partial(saved.write, host),
+    ).watch()
+
+
+def _host_name(session: Session, name: str) -> str:
+    """Return the name of a host as the fleet has it."""
+    return session.client.get(path_of("host", name), HostWithMachinesAnswer).value.name
+
+
+def _address(given: str) -> str:
+    try:
+        return str(ip_address(given))
+    except ValueError:
+        raise typer.BadParameter(f"{given!r}: expected an address", param_hint="--reserve") from None
+
+
+def _all_machines(client: OperatorClient) -> Sequence[MachineAnswer]:
     """Return the machines of the whole fleet: any of them may come to a host."""
-    return session.client.all(MachineAnswer).value.items
+    return client.all(MachineAnswer).value.items
 
 
 def _show_check(session: Session, wanted: "Filter", found: Sequence[str]) -> None:

@@ -1,5 +1,7 @@
 """Rules for the bridges of a host: no guest uses the address or the MAC of another machine of the fleet.
 
+Nor does a guest take the place of what guests rely on: the guest endpoint, their router, their DHCP server.
+
 The rules name no tap. A tap is bound by its index, which the kernel gives to no second device, while
 libvirt gives the name of a tap (vnet0) to the next guest.
 """
@@ -14,6 +16,8 @@ from typing import Any
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 
 TABLE = "forewarn"
+# The address of the guest endpoint: a guest that answered there would forge the events of its neighbours.
+ENDPOINT = "169.254.169.254"
 NOT_OURS = "not of the fleet"
 # The same for sets and for `nft -j list`: a name, and the type of its elements.
 _TYPES = {
@@ -37,6 +41,10 @@ _RULES = {
     "arp": "arp saddr ip @addresses4 arp saddr ether . arp saddr ip != @pairs4 drop",
     "ipv6": "ip6 saddr @addresses6 ether saddr . ip6 saddr != @pairs6 drop",
     "advertisement": f"{_ADVERTISEMENT} ether saddr . @th,64,128 != @advertisers drop",
+    # By these a guest would become its neighbours' router, or name them another endpoint (DHCP option 245).
+    "router": "icmpv6 type { nd-router-advert, nd-redirect } drop",
+    "redirect": "icmp type redirect drop",
+    "dhcp-server": "udp sport { 67, 547 } drop",
 }
 # Frames from taps alone are checked. From other ports come what routers forward for machines elsewhere.
 _ENTRY = {"guests": 'meta iifkind "tun" jump guests'}
@@ -60,6 +68,7 @@ class Filter:
     host: str
     machines: Sequence[MachineAnswer]  # of the whole fleet: any of them may come
     taps: Sequence[Tap] = ()
+    reserved: Sequence[str] = ()  # addresses of no machine, such as the router's
 
     @property
     def unbound(self) -> Sequence[str]:
@@ -81,11 +90,14 @@ class Filter:
         for mac, address in self.owners:
             sets["macs"].add((mac,))
             own = ip_address(address)
-            sets[f"addresses{own.version}"].add((address,))
             sets[f"pairs{own.version}"].add((mac, address))
             if isinstance(own, IPv6Address):
-                sets["advertised"].add((hex(int(own)),))
                 sets["advertisers"].add((mac, hex(int(own))))
+        # A reserved address has no pair, unless a machine declares it: guests cannot use it.
+        for own in map(ip_address, {ENDPOINT, *self.reserved, *(address for _, address in self.owners)}):
+            sets[f"addresses{own.version}"].add((str(own),))
+            if isinstance(own, IPv6Address):
+                sets["advertised"].add((hex(int(own)),))
         for tap in self.taps:
             sets["taps"].add((str(tap.index),))
             sets["tap_macs"].update((str(tap.index), mac) for mac in tap.macs)

@@ -213,10 +213,14 @@ class Engine(FleetUseCase):
             return tx.records.newest()
 
     def note_absence(self, absence: Absence) -> None:
-        """Keep that guests could not be heard: none of that time is their silence (rule 12)."""
+        """Save that guests could not be heard: that time is neither notice nor silence of theirs (rule 12).
+
+        A brief absence leaves no record: each restart would.
+        """
         with self._store.write() as tx, self._saving(tx, now=absence.until) as draft:
-            away = format_span_briefly((absence.until - absence.since).total_seconds())
-            draft.record(Kind.SERVICE_AWAY, None, reason=f"for {away}; that is not the guests' silence")
+            if not absence.brief:
+                away = format_span_briefly((absence.until - absence.since).total_seconds())
+                draft.record(Kind.SERVICE_AWAY, None, reason=f"for {away}; that is not the guests' silence")
             tx.time.set_absences(listening.with_absence(tx.time.absences(), absence, policy=self._policy))
 
     def grant_grace(self, jump: timedelta, now: datetime) -> None:

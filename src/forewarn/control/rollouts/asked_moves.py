@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 
+from forewarn.clock import monotonic
 from forewarn.control.driver import DriverTask
 from forewarn.control.parts.fleet import MachineFilter
 from forewarn.control.plan_prechecks import PlanPrechecks, move_of
@@ -16,13 +16,15 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import emptying
-from forewarn.core.rollouts.planned_moves import MoveAnswer, PlannedMove, planned_moves, verdict
+from forewarn.core.rollouts.planned_moves import MoveAnswer, PlannedMove, leavers, planned_moves, verdict
 from forewarn.core.words import Action, HostName, MachineName, OrderId, Work
 
 # A person waits for a plan, in seconds. It shows of which moves nothing was heard by then.
 WITHIN = 5.0
 # As many as lanes answer in that time; machines of later waves are not asked about.
 MOST_MACHINES = 200
+# Hosts that are asked about for one machine before an answer is waited for; while all refuse, the next are.
+TARGETS_AT_ONCE = 3
 
 NOT_HEARD = MoveAnswer(unknown="its driver has not answered yet")
 
@@ -37,8 +39,8 @@ class AskedMove:
     targets: Mapping[HostName, Host]
     driver: str
 
-    def tasks(self, work: Work, *, now: datetime) -> list[DriverTask]:
-        """Return the questions: one for each host that the machine may go to."""
+    def tasks(self, work: Work, *, asked: int, now: datetime) -> list[DriverTask]:
+        """Return the next questions, one for each host that the machine may go to; so many were asked."""
         return [
             DriverTask(
                 order=OrderId(f"plan/{self.machine.id}"),
@@ -53,21 +55,22 @@ class AskedMove:
                 now=now,
                 driver=self.driver,
             )
-            for target in self.targets.values()
+            for target in [*self.targets.values()][asked : asked + TARGETS_AT_ONCE]
         ]
 
 
 def load(
     snapshot: Snapshot, rollout: Rollout, survey: HostSurvey, around: Surroundings, policy: Policy
-) -> list[AskedMove]:
-    """Load the first moves of a plan whose drivers can be asked about them."""
+) -> tuple[list[AskedMove], int]:
+    """Load the first moves of a plan whose drivers can be asked about them, and count the others."""
     known = snapshot.rules.host_drivers()
     drivers = {host: rollout.terms.driver or known.of(host) for host in rollout.hosts}
     able = {host for host, driver in drivers.items() if driver in policy.prechecking}
     emptied = emptying.emptying(rollout, survey, around) if able else ()
-    moves = planned_moves(rollout, around, emptied, of=able)
+    leaving = list(leavers(rollout, around, emptied, of=able))
+    moves = planned_moves(leaving[:MOST_MACHINES], around)
     reader = _Reader(snapshot)
-    found = (
+    found = [
         AskedMove(
             move=move,
             machine=machine,
@@ -77,8 +80,15 @@ def load(
         )
         for move in moves
         if move.targets and (machine := reader.machine(move)) is not None
-    )
-    return list(islice(found, MOST_MACHINES))
+    ]
+    return found, max(len(leaving) - MOST_MACHINES, 0)
+
+
+def warnings_of(not_asked: int) -> list[str]:
+    """Say of how many machines no driver was asked."""
+    machines = f"{not_asked} more machine{'s' if not_asked > 1 else ''}"
+    asked = f"drivers were asked about the first {MOST_MACHINES} machines that leave their hosts"
+    return [f"{asked}: whether {machines} can leave is not known"] if not_asked else []
 
 
 class _Reader:
@@ -124,13 +134,11 @@ def _round(
     asked: Sequence[AskedMove], prechecks: PlanPrechecks, rung: int, *, now: datetime
 ) -> tuple[dict[tuple[HostName, MachineName], str], dict[tuple[HostName, MachineName], str]]:
     """Ask about one way to leave; return what is against it, and which machines have another way."""
-    tasks = {_named(each): each.tasks(each.move.works[rung], now=now) for each in asked}
-    said = prechecks.ask([task for its in tasks.values() for task in its], now=now, within=WITHIN)
+    answers = _answers(asked, prechecks, rung, now=now)
     against: dict[tuple[HostName, MachineName], str] = {}
     lowered: dict[tuple[HostName, MachineName], str] = {}
     for each in asked:
-        moves = [move for task in tasks[_named(each)] if (move := move_of(task)) is not None]
-        answer = verdict({move[-1]: said.get(move, NOT_HEARD) for move in moves})
+        answer = verdict(answers[_named(each)], takers=each.move.takers)
         if answer.unknown:
             against[_named(each)] = f"whether it can leave is not known: {answer.unknown}"
         elif answer.refused and rung + 1 < len(each.move.works):
@@ -138,6 +146,34 @@ def _round(
         elif answer.refused:
             against[_named(each)] = answer.refused
     return against, lowered
+
+
+def _answers(
+    asked: Sequence[AskedMove], prechecks: PlanPrechecks, rung: int, *, now: datetime
+) -> dict[tuple[HostName, MachineName], dict[HostName, MoveAnswer]]:
+    """Ask about some hosts of each machine, and about more until one takes it or time is up."""
+    answers: dict[tuple[HostName, MachineName], dict[HostName, MoveAnswer]] = {
+        _named(each): {} for each in asked
+    }
+    until = monotonic() + WITHIN
+    left, waits = list(asked), WITHIN
+    while left and waits >= 0:
+        tasks = {
+            _named(each): each.tasks(each.move.works[rung], asked=len(answers[_named(each)]), now=now)
+            for each in left
+        }
+        said = prechecks.ask([task for its in tasks.values() for task in its], now=now, within=waits)
+        for name, its in tasks.items():
+            moves = [move for task in its if (move := move_of(task)) is not None]
+            answers[name] |= {move[-1]: said.get(move, NOT_HEARD) for move in moves}
+        left = [each for each in left if _goes_on(each, answers[_named(each)])]
+        waits = until - monotonic()
+    return answers
+
+
+def _goes_on(asked: AskedMove, answers: Mapping[HostName, MoveAnswer]) -> bool:
+    """Return whether there is a host that was not asked about, and may be the first to take a machine."""
+    return len(answers) < len(asked.targets) and MoveAnswer() not in answers.values()
 
 
 def _named(asked: AskedMove) -> tuple[HostName, MachineName]:

@@ -107,7 +107,7 @@ class RolloutViews(FleetReading):
             drivers = mine.driven_by(snapshot.rules.host_drivers(), self._policy.hooks)
             around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else Surroundings()
             asks = mine.empties and bool(self._policy.prechecking)
-            asked = asked_moves.load(snapshot, mine, survey, around, self._policy) if asks else []
+            asked, more = asked_moves.load(snapshot, mine, survey, around, self._policy) if asks else ([], 0)
         obstacles, lowered = asked_moves.find_obstacles(asked, self._plan_prechecks, now=self._real_now())
         mine = replace(mine, id="", state=RolloutState.PLANNED)
         candidates = Candidates(mine, survey, self._policy)
@@ -120,7 +120,7 @@ class RolloutViews(FleetReading):
             waiting=waiting,
             drivers=drivers,
             expected=expected,
-            warnings=(*warnings, *lowered[:MOST_LOWERED]),
+            warnings=(*warnings, *asked_moves.warnings_of(more), *lowered[:MOST_LOWERED]),
             emptying=planned_moves.with_obstacles(emptying.emptying(mine, survey, around), obstacles),
         )
 

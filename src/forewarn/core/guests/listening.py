@@ -15,7 +15,7 @@ from forewarn.core.words import Kind
 
 # A service that is back for less than that between two absences was not there for its guests.
 SHORTEST_PRESENCE = timedelta(minutes=1)
-# However often it came and went: they are kept in one row, which every transaction writes.
+# However often it came and went, as many brief and as many long ones: every transaction writes their row.
 MOST_ABSENCES = 50
 
 
@@ -37,7 +37,7 @@ def disable(draft: Draft, group: Group, *, policy: Policy) -> Group:
 def silent_since(now: datetime, absences: Sequence[Absence], *, policy: Policy) -> datetime:
     """Return which saved activity is old enough to be sure of a day's silence."""
     left, moment = _needed(policy), now
-    for absence in reversed(absences):
+    for absence in reversed(_long(absences)):
         if moment - absence.until >= left:
             break
         left -= moment - absence.until
@@ -48,7 +48,7 @@ def silent_since(now: datetime, absences: Sequence[Absence], *, policy: Policy) 
 def silent_at(last_active: datetime, absences: Sequence[Absence], *, policy: Policy) -> datetime:
     """Return when a group that was last active then may be disabled."""
     left, moment = _needed(policy), last_active
-    for absence in absences:
+    for absence in _long(absences):
         if absence.until <= moment:
             continue
         heard = max(absence.since - moment, timedelta())
@@ -60,16 +60,24 @@ def silent_at(last_active: datetime, absences: Sequence[Absence], *, policy: Pol
 
 
 def with_absence(absences: Sequence[Absence], latest: Absence, *, policy: Policy) -> tuple[Absence, ...]:
-    """Return the absences that still matter, with the latest; neighbours are joined into one."""
+    """Return the absences that still matter, with the latest; long neighbours are joined into one.
+
+    Brief ones are not joined: between them guests could see what was announced.
+    """
     found: list[Absence] = []
-    for absence in (*absences, latest):
+    for absence in _long((*absences, latest)):
         if found and absence.since - found[-1].until < SHORTEST_PRESENCE:
             absence = Absence(since=found.pop().since, until=absence.until)
         found.append(absence)
     while len(found) > MOST_ABSENCES:
         found[:2] = [Absence(since=found[0].since, until=found[1].until)]
     oldest = silent_since(latest.until, found, policy=policy)
-    return tuple(absence for absence in found if absence.until > oldest)
+    found += [absence for absence in (*absences, latest) if absence.brief][-MOST_ABSENCES:]
+    return tuple(sorted((each for each in found if each.until > oldest), key=lambda each: each.since))
+
+
+def _long(absences: Sequence[Absence]) -> list[Absence]:
+    return [absence for absence in absences if not absence.brief]
 
 
 def _needed(policy: Policy) -> timedelta:

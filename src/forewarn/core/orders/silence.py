@@ -7,10 +7,8 @@ was saved is known, by the system's clock.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.absence import BRIEF, Absence
 
-# A restart takes that long at most; whoever gets no answer for so long, and reports again, is heard.
-BRIEF = timedelta(minutes=1)
 NOTHING = timedelta()
 
 
@@ -33,5 +31,5 @@ def before_start(
     """
     if heard_at is None or presence is None or not NOTHING <= now - presence.until <= BRIEF:
         return NOTHING
-    since = max([heard_at, *(absence.until for absence in presence.absences)])
+    since = max([heard_at, *(each.until for each in presence.absences if not each.brief)])
     return max(min(presence.until - since, limit - BRIEF), NOTHING)

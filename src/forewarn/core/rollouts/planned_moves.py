@@ -2,16 +2,17 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from forewarn.core.admission import expected
 from forewarn.core.copies import replace
 from forewarn.core.model.emptying import Emptying, Leaver, Obstacle, Surroundings
-from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.words import HostName, MachineName, Mobility, Work
 
-# One that three hosts refuse will hardly find another; only the announcement asks all.
-MOST_TARGETS = 3
+# So many hosts are asked about for one machine at most: a plan of a large fleet would ask about thousands.
+MOST_TARGETS = 30
+# Of hosts that refuse a machine.
+MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,8 @@ class PlannedMove:
     machine: MachineName
     source: HostName
     mobility: Mobility
-    targets: tuple[HostName, ...]
+    targets: tuple[HostName, ...]  # the first of them
+    takers: int  # how many there are
 
     @property
     def works(self) -> tuple[Work, ...]:
@@ -38,9 +40,9 @@ class MoveAnswer:
     unknown: str = ""
 
 
-def planned_moves(
+def leavers(
     rollout: Rollout, around: Surroundings, emptied: Iterable[Emptying], *, of: Collection[HostName]
-) -> Iterator[PlannedMove]:
+) -> Iterator[tuple[Wave, Leaver]]:
     """Give the machines of some hosts that nothing known keeps from leaving, in the order of the waves."""
     kept = {(one.host, each.machine) for one in emptied for each in one.obstacles}
     on: dict[HostName, list[Leaver]] = {}
@@ -48,28 +50,42 @@ def planned_moves(
         if (machine.host, machine.name) not in kept and machine.mobility is not Mobility.NONE:
             on.setdefault(machine.host, []).append(machine)
     for wave in rollout.planned:
-        leavers = [machine for host in wave.hosts if host in of for machine in on.get(host, ())]
-        names = [name for name in sorted(around.rooms) if name not in wave.hosts] if leavers else []
-        for machine in leavers:
-            takers = (name for name in names if around.rooms[name].why_not(machine) is None)
-            yield PlannedMove(
-                machine=machine.name,
-                source=machine.host,
-                mobility=machine.mobility,
-                targets=tuple(islice(takers, MOST_TARGETS)),
-            )
+        for host in wave.hosts:
+            if host in of:
+                yield from ((wave, machine) for machine in on.get(host, ()))
 
 
-def verdict(answers: Mapping[HostName, MoveAnswer]) -> MoveAnswer:
-    """Put together what a driver has said of a move to several hosts: one that takes it is enough."""
+def planned_moves(leaving: Iterable[tuple[Wave, Leaver]], around: Surroundings) -> Iterator[PlannedMove]:
+    """Give the moves of machines, each with the reachable hosts that have room for it."""
+    found: dict[tuple[object, ...], list[HostName]] = {}  # most machines need the same as others
+    names = sorted(name for name, room in around.rooms.items() if room.unreachable_since is None)
+    for wave, machine in leaving:
+        needs = (wave.hosts, *sorted(machine.labels.items()), None, *sorted(machine.resources.items()))
+        if needs not in found:
+            others = (name for name in names if name not in wave.hosts)
+            found[needs] = [name for name in others if around.rooms[name].why_not(machine) is None]
+        yield PlannedMove(
+            machine=machine.name,
+            source=machine.host,
+            mobility=machine.mobility,
+            targets=tuple(found[needs][:MOST_TARGETS]),
+            takers=len(found[needs]),
+        )
+
+
+def verdict(answers: Mapping[HostName, MoveAnswer], *, takers: int) -> MoveAnswer:
+    """Put together what a driver has said of a move to hosts, of so many: one that takes it is enough."""
     if any(answer == MoveAnswer() for answer in answers.values()):
         return MoveAnswer()
     unknown = [answer.unknown for answer in answers.values() if answer.unknown]
     if unknown:
         return MoveAnswer(unknown=unknown[0])
-    return MoveAnswer(
-        refused="; ".join(f"{host} cannot take it, {each.refused}" for host, each in answers.items())
-    )
+    against = [f"{host} cannot take it, {each.refused}" for host, each in answers.items()]
+    more = f" and {len(against) - MOST_NAMED} more" if len(against) > MOST_NAMED else ""
+    refused = "; ".join(against[:MOST_NAMED]) + more
+    if len(answers) < takers:
+        return MoveAnswer(unknown=f"{len(answers)} of {takers} hosts were asked: {refused}")
+    return MoveAnswer(refused=refused)
 
 
 def with_obstacles(

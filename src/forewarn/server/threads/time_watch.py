@@ -13,6 +13,11 @@ log = logging.getLogger(__name__)
 
 # How often a clock that runs faster than the world saves where it is, in real seconds.
 SAVE_TIME_EVERY = 1.0
+# A server that was away for longer than this before its start has taken notice from guests. The store knows
+# when a stopped server ended; of one that was killed it knows that to about five seconds.
+RESTART = timedelta(seconds=2)
+# A server that runs looks every five seconds. If it did not, its process was stopped or its clock jumped.
+PAUSE = timedelta(seconds=7)
 # Not again for so long, in real seconds: each request looks at the time, and what is ahead lasts much longer.
 SAVED_LATELY = 0.25
 
@@ -25,6 +30,8 @@ class TimeWatch:
         self._clock = self.clock = clock
         self._engine = engine
         self._present_at = present_at or clock.now()
+        self._shortest_absence = RESTART
+        self._unsaved_absences: list[Absence] = []
         self._jumped = timedelta()  # of the system's clock, as far as it is not saved yet
         self._saved_until: datetime | None = None  # by a clock that runs faster than the world
         self._set_back = clock.offset > JUMP  # whether the system's clock is known to have been
@@ -80,11 +87,14 @@ class TimeWatch:
         self._set_back = set_back
 
     def _watch_presence(self) -> None:
-        """Notice that nobody looked for long: the process was down or stopped, or the clock jumped."""
+        """Save an absence if the last look is too long ago: the process was away, or time jumped."""
         now = self._clock.now()
-        if now - self._present_at > JUMP:
-            self._engine.note_absence(Absence(since=self._present_at, until=now))
-        self._present_at = now
+        if now - self._present_at > self._shortest_absence:
+            self._unsaved_absences.append(Absence(since=self._present_at, until=now))
+        self._present_at, self._shortest_absence = now, PAUSE
+        while self._unsaved_absences:  # if the database is away, the next look tries again
+            self._engine.note_absence(self._unsaved_absences[0])
+            self._unsaved_absences.pop(0)
 
 
 def _prospect(offset: timedelta) -> str:
