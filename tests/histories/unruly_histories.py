@@ -221,7 +221,7 @@ class UnrulyHistories(RollingHistories):
 
     @act(5)
     def aborts_a_rollout_one_of_whose_moves_is_refused(self) -> None:
-        """A machine comes to a host that others leave, and no host can take it; later a person retries that."""
+        """A machine comes to a host that others leave. No host takes it, and later a person retries that."""
         self.tidies_up()
         host, late = self.idle_host(), self.pick(NAMES)
         self.unruly.refusing = {late}

@@ -159,6 +159,41 @@ def test_a_move_that_waits_to_be_tried_again_is_called_off_and_its_machine_runs(
     assert fleet.machine("a-0").state is MachineState.RUNNING
 
 
+def test_external_moves_are_called_off_unless_a_report_has_taken_them_up() -> None:
+    fleet, order = serviced(machine("a-0"), driver="external")
+    fleet.approve(fleet.events()[0], by="a-0")
+    assert steps(fleet, order) == {"a-0": StepState.RUNNING}
+    over = aborted(fleet, order)
+    assert (over.state, [step.state for step in over.steps]) == (OrderState.CANCELLED, [StepState.MOOT])
+    assert (fleet.events(), fleet.machine("a-0").state) == ((), MachineState.RUNNING)
+
+
+def test_external_moves_that_were_taken_up_go_on_after_an_abort() -> None:
+    fleet, order = serviced(machine("a-0"), driver="external")
+    fleet.approve(fleet.events()[0], by="a-0")
+    reports.heartbeat(fleet.draft, order.id, heard_at=NOON, policy=fleet.policy)
+    aborted(fleet, order)
+    assert steps(fleet, order) == {"a-0": StepState.RUNNING}
+
+
+@pytest.mark.parametrize("taken_up", [False, True])
+def test_external_work_on_a_host_is_called_off_unless_a_report_has_taken_it_up(taken_up: bool) -> None:
+    fleet, order = serviced(staying("a-0"), host_driver="external")
+    fleet.approve(fleet.events()[0], by="a-0")
+    assert work_of(fleet.draft.orders[order.id]) is StepState.RUNNING
+    if taken_up:
+        reports.heartbeat(fleet.draft, order.id, heard_at=NOON, policy=fleet.policy)
+    after = aborted(fleet, order)
+    assert work_of(after) is (StepState.RUNNING if taken_up else StepState.MOOT)
+    assert after.state is (OrderState.STARTED if taken_up else OrderState.CANCELLED)
+    assert host_state(fleet) is (HostState.CORDONED if taken_up else HostState.OK)
+
+
+def work_of(order: Order) -> StepState:
+    (work,) = (step for step in order.host_steps if step.task is HostTask.WORK)
+    return work.state
+
+
 def test_what_had_failed_before_still_waits_for_a_person() -> None:
     fleet, order = serviced(machine("a-0"), machine("b-0"), driver="external")
     fleet.approve(fleet.events()[0], by="a-0")

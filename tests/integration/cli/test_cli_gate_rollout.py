@@ -137,6 +137,23 @@ def test_a_report_that_is_refused_leaves_no_other_command_alone(service: Service
     assert states["host-1"] == "failed"
 
 
+def test_no_command_begins_for_a_rollout_that_is_aborted_in_that_moment(
+    service: Service, folder: Path
+) -> None:
+    app = hurrying(service)
+
+    async def aborting(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].endswith("/heartbeat"):
+            (known,), _ = service.rollouts.rollouts(after=None, limit=1)
+            service.rollouts.abort(known.rollout.id, by="ops")
+        await app(scope, receive, send)
+
+    gated = gate(aborting, "host-1", "--action", "reboot")
+    assert gated.exit_code == 1
+    assert (folder / "ran").read_text() == ""
+    assert "sh is not run: order" in gated.output
+
+
 def test_an_interrupt_ends_the_command_and_pauses_the_rollout(service: Service, folder: Path) -> None:
     app = hurrying(service)
 

@@ -39,6 +39,8 @@ class GatedCommand:
         self._stop = threading.Event()
         self._told_to_stop = False
         self._beats = threading.Thread(target=self._send_heartbeats, daemon=True)
+        if machines and (stop := order.take_up()) is not None:
+            raise NotBegun(f"{command[0]} is not run: {stop}")
         self._process = _begun(command, _environment(order, machines, more))
         if machines:
             self._beats.start()

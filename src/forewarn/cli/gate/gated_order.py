@@ -48,6 +48,17 @@ class GatedOrder:
         path = f"{self._path}/{verb}"
         return self._session.client.post(path, OrderWithEventsAnswer, body, key=key).value
 
+    def take_up(self) -> str | None:
+        """Report that the work begins, and return why it must not; None: it may.
+
+        Until then an abort calls the work off. From then on the work is done to its end.
+        """
+        key = new_key()
+        try:
+            return self._caller.call(lambda: self.beat(key=key)).stop
+        except RequestRefused as refusal:
+            return str(refusal)
+
     def beat(self, *, key: str) -> HeardAnswer:
         """Report that the work goes on, and hear whether it should."""
         return self._session.client.post(f"{self._path}/heartbeat", HeardAnswer, key=key).value

@@ -103,12 +103,12 @@ class RolloutGate:
         for id_ in (order for wave in rollout.waves for order in wave.orders):
             if id_ not in self._over and id_ not in self._running:
                 order = self._caller.call(lambda id_=id_: self._order(id_))  # type: ignore[misc]
-                self._see_to(order, at_once=rollout.hosts_at_once)
+                self._see_to(order, rollout)
 
     def _order(self, id_: str) -> OrderAnswer:
         return self._session.client.get(f"/v1/orders/{id_}", NotedOrderWithEventsAnswer).value.order
 
-    def _see_to(self, order: OrderAnswer, *, at_once: int) -> None:
+    def _see_to(self, order: OrderAnswer, rollout: RolloutAnswer) -> None:
         """Run the command for a host whose turn it is, also for one that carries nobody."""
         if not is_done_here(order):
             self._over.add(order.id)
@@ -116,7 +116,7 @@ class RolloutGate:
             self._begin(order, machines)
         elif was_empty(order):
             # A wave of such hosts is over at once: so many others may be at work already.
-            if len(self._running) < at_once:
+            if len(self._running) < rollout.hosts_at_once and not rollout.aborting:
                 self._begin(order, [])
         elif order.ended_at is not None:
             self._over.add(order.id)

@@ -12,6 +12,7 @@ from forewarn.core.model.waiting import Waiting
 from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import departures, events, host_steps, host_work, service, stages, steps
 from forewarn.core.words import (
+    EXTERNAL,
     EventStatus,
     HostTask,
     Kind,
@@ -75,6 +76,8 @@ def _called_off(draft: Draft, order: Order, index: int, *, why: str) -> Order:
 
 def _has_not_started(order: Order, stage: Stage, step: Step) -> bool:
     """Return whether a step is called off: each move starts by itself, all else with its stage."""
+    if _is_not_taken_up(order, step):
+        return True
     if stage.kind is StageKind.HOST and not _is_work_begun(order):
         return step.state in (StepState.WAITING, StepState.RUNNING)
     by_itself = stage.kind in service.MOVING or stage.state is not StageState.STARTED
@@ -95,7 +98,14 @@ def _failed_unstarted(draft: Draft, order: Order, index: int, step: Step) -> boo
 
 
 def _is_work_begun(order: Order) -> bool:
-    return any(step.task is HostTask.WORK and step.begun_at is not None for step in order.host_steps)
+    work = host_steps.find(order, HostTask.WORK)
+    return work is not None and work.begun_at is not None and not _is_not_taken_up(order, work)
+
+
+def _is_not_taken_up(order: Order, step: Step | HostStep) -> bool:
+    """Return whether a program outside forewarn may begin a step, and has not reported that it did."""
+    outside = order.driver_of(step) == EXTERNAL and step.taken_up_at is None
+    return outside and step.state is StepState.RUNNING
 
 
 def _host_step(draft: Draft, order: Order, step: HostStep, *, why: str) -> HostStep:
@@ -104,7 +114,8 @@ def _host_step(draft: Draft, order: Order, step: HostStep, *, why: str) -> HostS
     undoes_before = step.task is HostTask.AFTER and before is not None and before.begun_at is not None
     uncordons = step.task is HostTask.UNCORDON and host_work.was_cordoned_by_step(order)
     goes_on = _is_work_begun(order) or undoes_before or uncordons
-    if step.state is not StepState.WAITING or goes_on:
+    may_be_called_off = step.state is StepState.WAITING or _is_not_taken_up(order, step)
+    if goes_on or not may_be_called_off:
         return step
     return host_steps.abandon(draft, step, why=why)
 
