@@ -37,6 +37,8 @@ def _names() -> list[str]:
     return [f"{_name(number)[:57]}{number:04}z" for number in range(NOISY)]
 
 
+# A group of the noisy project, whose guests approve all of its events at once; its callers order them again.
+MANY, MANY_AT_ONCE = 100, "approvals of a hundred events at once"
 # What the noisy project's callers ask for, again and again, by what a row calls it.
 WORST: Mapping[str, Sequence[str]] = {
     "misspelt names": [f"POST /v1/machines/q{MIDDLE}qqq/restart"],
@@ -49,6 +51,7 @@ WORST: Mapping[str, Sequence[str]] = {
         "GET /v1/history?search=zzz&limit=1000",
     ],
     "approvals of no event": [],  # by guests alone
+    MANY_AT_ONCE: [f"POST /v1/machines/many-{number}/freeze" for number in range(MANY)],
 }
 
 
@@ -93,11 +96,19 @@ def _p99(seconds: Sequence[float]) -> float:
 
 def _toml() -> str:
     parts = ["[defaults]", 'driver = "simulated"', "[projects.quiet]", "[projects.noisy]", "[hosts.h]"]
+    parts += ["[groups.many]", 'kind = "availability-set"', "update-domains = 1", 'project = "noisy"']
     mine = [(f"quiet-{number}", "quiet") for number in range(QUIET * (len(WORST) + 1))]
     for number, (name, project) in enumerate([*mine, *((name, "noisy") for name in _names())]):
         parts += ["[[machines]]", f'name = "{name}"', f'project = "{project}"', 'host = "h"']
         parts += [f'address = "{fleets.address(number)}"']
+    for number in range(MANY):
+        parts += ["[[machines]]", f'name = "many-{number}"', 'group = "many"', 'host = "h"']
+        parts += [f'address = "{fleets.address(_first_of_many() + number)}"']
     return "\n".join([*parts, ""])
+
+
+def _first_of_many() -> int:
+    return QUIET * (len(WORST) + 1) + NOISY
 
 
 def _tokens(server: Serving) -> dict[str, list[str]]:
@@ -170,6 +181,8 @@ def main() -> None:
             threading.Thread(target=_approve, args=(asked, fleets.address(first + number)), daemon=True)
             for number in range(GUESTS)
         ]
+    if asked["kind"] == MANY_AT_ONCE:
+        work.append(threading.Thread(target=_approve_all, args=(asked, fleets.address(_first_of_many()))))
     for each in work:
         each.start()
     for each in work:
@@ -193,6 +206,19 @@ def _approve(asked: Mapping[str, Any], source: str) -> None:
     with closing(guests.call(asked["guests"], source=source)) as caller:
         while True:
             guests.ask(caller, request)
+
+
+def _approve_all(asked: Mapping[str, Any], source: str) -> None:
+    with closing(guests.call(asked["guests"], source=source)) as caller:
+        while True:
+            document = guests.ask(caller, guests.poll(asked["guests"]))
+            events = json.loads(document.partition(guests.END_OF_HEAD)[2])["Events"]
+            ids = [each["EventId"] for each in events if each["EventStatus"] == "Scheduled"]
+            body = json.dumps({"StartRequests": [{"EventId": id_} for id_ in ids]})
+            if len(ids) >= MANY // 2:
+                guests.ask(caller, guests.approval(asked["guests"], body))
+            else:
+                time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from forewarn.server import descriptors, upkeep
 from forewarn.server.push.pusher import Pusher
 from forewarn.server.push.webhook_sender import WebhookSender
 from forewarn.server.reloading import Reloading
-from forewarn.server.threads import listings, reaching
+from forewarn.server.threads import listings, operator_server
 from forewarn.server.threads.listings import MachineWatch
 from forewarn.server.threads.reaching import HostReaching
 from forewarn.server.threads.reads import Reads
@@ -87,8 +87,8 @@ def main() -> None:
         failing(*each)
     supervision.RestartPace = Pace  # type: ignore[assignment,misc]
     upkeep.LOOK_AT_LOCK_EVERY = upkeep.LOOK_AT_DESCRIPTORS_EVERY = OFTEN
-    upkeep.ASK_EVERY = reaching.ASK_EVERY = OFTEN
-    listings.LOOK_EVERY = OFTEN
+    upkeep.LOOK_EVERY = listings.LOOK_EVERY = OFTEN
+    failing(operator_server._Server, "startup", "operator-start")
     HostReaching.wanted = True  # type: ignore[assignment,method-assign]
     sys.argv = sys.argv[1:]
     from forewarn.__main__ import main as forewarn

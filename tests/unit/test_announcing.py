@@ -13,7 +13,9 @@ from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.operators_words import unmarked
 from forewarn.core.words import GroupName, MachineId, MachineName, OrderId, ProjectName
+from tests.refused import refused
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WEB, DB = GroupName("web"), GroupName("db")
@@ -44,7 +46,7 @@ def proposed(footprint: Footprint, **more: object) -> Proposal:
 
 
 def reasons(footprint: Footprint, *, now: datetime = NOON, **more: object) -> list[str]:
-    return list(map(str, announcing.why_not(proposed(footprint, **more), now=now)))
+    return [unmarked(str(each)) for each in announcing.why_not(proposed(footprint, **more), now=now)]
 
 
 # Rule 4
@@ -152,7 +154,7 @@ def test_all_reasons_are_given_together() -> None:
 
 def test_what_no_window_has_room_for_is_refused() -> None:
     long = proposed(disturbing(web={0: 1}), timing=at_night(timedelta(hours=2)))
-    with pytest.raises(Invalid, match="host-1: project shop has no window with room for 2 h of work"):
+    with refused(Invalid, match="host-1: project shop has no window with room for 2 h of work"):
         announcing.check(long, what="host-1", now=NOON)
 
 

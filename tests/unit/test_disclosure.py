@@ -21,7 +21,14 @@ from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, Re
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.operators_words import NOT_FOR_PROJECTS, machine_names, said_by_operator, unmarked
+from forewarn.core.operators_words import (
+    NOT_FOR_PROJECTS,
+    driver_named,
+    machine_names,
+    project_name,
+    said_by_operator,
+    unmarked,
+)
 from forewarn.core.orders import reports
 from forewarn.core.words import (
     HOOK,
@@ -47,6 +54,7 @@ NAMES = Names(
     groups=frozenset({"bob-web"}),
 )
 HIDDEN = Disclosure(project=ProjectName("a"), names=NAMES)
+LIBVIRT = driver_named("libvirt")
 SEEN = Disclosure(project=ProjectName("a"), names=NAMES, sees_hosts=True)
 
 
@@ -134,6 +142,18 @@ def test_a_project_reads_only_its_own_of_the_machines_that_a_reason_names(name: 
     assert unmarked(said) == f"waits for its turn, after web-0, {name}; expected soon"
 
 
+@pytest.mark.parametrize("told", [HIDDEN, SEEN])
+def test_a_project_reads_only_its_own_of_the_projects_that_a_reason_names(told: Disclosure) -> None:
+    own, other = project_name("a"), project_name("failed")
+    assert (
+        told.text(f"projects {other} and {own} have no window")
+        == "projects another project and a have no window"
+    )
+    assert told.text(f"the window of project {other}") == "the window of another project"
+    assert told.text(f"the window of project {own}") == "the window of project a"
+    assert unmarked(f"projects {other} and {own}") == "projects failed and a"
+
+
 def test_a_name_that_was_cut_off_is_not_read_either() -> None:
     assert HIDDEN.text(machine_names(["payroll"])[:-3]) == "another machine"
 
@@ -184,11 +204,13 @@ def test_a_project_does_not_read_by_which_driver_its_machines_and_groups_were_im
         (f"failed: {said_by_driver('root@n7: denied')}", f"failed: {TOLD_OPERATORS}"),
         (f"failed: {said_by_driver('root@n7: denied', HOOK)}", f"failed: {TOLD_OPERATORS}"),
         (f"reboot: {said_by_driver(said_by_driver('n7'))}", f"reboot: {TOLD_OPERATORS}"),
-        ("unknown: driver libvirt broke: no route to n7\nat line 3", "unknown: its driver broke"),
-        ("unknown: driver libvirt cannot be used: no module", "unknown: its driver cannot be used"),
-        ("driver libvirt has not answered within 30 s", "its driver has not answered within 30 s"),
-        ("driver my-own is not installed", "its driver is not installed"),
-        ("order X is carried out by driver libvirt: nobody", "order X is carried out by its driver: nobody"),
+        (f"unknown: {LIBVIRT} broke: no route to n7\nat line 3", "unknown: its driver broke"),
+        (f"unknown: {LIBVIRT} cannot be used: no module", "unknown: its driver cannot be used"),
+        (f"{LIBVIRT} has not answered within 30 s", "its driver has not answered within 30 s"),
+        (f"{driver_named('my-own')} is not installed", "its driver is not installed"),
+        (f"2 calls of {LIBVIRT} hang", "2 calls of its driver hang"),
+        (f"{LIBVIRT[:-1]}", "its driver"),
+        (f"order X is carried out by {LIBVIRT}: nobody", "order X is carried out by its driver: nobody"),
         ("a driver takes its time", "a driver takes its time"),
     ],
 )

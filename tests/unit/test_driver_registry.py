@@ -11,6 +11,7 @@ import pytest
 from forewarn.config import Settings
 from forewarn.control.driver import DriverLimits, Unknown
 from forewarn.core.errors import Invalid
+from forewarn.core.operators_words import unmarked
 from forewarn.core.words import EXTERNAL, MachineId
 from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriver
 from forewarn.drivers.registry import ENTRY_POINTS, Drivers
@@ -108,7 +109,7 @@ def test_what_is_not_installed_is_unknown_and_says_so(caplog: pytest.LogCaptureF
     for call in (known.by_name["gone"].begin, known.by_name["gone"].check, known.by_name["gone"].cancel):
         answer = call(task(driver="gone"))
         assert isinstance(answer, Unknown)
-        assert answer.why == "driver gone is not installed"
+        assert unmarked(answer.why) == "driver gone is not installed"
     assert [line.getMessage() for line in caplog.records] == [
         "driver gone is not installed: what it has to do waits until it is"
     ]
@@ -171,7 +172,7 @@ def test_a_driver_without_its_library_keeps_no_server_from_starting() -> None:
     for name in ("hyper", "lab"):
         answer = known.by_name[name].check(task(driver=name))
         assert isinstance(answer, Unknown)
-        assert answer.why == (
+        assert unmarked(answer.why) == (
             f"driver {name} cannot be used: install forewarn[hyper]: there is no module hyper"
         )
     with pytest.raises(Invalid) as refused:

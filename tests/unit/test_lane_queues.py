@@ -16,6 +16,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.control.engine.driver_calls import DriverCall, Verb
+from forewarn.core.operators_words import driver_named
 from forewarn.core.words import OrderId
 from forewarn.server.threads.lane_queues import REACH_WITHIN, SHORTEST_WAIT, LaneBounds, LaneQueues
 from forewarn.server.threads.placed_calls import PlacedCall
@@ -89,7 +90,10 @@ def test_a_call_that_takes_too_long_is_unknown_and_another_takes_its_place() -> 
     lanes = queues()
     hang(lanes, begin("web-0"), begin("web-1"))
     (answer,) = lanes.take_answers()
-    assert (answer.answer, answer.hangs) == (Unknown("driver test has not answered begin within 30 s"), True)
+    assert (answer.answer, answer.hangs) == (
+        Unknown(f"{driver_named('test')} has not answered begin within 30 s"),
+        True,
+    )
     assert names(made(lanes, LATE)) == ["web-1"]
 
 
@@ -290,5 +294,5 @@ def test_whether_a_host_is_reached_is_asked_beside_its_steps_and_has_less_time()
     lanes.pass_time(LATE + REACH_WITHIN)
     given_up = [each for each in lanes.take_answers() if each.call.verb is Verb.REACH]
     assert [(each.answer, each.hangs) for each in given_up] == [
-        (Unknown("driver test has not answered reach within 5 s"), True)
+        (Unknown(f"{driver_named('test')} has not answered reach within 5 s"), True)
     ]

@@ -25,6 +25,7 @@ from forewarn.control.driver import (
 from forewarn.control.engine.driver_calls import DriverAnswer, Verb
 from forewarn.control.supervision import RestartPace, Supervisor
 from forewarn.core.errors import Unavailable
+from forewarn.core.operators_words import driver_named
 from forewarn.core.words import MachineId
 from forewarn.server.threads import lanes as threads_lanes
 from forewarn.server.threads.lane_queues import LaneBounds
@@ -131,7 +132,9 @@ def test_a_call_that_hangs_is_given_up_and_its_late_answer_still_counts(inbox: I
     driver = HangingDriver(timeout=0.01)
     with lanes_of(driver, inbox) as lanes:
         lanes.submit(begin("stuck"))
-        assert inbox.wait_for(1) == [("stuck", Unknown("driver test has not answered begin within 0.01 s"))]
+        assert inbox.wait_for(1) == [
+            ("stuck", Unknown(f"{driver_named('test')} has not answered begin within 0.01 s"))
+        ]
         assert inbox.answers[0].hangs
         assert lanes.counts().hung == {"test": 1}
         driver.go.set()
@@ -163,8 +166,8 @@ def test_no_more_calls_run_at_a_host_than_it_bears(inbox: Inbox) -> None:
 @pytest.mark.parametrize(
     ("mark", "why"),
     [
-        ("breaks", "driver test broke: cannot be reached"),
-        ("ends its thread", "driver test broke: SystemExit()"),
+        ("breaks", f"{driver_named('test')} broke: cannot be reached"),
+        ("ends its thread", f"{driver_named('test')} broke: SystemExit()"),
     ],
 )
 def test_a_driver_that_breaks_says_nothing_of_the_step(inbox: Inbox, mark: str, why: str) -> None:
@@ -229,7 +232,7 @@ def test_the_threads_of_lanes_that_fail_are_started_again(inbox: Inbox) -> None:
     )
     lanes.supervisor = Supervisor(pace=RestartPace(first=0))
     lanes.submit(check("lost"))
-    given_up = ("lost", Unknown("driver test has not answered check within 0.01 s"))
+    given_up = ("lost", Unknown(f"{driver_named('test')} has not answered check within 0.01 s"))
     assert inbox.wait_for(1) == [given_up]  # by the timer
     driver.limits = DriverLimits(timeout=timedelta(seconds=PATIENCE), at_once=1)
     lanes.submit(check("sound", host="b"))

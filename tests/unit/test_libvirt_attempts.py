@@ -11,6 +11,7 @@ import pytest
 from forewarn.control.driver import Done, DriverTask, Failed
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId
 from forewarn.core.words import (
     Action,
     GroupName,
@@ -34,6 +35,7 @@ from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Places, Tools
 from forewarn.drivers.libvirt.sights import DomainState, LongCall, Seen, Sight
+from tests.no_thread import no_thread
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 KVM01, KVM02 = (Host(name=HostName(name), uri=f"test://{name}") for name in ("kvm01", "kvm02"))
@@ -210,3 +212,11 @@ def test_a_migration_that_is_begun_again_has_its_time_again() -> None:
     there.silent = True
     broken_off(here, there)
     assert [mark.asked for mark in here.written] == [NOON]
+
+
+def test_a_call_for_which_no_thread_can_be_started_is_not_under_way() -> None:
+    calls = LongCalls(ended=lambda _: None)
+    attempt = AttemptId(OrderId("O"), "u", 1)
+    with no_thread(), pytest.raises(RuntimeError, match="can't start new thread"):
+        calls.begin(attempt, lambda: None)
+    assert calls.of(attempt) is None

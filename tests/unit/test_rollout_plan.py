@@ -10,6 +10,7 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.operators_words import unmarked
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import forecast, halves, plan_warnings, planning, progress, waves
 from forewarn.core.rollouts.candidates import Candidates
@@ -121,7 +122,7 @@ def test_one_that_waits_for_a_window_waits_for_that_alone() -> None:
     ground = bound(("22:00", 7), ground=TWO_STAGES)
     plan, chosen = planning.next_wave(over(ground), ground, now=NOW, policy=POLICY)
     assert (chosen, plan.due_at) == ((), at("21:45"))
-    assert [wait.reason for wait in plan.waiting] == [
+    assert [unmarked(wait.reason) for wait in plan.waiting] == [
         "outside the window of project default, which opens 2026-01-05 22:00 (UTC)"
     ]
 

@@ -77,3 +77,13 @@ def test_no_value_of_a_setting_is_a_traceback(value: str, tmp_path: Path) -> Non
         text = f"[{table}]\n{key} = {value}" if table else f"{key} = {value}"
         with suppress(Invalid):
             read_settings(text, tmp_path)
+
+
+@pytest.mark.parametrize("value", ["1e400", "-inf", "nan", "[{a = 1e400}]"])
+def test_where_numbers_must_be_finite_others_are_refused(value: str) -> None:
+    with pytest.raises(Invalid, match=r"it cannot be read: a number in it is (inf|-inf|nan), expected one"):
+        parse_toml(f"a = {value}\n", name="it", finite=True)
+
+
+def test_where_numbers_must_be_finite_those_are_read() -> None:
+    assert parse_toml("a = 1.5", name="it", finite=True) == {"a": 1.5}

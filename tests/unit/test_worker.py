@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
@@ -14,9 +14,9 @@ import pytest
 
 from forewarn.control.engine.engine import Stuck
 from forewarn.control.supervision import RestartPace, Supervisor
-from forewarn.core.errors import Unavailable, Uncertain
+from forewarn.core.errors import ForewarnError, Invalid, Unavailable, Uncertain
 from forewarn.server.threads import worker
-from forewarn.server.threads.bridge import WorkerCommands
+from forewarn.server.threads.bridge import MOST_APPROVED, WorkerCommands
 from forewarn.server.threads.follow_up import FollowUp
 from forewarn.server.threads.jobs import Job, Jobs
 from forewarn.server.threads.worker import MOST_TOGETHER, Worker
@@ -68,6 +68,72 @@ def test_a_guest_waits_until_the_worker_has_saved_its_word(
         assert guests.saved == [what]
 
     asyncio.run(ask())
+
+
+class ManyEvents(Saved):
+    """The use cases of a guest with many events, of which one job in the middle may fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.approved: list[str] = []
+
+    def listed(self, _machine: str, events: Sequence[str]) -> Sequence[str]:
+        if "unknown" in events:
+            raise Invalid("event unknown is not known")
+        return events
+
+    def approve(self, *given: object, address: str) -> None:
+        _, events = given
+        self.approved += events  # type: ignore[arg-type]
+
+
+MANY = [f"E{number}" for number in range(2 * MOST_APPROVED + 1)]
+
+
+async def approving(
+    guests: ManyEvents, events: Sequence[str], *, failing: int | None = None
+) -> tuple[int, BaseException | None]:
+    """Approve events; returns how many jobs it took, and how it failed: one of them may."""
+    jobs = Jobs()
+    commands = WorkerCommands(guests, jobs, members={})  # type: ignore[arg-type]
+    waiting = asyncio.ensure_future(commands.approve("web-0", events, address="10.0.0.1"))  # type: ignore[arg-type]
+    done = 0
+    while not waiting.done():
+        await asyncio.sleep(0)
+        if not jobs.waiting:
+            continue
+        (job,) = jobs.take(9, timeout=0)  # never more than one waits
+        try:
+            if done == failing:
+                raise Unavailable("the database is away; nothing was done by this call")
+            job.answer.set_result(job.work())
+        except ForewarnError as error:
+            job.answer.set_exception(error)
+        done += 1
+    return done, waiting.exception()
+
+
+def test_a_guest_that_approves_many_events_takes_several_turns() -> None:
+    guests = ManyEvents()
+    assert asyncio.run(approving(guests, MANY)) == (1 + 3, None)
+    assert guests.approved == MANY
+
+
+def test_of_many_events_none_is_approved_if_one_is_not_known() -> None:
+    guests = ManyEvents()
+    done, error = asyncio.run(approving(guests, [*MANY, "unknown"]))
+    assert (done, str(error)) == (1, "event unknown is not known")
+    assert guests.approved == []
+
+
+@pytest.mark.parametrize(("failing", "kind"), [(1, Unavailable), (2, Uncertain)])
+def test_of_many_events_that_could_not_all_be_approved_it_is_not_said_that_none_is(
+    failing: int, kind: type[Unavailable]
+) -> None:
+    guests = ManyEvents()
+    _, error = asyncio.run(approving(guests, MANY, failing=failing))
+    assert type(error) is kind
+    assert len(guests.approved) == (failing - 1) * MOST_APPROVED
 
 
 class FewJobs:

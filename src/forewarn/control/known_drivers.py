@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from forewarn.core.errors import Invalid
+from forewarn.core.operators_words import driver_named
 from forewarn.core.spelling import hint
 from forewarn.wire.wording import either, shown
 
@@ -22,7 +23,8 @@ class KnownDrivers:
         if driver in self.names:
             return None
         why = self.unusable.get(driver)
-        return f"driver {driver} cannot be used: {why}" if why else f"driver {driver} is not installed"
+        named = driver_named(driver)
+        return f"{named} cannot be used: {why}" if why else f"{named} is not installed"
 
     def check(self, driver: str | None, *, where: str = "driver") -> None:
         """Refuse a driver that is not there, or cannot be used, and say what there is or why not."""

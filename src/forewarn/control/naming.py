@@ -46,20 +46,24 @@ def known_machine(fleet: FleetQueries, name: str, *, scope: Scope) -> Machine:
 
 
 class HintAllowance:
-    """How often names are looked for that may have been meant; its lock makes it fit for any thread."""
+    """How often names are looked for that may have been meant, for each project by itself.
+
+    Its lock makes it fit for any thread.
+    """
 
     def __init__(self, *, monotonic: Callable[[], float] = monotonic) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._due = 0.0  # when all of them may be taken again
+        self._due: dict[ProjectName | None, float] = {}  # when all of a project's may be taken again
 
-    def take(self) -> bool:
-        """Take one, if there is one left."""
+    def take(self, caller: ProjectName | None) -> bool:
+        """Take one of a project's, or of the operators', if there is one left."""
         with self._lock:
             now = self._monotonic()
-            if self._due - now > (HINTS_AT_ONCE - 1) / HINTS_A_SECOND:
+            due = max(self._due.get(caller, now), now)
+            if due - now > (HINTS_AT_ONCE - 1) / HINTS_A_SECOND:
                 return False
-            self._due = max(self._due, now) + 1 / HINTS_A_SECOND
+            self._due[caller] = due + 1 / HINTS_A_SECOND
             return True
 
 
@@ -71,7 +75,7 @@ def hinted(
     The worker never does this: others wait for it, and callers choose the names.
     """
     unknown = error.unknown
-    if unknown is None or not allowance.take():
+    if unknown is None or not allowance.take(scope.caller):
         return error
     if unknown.project is not None:
         scope = scope.narrowed(unknown.project)

@@ -22,7 +22,14 @@ from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
-from forewarn.core.operators_words import without_operators_words, without_other_machines
+from forewarn.core.operators_words import (
+    DRIVER,
+    END,
+    without_drivers,
+    without_operators_words,
+    without_other_machines,
+    without_other_projects,
+)
 from forewarn.core.words import DECLARED, FOREWARN, HOOK, SIMULATED, ApprovedBy, Kind, ProjectName
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)
@@ -48,10 +55,9 @@ _DRIVER_SAYS = "its driver says: "
 _HOOK_SAYS = "its hook says: "
 # How texts go on that have words of a driver in them, to their ends.
 _DRIVERS_WORDS = re.compile(
-    rf"(?:{_DRIVER_SAYS}|{_HOOK_SAYS}).*|\bdriver \S+ (?P<fault>broke|cannot be used): .*", re.DOTALL
+    rf"(?:{_DRIVER_SAYS}|{_HOOK_SAYS}).*|{DRIVER}[^{END}]*{END} (?P<fault>broke|cannot be used): .*",
+    re.DOTALL,
 )
-# How forewarn's own texts name a driver.
-_DRIVER_NAMED = re.compile(r"\bdriver [A-Za-z0-9][A-Za-z0-9._-]*(?=:| has not| is not| cannot be)")
 ITS_DRIVER = "its driver"
 # Where hypervisors are reached. Links of the web are for people, and stay.
 _ADDRESS = re.compile(r"\b(?!https?:)[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
@@ -106,7 +112,7 @@ def _without_drivers_words(said: str) -> str:
     said = _DRIVERS_WORDS.sub(
         lambda found: f"{ITS_DRIVER} {found['fault']}" if found["fault"] else TOLD_OPERATORS, said
     )
-    return _DRIVER_NAMED.sub(ITS_DRIVER, said)
+    return without_drivers(said, other=ITS_DRIVER)
 
 
 def words(values: Iterable[object]) -> frozenset[str]:
@@ -158,6 +164,7 @@ class Disclosure:
         """Return a text without names of others, and without a driver's or an operator's words."""
         said = without_operators_words(_without_drivers_words(said))
         said = without_other_machines(said, self.names.machines, other=A_MACHINE)
+        said = without_other_projects(said, self.project, other=A_PROJECT)
         return _NAMED.sub(self._put, said if self.sees_hosts else _ADDRESS.sub(AN_ADDRESS, said))
 
     def _put(self, found: re.Match[str]) -> str:

@@ -1,6 +1,7 @@
 """TOML as people write it: read, or refused with a reason, whatever stands there."""
 
 import tomllib
+from math import isfinite
 from typing import Any
 
 from forewarn.core.errors import Invalid
@@ -11,8 +12,11 @@ DEEPEST = 32
 _INTEGERS = range(-(2**63), 2**63)
 
 
-def parse_toml(text: str, *, name: str) -> dict[str, Any]:
-    """Parse a file's text; Invalid names the file and says why it cannot be used."""
+def parse_toml(text: str, *, name: str, finite: bool = False) -> dict[str, Any]:
+    """Parse a file's text; Invalid names the file and says why it cannot be used.
+
+    With `finite`, infinite numbers and NaN are refused, which JSON does not have.
+    """
     try:
         parsed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -21,20 +25,22 @@ def parse_toml(text: str, *, name: str) -> dict[str, Any]:
         raise Invalid(f"{name} cannot be read: a number in it has too many digits") from None
     except RecursionError:
         raise Invalid(f"{name} cannot be read: {_TOO_DEEP}") from None
-    _check(parsed, name)
+    _check(parsed, name, finite=finite)
     return parsed
 
 
 _TOO_DEEP = f"lists and tables in it are more than {DEEPEST} levels deep"
 
 
-def _check(parsed: dict[str, Any], name: str) -> None:
+def _check(parsed: dict[str, Any], name: str, *, finite: bool) -> None:
     """Refuse what no setting has a use for and exhausts its reader; without recursion, for it may be deep."""
     waiting: list[tuple[Any, int]] = [(parsed, 1)]
     while waiting:
         value, depth = waiting.pop()
         if isinstance(value, int) and value not in _INTEGERS:
             raise Invalid(f"{name} cannot be read: a number in it has more than 64 bits")
+        if finite and isinstance(value, float) and not isfinite(value):
+            raise Invalid(f"{name} cannot be read: a number in it is {value}, expected one that is finite")
         if not isinstance(value, dict | list):
             continue
         if depth > DEEPEST:

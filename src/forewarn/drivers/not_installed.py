@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from forewarn.control.driver import Begun, CancelAnswer, Checked, DriverLimits, DriverTask, Unknown
+from forewarn.core.operators_words import driver_named
 
 # Only a start brings a driver, and that asks about every step anyway.
 LOOK_AGAIN = timedelta(hours=1)
@@ -15,7 +16,7 @@ class NotInstalled:
     limits = DriverLimits(timeout=timedelta(minutes=1), at_once=1)
 
     def __init__(self, name: str, why: str = "") -> None:
-        self._why = f"driver {name} {f'cannot be used: {why}' if why else 'is not installed'}"
+        self._why = f"{driver_named(name)} {f'cannot be used: {why}' if why else 'is not installed'}"
 
     def begin(self, task: DriverTask) -> Begun:
         """Begin nothing."""

@@ -131,7 +131,7 @@ async def _check_hosts(api: OperatorApi, hosts: Iterable[str]) -> None:
     """Refuse at once what the server would refuse when the order is due."""
     agreed = {each.name for each in await api.all(ProjectAnswer) if each.rehearsal}
     for host in hosts:
-        carries = await api.call("GET", f"/v1/hosts/{host}", HostWithMachinesAnswer)
+        carries = await api.call("GET", f"/v1/hosts/{quote(host, safe='')}", HostWithMachinesAnswer)
         others = [name for name in carries.projects if name not in agreed]
         if others:
             raise Conflict(

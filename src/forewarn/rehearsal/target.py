@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.client.replies import NOT_FOUND, AnswerNotUnderstood, RequestRefused, ServerUnreachable
@@ -167,9 +168,9 @@ class Target:
         terms = {"reason": "rehearsal"} if self._project is None else {"rehearsal": self._scenario}
         body = {**terms, **({"action": step.work.value} if step.work else {})}
         if step.host:
-            path = f"/v1/hosts/{step.host}/{step.action}"
+            path = f"/v1/hosts/{quote(step.host, safe='')}/{step.action}"
             return (await self._api.call("POST", path, OrderWithEventsAnswer, body=body)).order.id
-        path = f"/v1/machines/{step.machine}/{step.action}"
+        path = f"/v1/machines/{quote(step.machine or '', safe='')}/{step.action}"
         placed = await self._api.call("POST", path, OrderOnMachineAnswer, body=body, project=self._project)
         return placed.order.id
 

@@ -17,7 +17,7 @@ SHOWN = 10
 
 def check_file(path: str, drivers: KnownDrivers) -> None:
     """Refuse a fleet file that would be refused whatever the store holds."""
-    table = parse_toml(read_file(path), name=path)
+    table = parse_toml(read_file(path), name=path, finite=True)
     try:
         check_declaration(read_fleet(table), drivers)
     except Invalid as error:
@@ -30,7 +30,7 @@ def apply_file(fleet: FleetCommands, path: str, *, say: Callable[[str], None]) -
     digest = hashlib.sha256(text.encode()).hexdigest()
     if digest == fleet.applied_fleet():
         return
-    table = parse_toml(text, name=path)
+    table = parse_toml(text, name=path, finite=True)
     try:
         spec = read_fleet(table)
         checked = fleet.check(spec, by=f"file {path}")

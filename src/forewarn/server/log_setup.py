@@ -9,6 +9,7 @@ from logging.handlers import SYSLOG_UDP_PORT, SysLogHandler
 from forewarn.api.audit import AUDIT
 from forewarn.config import LogSettings, Settings
 from forewarn.core.errors import Invalid
+from forewarn.core.operators_words import unmarked
 from forewarn.wire.log_lines import LogForm, log_line, named
 
 # They say much, and what an HTTP client says of its calls names webhooks' addresses, which are secrets.
@@ -59,7 +60,7 @@ class LogFormatter(logging.Formatter):
             self._form,
             at=datetime.fromtimestamp(record.created, UTC),
             level=record.levelname.lower(),
-            message=record.getMessage(),
+            message=unmarked(record.getMessage()),
             fields=getattr(record, "fields", {}),
             trace=self.formatException(record.exc_info) if record.exc_info else "",
         )
@@ -72,7 +73,7 @@ class SyslogFormatter(LogFormatter):
         """Write a line."""
         if self._form is LogForm.JSON:
             return super().format(record)
-        return named(record.getMessage(), getattr(record, "fields", {}))
+        return named(unmarked(record.getMessage()), getattr(record, "fields", {}))
 
 
 class Syslog(SysLogHandler):

@@ -198,7 +198,9 @@ async def _serve(
         parts.app, bound, caps=shares.operators, counts=parts.operator_counts, tls=places.tls
     )
     operator.supervisor = parts.supervisor
-    await asyncio.to_thread(operator.start)
+    if not await _answers(operator, stopping):
+        await _stop(parts, operator)
+        return
     urls = [places.url(*each.getsockname()[:2]) for each in bound]
     _greet(opened, parts, shares, operators=urls, origins=places.origins, drivers=drivers)
     if places.tls is None and not all(addresses.is_loopback(host) for host, _ in places.operators):
@@ -217,6 +219,19 @@ async def _serve(
         systemd.stopping()
         say("Stopping …")
         await _stop(parts, operator)
+
+
+async def _answers(operator: OperatorServer, stopping: asyncio.Event) -> bool:
+    """Start the operator port; return False if the server is to stop before that answers."""
+    starting = asyncio.create_task(asyncio.to_thread(operator.start))
+    told = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        told.cancel()
+    if starting.done():
+        await starting
+    return starting.done()
 
 
 async def _stop(parts: Parts, operator: OperatorServer) -> None:

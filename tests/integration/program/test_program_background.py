@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -135,3 +136,23 @@ def test_each_task_that_fails_goes_on_and_a_server_whose_tasks_all_fail_stops(
     program.process.send_signal(signal.SIGHUP)
     assert program.stop() == 0
     assert "injected into lock" in program.err.text
+
+
+def test_a_server_whose_operator_port_never_answers_stops(tmp_path: Path) -> None:
+    (tmp_path / "operator-start").write_text(str(FOR_EVER))
+    words = [sys.executable, faulty_forewarn.__file__, "forewarn", "serve", "--fleet", sample_fleet(tmp_path)]
+    words += ["--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"]
+    environment = {**os.environ, "FAULTS": str(tmp_path)}
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stderr is not None
+        try:
+            for line in server.stderr:
+                if "background task operator-port failed" in line:
+                    break
+            server.terminate()
+            server.communicate(timeout=60)
+            assert server.returncode == 0
+        finally:
+            server.kill()

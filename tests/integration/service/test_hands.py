@@ -16,6 +16,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.order import Order
+from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import lifecycle
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
@@ -159,7 +160,7 @@ def test_a_driver_that_breaks_leaves_the_step_unknown_and_is_asked_again(
     driver.checks = [Unknown("no answer"), Unknown("no answer"), Failed("it is gone")]
     placed = started(service)
     make_calls(service, driver)
-    why = "driver scripted broke: no route to host-1"
+    why = f"{driver_named('scripted')} broke: no route to host-1"
     assert step_of(service, placed) == (StepState.RUNNING, 1, why)
     assert [str(each) for each in service.reload(placed).waiting] == [f"web-0: its state is unknown: {why}"]
     for _ in range(3):

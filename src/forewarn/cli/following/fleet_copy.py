@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import TypeVar
+from urllib.parse import quote
 
 from forewarn.cli import formatting
 from forewarn.cli.following.ended_reasons import EndedReasons
@@ -207,7 +208,9 @@ class FleetCopy:
 
     def _take_machine(self, project: str, name: str) -> None:
         try:
-            machine = self.client.get(f"/v1/machines/{name}", MachineAnswer, project=project).value
+            machine = self.client.get(
+                f"/v1/machines/{quote(name, safe='')}", MachineAnswer, project=project
+            ).value
         except RequestRefused as refusal:
             if refusal.status != NOT_FOUND:
                 raise

@@ -177,7 +177,7 @@ def read_file(file: Path) -> dict[str, Any]:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable_fleet_file(str(file), error) from None
-    declared = parse_toml(text, name=str(file))
+    declared = parse_toml(text, name=str(file), finite=True)
     # What only TOML has (dates) becomes texts, so that the server can say what it expected instead.
     written: dict[str, Any] = json.loads(json.dumps(declared, default=str))
     return written

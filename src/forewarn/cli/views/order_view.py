@@ -1,6 +1,7 @@
 """What is printed after an order: what was done, and what can be done next."""
 
 from datetime import datetime
+from urllib.parse import quote
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
@@ -144,7 +145,7 @@ def show_still_degraded(session: Session, order: OrderAnswer) -> None:
     """Print that a host stays degraded after its order was cancelled."""
     if order.action is not Action.DEGRADE:
         return
-    host = session.client.get(f"/v1/hosts/{order.host}", HostWithMachinesAnswer).value
+    host = session.client.get(f"/v1/hosts/{quote(order.host or '', safe='')}", HostWithMachinesAnswer).value
     if host.state is HostState.DEGRADED:
         terminal.echo(f"  {host.name} stays degraded, and takes no machines.")
         terminal.echo(f"  It is sound after all:  {session.command('host restore ' + host.name)}")

@@ -23,6 +23,7 @@ from forewarn.control.driver import (
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import AttemptId
+from forewarn.core.operators_words import driver_named
 from forewarn.core.words import HOOK, Work
 
 log = logging.getLogger(__name__)
@@ -115,7 +116,7 @@ def perform(driver: Driver, call: DriverCall) -> Answer:
         answer = Unknown(str(error))
     except Exception as error:  # a driver's fault must not stop the others
         log.exception("driver %s broke in %s of %s", task.driver, call.verb, task.name)
-        return Unknown(f"driver {task.driver} broke: {error}")
+        return Unknown(f"{driver_named(task.driver)} broke: {error}")
     if isinstance(answer, Done):
         return replace(answer, note=said_by_driver(answer.note, HOOK)) if answer.note else answer
     # The answer first: to ask what a driver can do takes forty times as long.
@@ -148,7 +149,7 @@ def _reached(driver: Driver, task: DriverTask) -> Reached:
         return Reached(str(error))
     except Exception as error:  # as of any other call
         log.exception("driver %s broke in reaching %s", task.driver, task.source.name)
-        return Reached(f"driver {task.driver} broke: {error}")
+        return Reached(f"{driver_named(task.driver)} broke: {error}")
 
 
 def _refusal(driver: Driver, task: DriverTask) -> Refused | Unknown | None:

@@ -24,6 +24,12 @@ class GuestUseCases(FleetUseCase):
                 listening.enable(draft, draft.groups[group], policy=self._policy)
         return known
 
+    def listed(self, machine: MachineId, events: Sequence[EventId]) -> Sequence[EventId]:
+        """Return those of these events that can be approved; Invalid if one never was of its group."""
+        with self._store.write() as tx:
+            _, known = _events_known_to(tx, machine, events)
+        return [event.id for event in sorted(known.values(), key=lambda each: each.number) if event.listed]
+
     def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
         """Approve all of these events, or none if one never was of the machine's group."""
         with self._store.write() as tx:

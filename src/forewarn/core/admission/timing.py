@@ -10,6 +10,7 @@ from forewarn.core.model.service_time import Slew
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.windows import Calendar, Opening
 from forewarn.core.moments import format_span, format_time, whole_second
+from forewarn.core.operators_words import project_name
 from forewarn.core.words import ProjectName
 
 # Nothing happens at the very moment it is due. An announcement may be late by so much, and the start again:
@@ -110,7 +111,7 @@ class Timing:
             raise Invalid(f"{what}: {self._no_room()}: {remedy}")
 
     def _no_room(self) -> str:
-        *most, last = sorted(self._calendars)
+        *most, last = map(project_name, sorted(self._calendars))
         lack = f"projects {', '.join(most)} and {last} have no window in common" if most else ""
         lack = lack or f"project {last} has no window"
         return f"{lack} with room for {format_span(self._work)} of work and a minute to spare"
@@ -133,10 +134,11 @@ class Timing:
             return (self._never(what),)
         last = [project for project in closed if self._opens_with(project, fit, start, room)]
         outside = [
-            f"the window of project {project}, which opens {self._at(project, fit)}" for project in last
+            f"the window of project {project_name(project)}, which opens {self._at(project, fit)}"
+            for project in last
         ]
         if not last:
-            *most, end = sorted(self._calendars)
+            *most, end = map(project_name, sorted(self._calendars))
             shared = f"projects {', '.join(most)} and {end} have in common"
             outside = [f"the windows that {shared}, which open {self._at(closed[0], fit)}"]
         return tuple(Waiting(what=what, reason=f"outside {each}", until=fit.opens) for each in outside)

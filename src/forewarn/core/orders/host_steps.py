@@ -5,6 +5,7 @@ from collections.abc import Callable
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order
+from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import steps
 from forewarn.core.words import SIMULATED, HostTask, Kind, StepState
 
@@ -87,7 +88,7 @@ def _ended(draft: Draft, step: HostStep, state: StepState, *, why: str = "") -> 
 
 def _record(draft: Draft, kind: Kind, order: Order, step: HostStep, *, by: str = "", why: str = "") -> None:
     said = (
-        f"{step.task} of the host by {step.driver}"
+        f"{step.task} of the host by {driver_named(step.driver)}"
         if step.driver != SIMULATED
         else f"{step.task} of the host, simulated"
     )

@@ -7,6 +7,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.model.waiting import Waiting
+from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import departures, host_steps, service, stages, steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
@@ -130,7 +131,7 @@ def not_cordoned(order: Order) -> tuple[Waiting, ...]:
 
 def by_whom(step: HostStep) -> str:
     """Return who does something to a host, in words."""
-    return "its hook" if step.driver == HOOK else f"driver {step.driver}"
+    return "its hook" if step.driver == HOOK else driver_named(step.driver)
 
 
 # Cordons

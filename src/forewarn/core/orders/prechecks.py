@@ -16,6 +16,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order, Precheck, RefusedHost, Step
 from forewarn.core.model.room import Room
 from forewarn.core.model.waiting import Waiting
+from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import placement, stages, steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
@@ -192,7 +193,7 @@ def _why(draft: Draft, order: Order, step: Step) -> str | None:
         lack = placement.no_room(draft, order, draft.machines[step.machine])
         return "; ".join((*_against(step), lack))
     if known.answered_at is None:
-        return f"driver {order.driver} looks whether it can go to {known.target}"
+        return f"{driver_named(order.driver)} looks whether it can go to {known.target}"
     if known.unknown:
         return f"whether it can go to {known.target} is not known: {known.unknown}"
     if known.target in _refusing(step):

@@ -9,6 +9,7 @@ from forewarn.core.disclosure import as_driver_said
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, HostStep, Order, RefusedHost, Step
+from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import (
     departures,
     failures,
@@ -70,9 +71,9 @@ def _under_way_outside(draft: Draft, order: OrderId) -> Sequence[Step | HostStep
     outside = [step for step in mine.driven if mine.driver_of(step) == EXTERNAL]
     if not outside and mine.driven:
         driver = mine.driver_of(mine.driven[0])
-        raise Conflict(f"order {order} is carried out by driver {driver}: nobody else has a say")
+        raise Conflict(f"order {order} is carried out by {driver_named(driver)}: nobody else has a say")
     if not outside and EXTERNAL not in (mine.driver, mine.terms.host_driver):
-        raise Conflict(f"order {order} is carried out by driver {mine.driver}: nobody else has a say")
+        raise Conflict(f"order {order} is carried out by {driver_named(mine.driver)}: nobody else has a say")
     if not outside:
         raise Conflict(f"order {order} is {mine.state}: none of its work is under way")
     return outside

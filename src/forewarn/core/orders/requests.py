@@ -10,6 +10,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.moments import format_time
+from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import (
     bare_metal,
     departures,
@@ -190,9 +191,8 @@ def check_heartbeat(order: Order) -> None:
     """Refuse a heartbeat that would be asked of a driver of our own."""
     drivers = {order.driver, *(step.driver for step in order.host_steps)}
     if order.terms.heartbeat is not None and EXTERNAL not in drivers:
-        raise Invalid(
-            f'heartbeat_seconds: expected only where driver is "external", but here it is "{order.driver}"'
-        )
+        here = driver_named(order.driver)
+        raise Invalid(f'heartbeat_seconds: expected only where driver is "external", but here it is {here}')
 
 
 def _described(order: Order) -> str:

@@ -126,8 +126,9 @@ class Connections:
             line.left_behind += 1
             opening = None
         if opening is None:
-            opening = line.opening = _Opening(time.monotonic())
-            _in_a_thread(self._open, line, opening)
+            opening = _Opening(time.monotonic())
+            _in_a_thread(self._open, line, opening)  # which waits for the line's lock in the end
+            line.opening = opening
         return opening
 
     # In a thread of its own

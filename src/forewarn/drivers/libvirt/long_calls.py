@@ -43,10 +43,11 @@ class LongCalls:
     def begin(self, attempt: AttemptId, work: Callable[[], None]) -> None:
         """Begin a call."""
         call = _Call(attempt)
-        with self._lock:
-            self._calls[attempt.subject] = call
         name = f"forewarn-libvirt-{attempt.subject}"
-        threading.Thread(target=self._run, args=(call, work), name=name, daemon=True).start()
+        with self._lock:
+            # First: a call without a thread would run forever.
+            threading.Thread(target=self._run, args=(call, work), name=name, daemon=True).start()
+            self._calls[attempt.subject] = call
 
     def forget(self, attempt: AttemptId) -> None:
         """Forget the call of an attempt that is over."""

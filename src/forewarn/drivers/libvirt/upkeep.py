@@ -51,7 +51,13 @@ class Upkeep:
             self._at_work.add(host.name)
         name = f"forewarn-libvirt-upkeep-{host.name}"
         thread = threading.Thread(target=self._run, args=(hypervisor, host), name=name, daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # the process may have no more threads
+            log.info("%s is looked after later: %s", host.name, error)
+            with self._lock:
+                self._at_work.discard(host.name)
+            return
         thread.join(WAIT)
 
     def _run(self, hypervisor: Hypervisor, host: Host) -> None:

@@ -16,6 +16,7 @@ from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, F
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb
 from forewarn.core.model.order import AttemptId
 from forewarn.core.moments import format_span
+from forewarn.core.operators_words import driver_named
 from forewarn.core.spelling import counted
 from forewarn.server.threads.placed_calls import CallTimers, LaneKey, PlacedCall, Subject
 
@@ -225,7 +226,7 @@ class LaneQueues:
         lane.hung += 1
         self.hung[driver] += 1
         span = format_span(_patience(placed, lane))
-        why = f"driver {driver} has not answered {placed.call.verb} within {span}"
+        why = f"{driver_named(driver)} has not answered {placed.call.verb} within {span}"
         log.warning("%s: %s", placed.call.task.name, why)
         self._tell(placed, Unknown(why), hangs=True)
 
@@ -267,7 +268,7 @@ class LaneQueues:
     def _why_blocked(self, lane: _Lane) -> str:
         driver, host, _ = lane.key
         many = lane.hung or self.hung.total()
-        place = (f"to {host}" if host else f"of driver {driver}") if lane.hung else "of all drivers"
+        place = (f"to {host}" if host else f"of {driver_named(driver)}") if lane.hung else "of all drivers"
         return f"{counted(many, 'call')} {place} {'hangs' if many == 1 else 'hang'}"
 
 

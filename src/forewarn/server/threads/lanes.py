@@ -23,6 +23,7 @@ from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCal
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.model.order import AttemptId
+from forewarn.core.operators_words import driver_named
 from forewarn.core.words import MachineId
 from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues
 from forewarn.server.threads.placed_calls import PlacedCall
@@ -240,7 +241,7 @@ class Lanes:
             return perform(self._drivers[call.task.driver], asked)
         except BaseException as error:
             log.exception("driver %s has tried to end its thread", call.task.driver)
-            return Unknown(f"driver {call.task.driver} broke: {error!r}")
+            return Unknown(f"{driver_named(call.task.driver)} broke: {error!r}")
 
     def _next_call(self) -> PlacedCall | None:
         while True:
