@@ -592,6 +592,13 @@ def a_machine_that_is_live_only_is_redeployed(real: Real, *_: Any) -> bool:
     return False
 
 
+@mutant("core.orders.ladder:_kept_live", "unit/test_ladder.py", rule="prechecks")
+def a_live_only_machine_whose_move_fails_is_left_as_it_is(
+    real: Real, draft: Draft, order: Order, step: Step, policy: object
+) -> Step:
+    return step
+
+
 # Windows, budgets, holds, deferrals, placement
 
 

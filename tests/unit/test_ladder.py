@@ -68,7 +68,7 @@ def test_what_cannot_be_moved_live_is_redeployed_with_notice_of_its_own() -> Non
     assert lowered.lowered_from is Work.FREEZE
     assert fleet.machine("a-0").state is MachineState.RUNNING
     assert [event.type for event in fleet.events()] == [EventType.FREEZE]
-    assert "a-0: could not be moved live: it is announced anew when that event has left" in fleet.waits(
+    assert "a-0: could not be moved live: it is announced again when that event has left" in fleet.waits(
         order.id
     )
     fleet.pass_(2 * MINUTE)
@@ -84,27 +84,85 @@ def test_what_cannot_be_moved_live_is_redeployed_with_notice_of_its_own() -> Non
     assert said[-1] == "cannot be moved live: it is redeployed, with notice of its own"
 
 
-def test_a_machine_that_is_live_only_is_never_redeployed() -> None:
-    fleet, order = leaving(machine("a-0", mobility=Mobility.LIVE_ONLY))
+def live_only(name: str) -> Machine:
+    return machine(name, mobility=Mobility.LIVE_ONLY)
+
+
+def test_a_machine_that_is_live_only_stays_and_runs_and_its_event_ends() -> None:
+    fleet, order = leaving(live_only("a-0"))
     fleet.fail(order.id)
     fleet.fail(order.id)
-    assert (step(fleet, order).state, step(fleet, order).work) == (StepState.FAILED, Work.FREEZE)
-    why = "a-0: failed: it is live-only, so it is not redeployed and stays: it burns"
-    assert fleet.waits(order.id) == [why]
-    fleet.pass_(5 * MINUTE)
-    assert fleet.waits(order.id) == [why]
-    assert fleet.draft.orders[order.id].state is OrderState.FAILED
-    assert {event.type for event in fleet.events()} == {EventType.FREEZE}
-    interventions.retry(fleet.draft, order.id, by="test", policy=fleet.policy)
-    assert (step(fleet, order).state, step(fleet, order).work) == (StepState.RUNNING, Work.FREEZE)
+    assert (step(fleet, order).state, step(fleet, order).work) == (StepState.WAITING, Work.FREEZE)
+    assert fleet.machine("a-0").state is MachineState.RUNNING
+    assert fleet.waits(order.id) == [
+        "a-0: it is live-only, so it is not redeployed and stays; "
+        "its live move is tried again from 2026-01-05T12:20:00Z on: it burns"
+    ]
+    assert fleet.draft.orders[order.id].state is OrderState.STARTED
+    fleet.pass_(2 * MINUTE)
+    assert fleet.events() == ()
+    fleet.pass_(2 * MINUTE)
+    assert fleet.events() == ()
+    assert not fleet.running(order.id)
+
+
+def test_a_machine_that_is_live_only_is_announced_again_after_a_while_and_then_ever_more_rarely() -> None:
+    fleet, order = leaving(live_only("a-0"))
+    for _ in range(2):
+        fleet.fail(order.id)
+    for minutes in (5, 10, 20):
+        assert fleet.draft.orders[order.id].due_at is not None
+        fleet.pass_(minutes * MINUTE)
+        (event,) = fleet.events()
+        assert (event.type, event.status) == (EventType.FREEZE, EventStatus.SCHEDULED)
+        assert event.not_before - event.announced_at >= 15 * MINUTE
+        assert not any("live-only" in why for why in fleet.waits(order.id))
+        fleet.pass_(15 * MINUTE)
+        assert [each.name for each in fleet.running(order.id)] == ["a-0"]
+        if minutes < 20:
+            fleet.fail(order.id)
+    fleet.finish(order.id)
+    assert fleet.machine("a-0").host in OTHERS
+    assert len(fleet.history(Kind.ORDER_RETRIED)) == 4
+
+
+def test_a_machine_that_rests_waits_for_the_event_of_others_to_leave() -> None:
+    fleet, order = leaving(
+        machine("web-0", mobility=Mobility.LIVE_ONLY), machine("web-1", mobility=Mobility.LIVE_ONLY)
+    )
+    for _ in range(2):
+        fail(fleet, order, "web-0")
+    fleet.pass_(6 * MINUTE)
+    why = "web-0: could not be moved live: it is announced again when that event has left"
+    assert why in fleet.waits(order.id)
+    assert [each.name for each in fleet.running(order.id)] == ["web-1"]
+    fleet.finish(order.id)
+    fleet.pass_(MINUTE)
+    (event,) = fleet.events()
+    assert [each.name for each in event.resources] == ["web-0"]
+
+
+def test_a_live_only_machine_that_every_host_refuses_at_the_start_rests_as_well() -> None:
+    fleet, order = leaving(live_only("a-0"))
+    while (refused := step(fleet, order)).state is StepState.RUNNING:
+        reports.step_refused(fleet.draft, AttemptId(order.id, refused.machine, refused.attempt), why="old")
+        fleet.advance(order.id)
+    assert (step(fleet, order).state, step(fleet, order).work) == (StepState.WAITING, Work.FREEZE)
+    fleet.pass_(6 * MINUTE)
+    assert [event.status for event in fleet.events()] == [EventStatus.SCHEDULED]
+
+
+def fail(fleet: Fleet, order: Order, name: str) -> None:
+    """Have the move of one machine fail."""
+    failed = step(fleet, order, name)
+    reports.step_failed(fleet.draft, AttemptId(order.id, failed.machine, failed.attempt), why="it burns")
+    fleet.advance(order.id)
 
 
 def test_other_machines_of_its_event_go_on() -> None:
     fleet, order = leaving(machine("web-0", mobility=Mobility.LIVE), machine("web-1", mobility=Mobility.LIVE))
     for _ in range(2):
-        failed = step(fleet, order, "web-0")
-        reports.step_failed(fleet.draft, AttemptId(order.id, failed.machine, failed.attempt), why="it burns")
-        fleet.advance(order.id)
+        fail(fleet, order, "web-0")
     fleet.pass_(5 * MINUTE)
     assert [event.type for event in fleet.events()] == [EventType.FREEZE]
     fleet.finish(order.id)

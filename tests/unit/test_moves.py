@@ -138,7 +138,7 @@ def test_what_cannot_move_is_refused() -> None:
     assert refusal(fleet, to=HostName("host-1")) == 'machine "web-0" is on host host-1 already'
     assert "host host-3 is bare metal, and carries itself alone" in refusal(fleet, to=HOST_3)
     assert "has mobility none, so it stays" in refusal(fleet, name="stays-0")
-    assert "has mobility live-only, so it is never redeployed: move it live" in refusal(fleet, name="live-0")
+    assert "has mobility live-only, so no move redeploys it: move it live" in refusal(fleet, name="live-0")
     assert move(fleet, "live-0", live=True).state is OrderState.ANNOUNCED
 
 

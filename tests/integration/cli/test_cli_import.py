@@ -147,6 +147,9 @@ def test_things_are_put_and_deleted_one_at_a_time() -> None:
     assert "22:00" not in run("project", "put", "shop", "--no-windows").stdout
     run("project", "put", "shop", "--no-windows", "--window", "21:00 2h", code=2)
     assert "notice" not in run("group", "put", "db", "--policy", "notice=").stdout
+    run("host", "put", "kvm09", "--no-labels", "--label", "rack=b", code=2)
+    run("host", "put", "kvm09", "--no-resources", "--resource", "vcpus=4", code=2)
+    assert "rack=" in run("host", "show", "kvm09").stdout
     assert "rack" not in run("host", "put", "kvm09", "--no-labels", "--driver", "").stdout
     for noun, name in (("group", "db"), ("project", "shop"), ("host", "kvm09")):
         assert run(noun, "delete", name).stdout == f"{name} is no longer in the fleet.\n"

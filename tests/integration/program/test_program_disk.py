@@ -1,5 +1,6 @@
 """A disk that takes nothing more: writes are refused, polls go on, and it recovers by itself."""
 
+import json
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.cli.test_cli_watch import watching
 from tests.process import Program, run, sample_fleet, until
 
 WEB_0, WEB_1, SHOP = "127.0.1.10", "127.0.1.11", "127.0.1.20"
@@ -70,8 +72,26 @@ def test_it_is_not_ready_while_nothing_can_be_saved_though_nobody_tries(
         assert program.get("/healthz") == {"status": "ok"}
         said = run(tmp_path, "watch", "--once", "--server", program.operators).stdout
         assert "The server is not ready: " in said
+        frame = run(tmp_path, "watch", "--once", "--json", "--server", program.operators).stdout
+        assert json.loads(frame)["trouble"].startswith("nothing ")
     until(lambda: status() == 200, what="it to be ready again")
     assert "forewarn_store_writable 1.0" in program.call("GET", "/metrics").text
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_who_follows_the_changes_is_told_once_that_the_server_is_not_ready_and_once_that_it_is(
+    program: Program, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    def status() -> int:
+        return program.call("GET", "/readyz").status_code
+
+    with watching(program, tmp_path, *words) as (_, err):
+        with full_disk(program):
+            until(lambda: status() == 503, what="it to find out by itself")
+            err.wait_for("forewarn: the server is not ready: ")
+        until(lambda: status() == 200, what="it to be ready again")
+        err.wait_for("forewarn: the server is ready again")
+    assert err.text.count("the server is not ready") == 1
 
 
 def test_it_recovers_when_there_is_room_again(program: Program) -> None:

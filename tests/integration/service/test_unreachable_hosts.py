@@ -1,11 +1,14 @@
 """Hosts that cannot be reached, as store and engine see them: orders wait, and go on by themselves."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from forewarn.cli.main import app
 from forewarn.control.driver import Unknown
 from forewarn.control.engine.host_reach import HostReach
 from forewarn.control.parts.records import HistoryFilter
@@ -16,6 +19,7 @@ from forewarn.core.model.rollout import RolloutState
 from forewarn.core.words import Action, EventStatus, HostName, Kind, StepState, Work
 from tests.harness import Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
+from tests.served import app_of, serving
 
 SOURCE, TARGET = HostName("host-1"), HostName("host-2")
 
@@ -52,6 +56,17 @@ def heard(service: Service, why: str | None, *hosts: HostName) -> None:
 
 def cut(service: Service, *hosts: HostName) -> None:
     heard(service, "no route to it", *hosts)
+
+
+def test_one_frame_for_programs_says_which_hosts_cannot_be_reached(service: Service) -> None:
+    with serving(app_of(service)) as url:
+        words = ["watch", "--once", "--json", "--server", url]
+        assert json.loads(CliRunner().invoke(app, words).stdout)["unreachable"] == {}
+        cut(service)
+        frame = json.loads(CliRunner().invoke(app, words).stdout)
+    assert frame["trouble"] is None
+    assert frame["unreachable"].keys() == {TARGET}
+    assert frame["unreachable"][TARGET].startswith("cannot be reached since 2026-01-05 12:00:00 UTC: ")
 
 
 def carry_out(service: Service, driver: ScriptedDriver) -> None:

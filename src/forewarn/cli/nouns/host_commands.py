@@ -206,6 +206,9 @@ def put(
     ] = None,
 ) -> None:
     """Add a host, or change what is given of one."""
+    for cleared, values, option in ((no_resources, resource, "resources"), (no_labels, label, "labels")):
+        if cleared and values:
+            raise typer.BadParameter(f"it clears the host's {option}: give one", param_hint=f"--no-{option}")
     amounts = {key: amount(value) for key, value in pairs(resource, "--resource").items()}
     body = given(
         {

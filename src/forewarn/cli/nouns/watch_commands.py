@@ -64,11 +64,17 @@ def _follow(session: Session, copy: FleetCopy) -> None:
 
 
 def _print_changes(copy: FleetCopy, current: Refresher, written: Callable[[Record], str]) -> None:
-    """Print a line for each change."""
+    """Print a line for each change, and to stderr once when trouble of the server begins or ends."""
     outages = OutageNotes(current)
+    is_troubled = False
     while True:
         records = current.wait(REDRAWN_EVERY)
         outages.note()
+        if bool(copy.trouble) is not is_troubled:
+            is_troubled = not is_troubled
+            terminal.print_error(
+                f"the server is not ready: {copy.trouble}" if is_troubled else "the server is ready again"
+            )
         for record in records:
             if copy.concerns(record.value):
                 terminal.echo(written(record))
@@ -107,9 +113,14 @@ def _as_json(copy: FleetCopy) -> dict[str, Any]:
     shown = {
         "machines": list(copy.machines.values()),
         "hosts": copy.hosts,
+        "unreachable": copy.unreachable,
         "events": copy.events,
         "holds": copy.holds,
         "rollouts": copy.rollouts,
         "orders": copy.orders,
     }
-    return {"now": copy.time.at_present().isoformat(), **ANSWERS.write(shown)}
+    return {
+        "now": copy.time.at_present().isoformat(),
+        "trouble": copy.trouble or None,
+        **ANSWERS.write(shown),
+    }

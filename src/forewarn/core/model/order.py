@@ -84,6 +84,7 @@ class Step:
     failed_on: tuple[HostName, ...] = ()  # where it was to go then: others are better
     withdrawals: int = 0  # of a move: as of its order, which counts stages that start together
     lowered_from: Work | None = None  # how it was to go first, which failed: another way, another event
+    again_at: datetime | None = None  # no event before tells of it: it has failed, and waits so long
     too_late: bool = False  # its driver was asked to call it off, and cannot any more
     impact: float | None = None  # the seconds its machine was really away, if its driver says so
     ended_at: datetime | None = None

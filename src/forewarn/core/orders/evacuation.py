@@ -57,7 +57,7 @@ def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     if stages.settled(stage.steps):
         return replace(_with_state(order, index, StageState.DONE), waiting=())
     working = reasons.not_to_finish(draft, order, _under_way(draft, order, index))
-    lowered = ladder.waiting_for_notice(order, index, lingering.events_of(draft, order, index))
+    lowered = ladder.waiting_for_notice(draft, order, index, lingering.events_of(draft, order, index))
     started = _under_way(draft, order, index).steps
     left = tuple(step for step in started if step.state is StepState.WAITING)
     working = (*working, *lowered, *(_not_to_send(draft, order, index, left) if left else ()))
@@ -77,6 +77,7 @@ def moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[date
     listed = lingering.events_of(draft, order, index)
     alone, stage = _one_by_one(order), order.stages[index]
     found = [step.look_at for step in stage.steps if step.look_at is not None]
+    found += ladder.moments(stage, draft.now)
     for event in (each for each in listed if each.status is EventStatus.SCHEDULED):
         share = _steps_of(stage, event)
         opens = reasons.timing(draft, alone, share, policy).start_at(draft.now)
@@ -172,7 +173,7 @@ def _not_to_announce(
 def _untold(draft: Draft, order: Order, index: int) -> list[Step]:
     told = _told(draft, order, index)
     waiting = (step for step in order.stages[index].steps if step.state is StepState.WAITING)
-    return [step for step in waiting if step.machine not in told]
+    return [step for step in waiting if step.machine not in told and not ladder.is_resting(step, draft.now)]
 
 
 def _told(draft: Draft, order: Order, index: int) -> set[MachineId]:

@@ -218,7 +218,8 @@ def take_out(draft: Draft, event: Event, machine: MachineId, *, why: str) -> Non
 def told_by(event: Event, steps: Iterable[Step]) -> tuple[Step, ...]:
     """Return the steps that an event is the notice of: a machine of it may have another one, later."""
     named = {resource.machine for resource in event.resources}
-    return tuple(step for step in steps if step.machine in named and WORKS[step.work].event is event.type)
+    mine = (step for step in steps if step.machine in named and WORKS[step.work].event is event.type)
+    return tuple(step for step in mine if step.again_at is None or event.announced_at >= step.again_at)
 
 
 def may_start_at(draft: Draft, event: Event) -> datetime:

@@ -236,7 +236,7 @@ def _check_move(draft: Draft, machine: Machine, request: OrderRequest) -> None:
         way = f"forewarn machine put {machine.name} --mobility cold, or live"
         raise Conflict(f"{named} has mobility none, so it stays on its host: if it can move, {way}")
     if machine.mobility is Mobility.LIVE_ONLY and not live:
-        raise Conflict(f"{named} has mobility live-only, so it is never redeployed: move it live")
+        raise Conflict(f"{named} has mobility live-only, so no move redeploys it: move it live")
     if to is None:
         return
     if to == machine.host:

@@ -65,6 +65,7 @@ def carried_over(step: Step, known: Mapping[MachineId, Step]) -> Step:
 def _is_said(step: Step) -> bool:
     """Return whether a driver was asked about a step before it is announced."""
     asked = step.precheck is not None or bool(step.refused) or step.lowered_from is not None
+    asked = asked or step.again_at is not None
     return asked and step.begun_at is None and step.state in (StepState.WAITING, StepState.FAILED)
 
 

@@ -36,7 +36,7 @@ _SHAPES = {
         keys={"update_domain": "domain"},
         optional=(
             *("taken_up_at", "unknown_at", "mark", "progress", "refused", "too_late", "impact"),
-            *("failures", "failed_on", "lowered_from", "precheck", "withdrawals"),
+            *("failures", "failed_on", "lowered_from", "again_at", "precheck", "withdrawals"),
         ),
     ),
     HostStep: Shape(
