@@ -50,6 +50,13 @@ def test_of_many_hosts_the_first_are_asked_about_and_of_those_away_none() -> Non
     assert host(2) not in move.targets
 
 
+def test_machines_of_equal_needs_are_asked_about_on_the_same_hosts() -> None:
+    rooms = {host(number): ROOMY for number in (1, 2, 3)}
+    around = Surroundings(machines=[leaver("web-0"), leaver("web-1")], rooms=rooms)
+    first, second = planned_moves(leavers(planned((1,)), around, (), of={host(1)}), around)
+    assert first.targets == second.targets == (host(2), host(3))
+
+
 def test_one_host_that_takes_a_machine_is_enough() -> None:
     refused, unknown = MoveAnswer(refused="no"), MoveAnswer(unknown="away")
     assert verdict({host(1): refused, host(2): unknown, host(3): MoveAnswer()}, takers=9) == MoveAnswer()
