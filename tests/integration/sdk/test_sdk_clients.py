@@ -16,7 +16,6 @@ from forewarn.guest.settings import EndpointSettings
 from forewarn.sdk import answer_reading
 from forewarn.sdk.leases import Lease, LeaseSource
 from forewarn.sdk.surroundings import Surroundings
-from forewarn.sdk.transport import connection_reuse
 from forewarn.wire.azure import offered
 from forewarn.wire.instance import InstanceMetadata
 from tests.guests import BOTH, Client, Time, discovered
@@ -293,7 +292,6 @@ def test_an_answer_without_end_is_not_read_to_its_end(connect: Connect) -> None:
 @BOTH
 def test_a_header_without_end_is_not_waited_for(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer_reading, "FIRST_ANSWER_SECONDS", 0.1)
-    monkeypatch.setattr(connection_reuse, "CONNECT_SECONDS", 0.1)
     with (
         dripping() as url,
         connect(url, persistence=0) as client,
