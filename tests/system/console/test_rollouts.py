@@ -134,6 +134,30 @@ def test_hosts_are_chosen_by_the_address_and_by_searching(server: Program, visit
     expect(page.get_by_text("forewarn rollout plan host-2 host-3 --hosts-at-once 2")).to_be_visible()
 
 
+def test_a_host_that_was_just_chosen_stays_chosen_when_the_list_is_redrawn(
+    server: Program, visit: Visit
+) -> None:
+    page = visit(server).open("/console/rollouts/new?hosts=host-2")
+    box = page.get_by_role("list", name="Hosts found").get_by_role("checkbox", name="host-1")
+    expect(box).not_to_be_checked()
+    lost = box.evaluate(
+        """async (box) => {
+             const frame = () => new Promise(requestAnimationFrame);
+             let lost = 0;
+             for (let round = 0; round < 20; round++) {
+               await frame();
+               box.closest("fw-host-choice").redraw();
+               const wanted = !box.checked;
+               box.click();
+               await frame();
+               if (box.checked !== wanted) lost++;
+             }
+             return lost;
+           }"""
+    )
+    assert lost == 0
+
+
 def test_what_is_refused_stands_at_its_field(server: Program, visit: Visit) -> None:
     visitor = visit(server)
     visitor.expects("400 POST /v1/rollouts", "404 POST /v1/rollouts")

@@ -199,6 +199,8 @@ class HostChoice extends LiveElement {
 
   /** @param {readonly string[] | null} detail */
   #choose(detail) {
+    // A redraw may come before the view passes the new choice: it would clear the box that was just checked.
+    this.chosen = detail;
     this.dispatchEvent(new CustomEvent("choose", { detail }));
   }
 }
