@@ -73,7 +73,7 @@ LISTENER = """
 import socket, sys
 with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as heard:
     heard.bind(("guests", 0))
-    heard.settimeout(20)
+    heard.settimeout(60)
     print("ready", flush=True)
     while b"id=end;" not in (frame := heard.recv(2048)):
         print(frame.hex(), flush=True)

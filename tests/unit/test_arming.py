@@ -237,7 +237,7 @@ def test_an_approval_that_comes_too_early_is_kept_and_starts_it_when_it_is_armed
     assert (event.approved, event.armed, event.not_before) == (True, False, NOON + WEEK)
     assert fleet.waits(second.id) == [
         f"web: update domain 1 waits for domain 0 (order {first.id})",
-        f"{event.id}: approved, waits for another update domain of its group",
+        f"{event.id}: approved, waits for other machines of its group",
     ]
     end(fleet, first)
     fleet.pass_(timedelta())
@@ -300,7 +300,7 @@ def test_an_approval_of_a_stage_that_cannot_be_armed_is_kept_and_shown() -> None
     assert fleet.waits(second.id)[:3] == [
         f"db: update domain 1 waits for domain 0 (order {first.id})",
         f"web: update domain 1 waits for domain 0 (order {first.id})",
-        f"{event.id}: approved, waits for another update domain of its group",
+        f"{event.id}: approved, waits for other machines of its group",
     ]
 
 
@@ -403,6 +403,20 @@ def test_a_budget_is_asked_when_work_with_long_notice_is_armed() -> None:
     assert [event.armed for event in fleet.events()] == [True, False]
     assert fleet.waits(second.id)[0] == "web: needs 2 healthy, web-0 is under an event"
     assert now(fleet, first).state is OrderState.ANNOUNCED
+
+
+def test_an_approved_event_that_its_groups_budget_keeps_waits_for_no_update_domain() -> None:
+    fleet = Fleet(
+        *(machine(f"web-{n}", f"host-{n + 1}") for n in range(3)),
+        policies={"web": GroupPolicy(budget=2, notice=HOUR)},
+    )
+    first, second = fleet.maintain("host-1", driver="external"), fleet.maintain("host-2")
+    fleet.approve(only(fleet, first))
+    fleet.approve(only(fleet, second), by="web-1")
+    assert fleet.waits(second.id) == [
+        "web: needs 2 healthy, web-0 is under an event",
+        f"{only(fleet, second).id}: approved, waits for other machines of its group",
+    ]
 
 
 def test_an_event_that_is_armed_late_starts_at_its_not_before() -> None:

@@ -89,7 +89,7 @@ COMMANDS = {
         "The agent in a machine: it gets ready for events, approves them, and comes back.",
         room="guest_side",
     ),
-    "unit": _noun("unit", "Have systemd run the agent or the server: write its unit."),
+    "unit": _noun("unit", "Have systemd run a program of forewarn: write its unit."),
     "history": _noun("history", "Show what happened, newest first; `export` writes all of it."),
 }
 

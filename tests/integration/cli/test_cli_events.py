@@ -121,7 +121,7 @@ def test_an_approved_event_says_what_keeps_it_from_starting(service: Service) ->
     (second,) = service.host_order("host-2", Action.MAINTENANCE, Work.REBOOT).events
     service.approve("web-0", first)
     assert "\nwaits " not in said("event", "show", second.id)
-    waits = "approved, waits for another update domain of its group"
+    waits = "approved, waits for other machines of its group"
     assert f"Event {second.id} is {waits}.\n" in said("event", "approve", second.id)
     assert f"waits          {waits}\n" in said("event", "show", second.id)
 

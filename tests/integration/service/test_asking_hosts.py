@@ -217,6 +217,29 @@ def test_a_call_that_hangs_is_awaited_and_counts_as_out_of_reach(asking: Asking)
     assert asking.look(EVERY) == [ONE]
 
 
+def test_an_answer_that_is_lost_with_the_process_of_the_driver_counts_the_second_time(asking: Asking) -> None:
+    asking.look(1.0)
+    asking.answer_all()
+    asking.work()
+    died = Unknown("its driver says: the process of driver rack was killed by SIGSEGV")
+    asking.look(EVERY)
+    asking.answer(asking.calls[0], died)
+    assert asking.state(ONE) is ReachState.REACHABLE
+    assert asking.jobs == []
+    assert asking.look(ASK_AGAIN) == [ONE]
+    asking.answer(asking.calls[0], died)
+    assert asking.state(ONE) is ReachState.UNREACHABLE
+    assert asking.reached.of(ONE).why == "the process of driver rack was killed by SIGSEGV"
+    assert asking.look(ASK_AGAIN) == [ONE]
+    asking.answer_all()
+    assert asking.state(ONE) is ReachState.REACHABLE
+    assert asking.look(EVERY) == [ONE]
+    asking.answer_all()
+    asking.look(EVERY)
+    asking.answer(asking.calls[0], died)  # the next crash is another one
+    assert asking.state(ONE) is ReachState.REACHABLE
+
+
 def test_a_host_that_a_driver_names_as_out_of_reach_is_so_at_once(asking: Asking) -> None:
     asking.look(1.0)
     asking.answer_all()

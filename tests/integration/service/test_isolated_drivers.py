@@ -18,7 +18,7 @@ import pytest
 
 from forewarn.config import Settings
 from forewarn.control.driver import Done, NotBegun, Unknown
-from forewarn.control.engine.driver_calls import Answer, DriverCall, Reached, Verb, perform
+from forewarn.control.engine.driver_calls import Answer, DriverCall, Verb, perform
 from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.words import EXTERNAL, HostName
@@ -113,13 +113,15 @@ def test_a_process_that_sends_what_is_no_message_is_ended(
     assert perform(driver, check()) == NotBegun()
 
 
-def test_a_crash_in_looking_at_hosts_names_them_unreachable(
+def test_a_crash_in_looking_at_hosts_says_nothing_of_them(
     made: Callable[..., Drivers], tmp_path: Path
 ) -> None:
     driver: Any = made().by_name[NAME]
     why = "the process of driver crashing was killed by SIGSEGV"
     crash_in(tmp_path, "reach")
-    assert perform(driver, DriverCall(verb=Verb.REACH, task=task())) == Reached(why)
+    answer = perform(driver, DriverCall(verb=Verb.REACH, task=task()))
+    assert isinstance(answer, Unknown)
+    assert why in answer.why
     crash_in(tmp_path, "inventory")
     with pytest.raises(Unavailable, match=why):
         driver.inventory([KVM])
@@ -157,13 +159,14 @@ def lines(path: Path) -> list[str]:
 
 
 def test_a_process_that_dies_again_soon_waits_and_calls_are_answered_at_once_meanwhile(
-    made: Callable[..., Drivers], tmp_path: Path
+    made: Callable[..., Drivers], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(driver_process, "FIRST_PAUSE", 30.0)  # however long this test takes
     driver: Any = made(monotonic=lambda: 0.0).by_name[NAME]
     for _ in range(2):
         crash_in(tmp_path, "check")
         assert isinstance(perform(driver, check()), Unknown)
-    again = "was killed by SIGSEGV with 1 call under way, and is started again in 1 s"
+    again = "was killed by SIGSEGV with 1 call under way, and is started again in 30 s"
     answer = perform(driver, begin())
     assert isinstance(answer, Unknown)
     assert again in answer.why

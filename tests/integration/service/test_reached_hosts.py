@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -94,13 +95,13 @@ async def _reached(folder: Path, driver: RackDriver) -> None:
                     "other": (None, None),
                 },
             )
-            await _is_told_of_what_is_away(client)
+            await _until(parts, lambda: _is_told_of_what_is_away(client))
             driver.unreached = {"rack-1": "now this one"}
             await _shown_as(parts, client, {"rack-1": (False, "now this one"), "rack-2": (True, None)})
             assert driver.asked.count("rack-4") == 1  # as long as the first has not been answered
             driver.go.set()
             await _shown_as(parts, client, {"rack-4": (True, None)})
-            await _is_told_of_what_is_back(client)
+            await _until(parts, lambda: _is_told_of_what_is_back(client))
     finally:
         driver.go.set()
         await parts.guest.stop()
@@ -113,15 +114,28 @@ async def _reached(folder: Path, driver: RackDriver) -> None:
 async def _shown_as(
     parts: Parts, client: httpx.AsyncClient, expected: dict[str, tuple[bool | None, str | None]]
 ) -> None:
-    """Have hosts asked about, as the server does each second, until they are shown so."""
+    """Wait until hosts are shown so."""
+
+    async def look() -> None:
+        hosts = (await client.get("/v1/hosts")).json()["hosts"]
+        assert {host["name"]: _shown(host) for host in hosts if host["name"] in expected} == expected
+
+    await _until(parts, look)
+
+
+async def _until(parts: Parts, look: Callable[[], Awaitable[None]]) -> None:
+    """Have hosts asked about, as the server does each second, until a look finds all as it should be.
+
+    On a busy machine an answer may come too late, which counts, and records are saved later than shown.
+    """
     deadline = monotonic() + PATIENCE
     while True:
         await asyncio.to_thread(parts.reaching.ask)
-        hosts = (await client.get("/v1/hosts")).json()["hosts"]
-        shown = {host["name"]: _shown(host) for host in hosts if host["name"] in expected}
-        if shown == expected or monotonic() > deadline:
-            assert shown == expected
-            return
+        try:
+            return await look()
+        except AssertionError:
+            if monotonic() > deadline:
+                raise
         await asyncio.sleep(0.02)
 
 
@@ -150,6 +164,5 @@ async def _is_told_of_what_is_back(client: httpx.AsyncClient) -> None:
         assert f'forewarn_driver_calls_total{{answer="{answer}",driver="rack",verb="reach"}}' in counted
     # Each change has a record, by which those who watch update.
     records = (await client.get("/v1/history?host=rack-2")).json()["records"]
-    said = [(each["kind"], each["reason"]) for each in records if "reach" in each["kind"]]
-    assert said[-1] == ("host-unreachable", "no route to rack-2")
-    assert said[0][0] == "host-reachable"
+    kinds = [each["kind"] for each in records if "reach" in each["kind"]]
+    assert (kinds[0], kinds[-1]) == ("host-reachable", "host-unreachable")

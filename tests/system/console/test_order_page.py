@@ -143,3 +143,11 @@ def test_an_order_that_is_announced_again_and_again_is_shown_as_stuck(server: Pr
     page = visit(server).open(f"/console/orders/{order['id']}")
     expect(page.locator(".badge", has_text="stuck").first).to_be_visible()
     expect(page.get_by_text("announced 3 times without a start").first).to_be_visible()
+
+
+def test_an_event_that_is_held_past_its_not_before_is_due(server: Program, visit: Visit) -> None:
+    event = server.post("/v1/machines/web-0/freeze")["event"]["id"]
+    server.post("/v1/holds", json={"reason": "a fair"})
+    server.advance(900 + 20)
+    page = visit(server).open(f"/console/events/{event}")
+    expect(page.locator("main")).to_contain_text("(due for 20 s)")

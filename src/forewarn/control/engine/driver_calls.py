@@ -140,13 +140,16 @@ def _asked(driver: Driver, call: DriverCall) -> Answer:
 
 
 def _reached(driver: Driver, task: DriverTask) -> Reached:
-    """Have a driver try to reach a host; one that breaks in it does not."""
+    """Have a driver try to reach a host; one that breaks in it does not.
+
+    If the driver's own process dies meanwhile, that says nothing: another host may have crashed it.
+    """
     if task.source is None or not isinstance(driver, Reaching):
         return Reached(None)
     try:
         return Reached(driver.reach(task.source))
-    except Unavailable as error:
-        return Reached(str(error))
+    except Unavailable:
+        raise
     except Exception as error:  # as of any other call
         log.exception("driver %s broke in reaching %s", task.driver, task.source.name)
         return Reached(f"{driver_named(task.driver)} broke: {error}")

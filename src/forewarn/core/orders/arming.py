@@ -15,7 +15,8 @@ from forewarn.core.orders import events, reasons
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind
 
-# The reasons of a group whose own update domains hinder nothing: another project's may.
+# What an approved event waits for. The events that hinder its host may be another project's: it names none.
+OTHERS_IN_GROUP = "other machines of its group"
 OTHERS_ON_HOST = "other events of its host, which cannot start yet"
 WITH_OTHERS = f"starts together with {OTHERS_ON_HOST}"
 
@@ -90,7 +91,7 @@ def _steps_of(order: Order, ready: Sequence[Event]) -> tuple[Step, ...]:
 def _approved(event: Event, refused: Sequence[Waiting]) -> Waiting:
     """Return what an approved event waits for: its approval counts as soon as its stage can be armed."""
     own = any(wait.group == event.group for wait in refused)
-    others = "another update domain of its group" if own else OTHERS_ON_HOST
+    others = OTHERS_IN_GROUP if own else OTHERS_ON_HOST
     return Waiting(what=event.id, reason=f"approved, waits for {others}")
 
 

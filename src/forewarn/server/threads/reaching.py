@@ -50,6 +50,7 @@ class _Asked:
     driver: str
     due: float
     is_asked: bool = False  # an answer is awaited
+    is_lost: bool = False  # the last answer was lost with the process of the driver
 
 
 class HostReaching:
@@ -180,6 +181,7 @@ class HostReaching:
     def _heard_of_host(self, answer: DriverAnswer) -> None:
         task, said = answer.call.task, answer.answer
         why = said.why if isinstance(said, Reached | Unknown) else None
+        why = None if why is None else as_driver_said(why)
         with self._lock:
             known = None if task.source is None else self._hosts.get(task.source.name)
             if known is None or task.source is None:
@@ -188,6 +190,11 @@ class HostReaching:
                 known.is_asked = False
             if (known.driver, known.host.uri) != (task.driver, task.source.uri):
                 return  # it is reached in another way by now
+            was_lost, known.is_lost = known.is_lost, isinstance(said, Unknown) and not answer.hangs
+            if known.is_lost and not was_lost:
+                # Another host may have crashed the process. A second answer that is lost counts.
+                known.due = self._monotonic() + ASK_AGAIN
+                return
             wait = self._every.get(known.driver, ASK_AGAIN)
             known.due = self._monotonic() + (wait if why is None else min(wait, ASK_AGAIN))
             self._note(known.host.name, why)

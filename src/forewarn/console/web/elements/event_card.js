@@ -5,7 +5,7 @@ import { listed } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { badge, eventAppearance } from "./appearance.js";
 import { eventLink } from "./links.js";
-import { countdown, time } from "./times.js";
+import { countdown, startCountdown, time } from "./times.js";
 
 /** @typedef {import("../types").ListedEvent} ListedEvent */
 
@@ -26,7 +26,7 @@ export function eventCard(event) {
           "p",
           null,
           "Not before ",
-          h("strong", null, countdown(event.not_before)),
+          h("strong", null, startCountdown(event.not_before)),
           h("span", { class: "muted small" }, " (", time(event.not_before), ")"),
         )
       : h("p", null, "Started ", countdown(event.started_at)),

@@ -1,6 +1,6 @@
 /** Times on the page: `<fw-time>` shows one in the zone that the person has chosen, `<fw-countdown>` how far it is. */
 
-import { dateTime, distance } from "../page/formatting.js";
+import { dateTime, distance, untilStart } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
 import { preferences } from "../page/preferences.js";
 import { h } from "../page/tree.js";
@@ -35,16 +35,23 @@ class Countdown extends Time {
   }
 
   drawn() {
-    return h(
-      "time",
-      { datetime: this.at, title: dateTime(this.at), class: "number" },
-      distance(Date.parse(this.at), clock.now()),
-    );
+    return h("time", { datetime: this.at, title: dateTime(this.at), class: "number" }, this.written());
+  }
+
+  written() {
+    return distance(Date.parse(this.at), clock.now());
+  }
+}
+
+class StartCountdown extends Countdown {
+  written() {
+    return untilStart(Date.parse(this.at), clock.now());
   }
 }
 
 define("fw-time", Time);
 define("fw-countdown", Countdown);
+define("fw-start-countdown", StartCountdown);
 
 /**
  * Describe a time; nothing for null.
@@ -59,3 +66,10 @@ export const time = (at) => (at ? h("fw-time", { ".at": at }) : null);
  * @param {string | null | undefined} at
  */
 export const countdown = (at) => (at ? h("fw-countdown", { ".at": at }) : null);
+
+/**
+ * Describe when something may start that has not started.
+ *
+ * @param {string} at  its NotBefore
+ */
+export const startCountdown = (at) => h("fw-start-countdown", { ".at": at });

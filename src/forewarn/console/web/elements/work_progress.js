@@ -6,7 +6,7 @@ import { eventLink, hostLink, machineLink } from "./links.js";
 import { isUnknown } from "./order_facts.js";
 import { cell, stackingTable } from "./stacking_table.js";
 import { stepAppearance, took } from "./step_looks.js";
-import { countdown, time } from "./times.js";
+import { startCountdown, time } from "./times.js";
 import { count, measured, span } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
@@ -188,7 +188,7 @@ function eventOf(event, step, stage) {
       h(
         "div",
         { class: "small muted" },
-        event.started_at ? "waits for its turn" : ["not before ", countdown(event.not_before)],
+        event.started_at ? "waits for its turn" : ["not before ", startCountdown(event.not_before)],
       ),
   ];
 }

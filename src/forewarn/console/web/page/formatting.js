@@ -47,6 +47,17 @@ export function distance(at, now) {
   return seconds > 0 ? `in ${span(seconds)}` : `${span(-seconds)} ago`;
 }
 
+/**
+ * Write when something may start that has not: `in 14 m`, or `due for 20 s` if it waits for something else.
+ *
+ * @param {number} at  milliseconds
+ * @param {number} now
+ */
+export function untilStart(at, now) {
+  const overdue = (now - at) / 1000;
+  return overdue < 0.5 ? distance(at, now) : `due for ${span(overdue)}`;
+}
+
 /** @param {"local" | "utc"} zone */
 const zoneOf = (zone) => (zone === "utc" ? "UTC" : undefined);
 

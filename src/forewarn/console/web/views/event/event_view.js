@@ -10,7 +10,7 @@ import { notThere } from "../../elements/missing.js";
 import { orderWords, stateBadges } from "../../elements/order_facts.js";
 import { pageHead } from "../../elements/page_head.js";
 import { reasons } from "../../elements/reasons.js";
-import { countdown, time } from "../../elements/times.js";
+import { countdown, startCountdown, time } from "../../elements/times.js";
 import { workProgress } from "../../elements/work_progress.js";
 import { measured, span } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
@@ -152,7 +152,7 @@ class EventView extends View {
         "Starts not before ",
         time(event.not_before),
         " (",
-        h("strong", null, countdown(event.not_before)),
+        h("strong", null, startCountdown(event.not_before)),
         ").",
       ),
       postponement(event),

@@ -1,6 +1,6 @@
 import { badge, eventAppearance, machineAppearance } from "../../elements/appearance.js";
 import { importedFrom } from "../../elements/sources.js";
-import { countdown } from "../../elements/times.js";
+import { countdown, startCountdown } from "../../elements/times.js";
 import { define, LiveElement } from "../../page/live_element.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
@@ -61,7 +61,7 @@ class MachineCard extends LiveElement {
           { key: event.id, class: "card-event" },
           h("span", { class: "row" }, h("strong", null, event.type), badge(eventAppearance(event))),
           event.status === "Scheduled" &&
-            h("span", { class: "small" }, "not before ", countdown(event.not_before)),
+            h("span", { class: "small" }, "not before ", startCountdown(event.not_before)),
           event.started_at && h("span", { class: "small" }, "started ", countdown(event.started_at)),
           event.description && h("span", { class: "small" }, event.description),
           event.awaits && h("span", { class: "small" }, event.awaits),
