@@ -134,6 +134,7 @@ def test_a_notice_that_a_short_outage_swallowed_is_late(program: Program, wall: 
     until(
         lambda: program.get(f"/v1/events/{event['id']}")["event"]["status"] == "Started", what="the eviction"
     )
+    program.post("/v1/hosts/host-3/cordon")  # when it is answered, guests are shown what was saved before
     (shown,) = program.guest(BATCH_0).document()["Events"]
     assert (shown["EventType"], shown["EventStatus"]) == ("Preempt", "Started")
     (notice,) = program.get(f"/v1/events/{event['id']}")["event"]["notices"]
