@@ -7,6 +7,7 @@ are sound.
 import functools
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from forewarn.server.threads.worker import Worker
 from forewarn.store.opening.lock import FileLock
 
 OFTEN = 0.02
+_counting = threading.Lock()
 
 
 def fault(name: str) -> Path:
@@ -44,12 +46,14 @@ class Pace:
 
 
 def fail_if_wanted(task: str) -> None:
-    try:
-        left = int(fault(task).read_text())
-    except (OSError, ValueError):
-        return
+    with _counting:  # several threads of one task fail at once
+        try:
+            left = int(fault(task).read_text())
+        except (OSError, ValueError):
+            return
+        if left > 0:
+            fault(task).write_text(str(left - 1))
     if left > 0:
-        fault(task).write_text(str(left - 1))
         raise (
             SystemExit(f"injected into {task}") if task in THREADS else RuntimeError(f"injected into {task}")
         )

@@ -165,6 +165,7 @@ def test_a_hold_is_set_while_the_database_is_stopped(program: Program, postgres:
         assert (listed["by"], listed["saved"]) == ("olga", False)
         assert "lost if the server ends" in listed["note"]
     until(lambda: is_ready(program), what="it to be ready again")
+    until(lambda: program.get("/v1/holds")["holds"][0]["saved"], what="the hold to be saved")
     (kept,) = program.get("/v1/holds")["holds"]
     assert kept == {**listed, "saved": True, "note": None}
     assert program.call("POST", "/v1/holds", **hold).json()["hold"] == kept

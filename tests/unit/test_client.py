@@ -96,7 +96,11 @@ def test_a_refusal_has_the_servers_message_and_status() -> None:
     assert refused.value.status == 404
 
 
-@pytest.mark.parametrize("answer", [(200, b"<html>"), (500, {"detail": "oops"}), (404, b"[]")])
+@pytest.mark.parametrize(
+    "answer",
+    [(200, b"<html>"), (500, {"detail": "oops"}), (404, b"[]"), (200, b"[" * 5000)],
+    ids=["html", "another API", "a list", "nested without end"],
+)
 def test_what_does_not_talk_like_a_server_is_none(answer: tuple[int, object]) -> None:
     with pytest.raises(ServerUnreachable, match="is no forewarn server"):
         clock(answer)

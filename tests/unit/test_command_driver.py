@@ -150,8 +150,8 @@ def test_any_other_exit_has_failed_with_the_last_line_of_stderr(command: Command
 
 
 def test_a_command_that_hangs_is_ended_with_what_it_has_started(command: Command, tmp_path: Path) -> None:
-    driver = command("sleep 600 & echo $! > $d/child; sleep 600", timeout=timedelta(seconds=0.5))
-    assert driver.begin(TASK) == Unknown("the command was still at begin after 0.5 s, and was ended")
+    driver = command("sleep 600 & echo $! > $d/child; sleep 600", timeout=timedelta(seconds=2))
+    assert driver.begin(TASK) == Unknown("the command was still at begin after 2 s, and was ended")
     await_end(int((tmp_path / "child").read_text()))
 
 

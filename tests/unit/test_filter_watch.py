@@ -214,7 +214,11 @@ def test_a_folder_that_cannot_be_written_is_said_and_keeps_nothing_waiting(
     assert host.said.count(f"the saved fleet: {part}: No such file or directory; the last rules stay") == 1
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"typed": "kvm04", "host": "kvm04", "machines": [{}]}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"typed": "kvm04", "host": "kvm04", "machines": [{}]}', "[" * 5000],
+    ids=["empty", "list", "object", "machine", "nested without end"],
+)
 def test_a_saved_fleet_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     saved = SavedFleet(tmp_path, "kvm04")
     saved.path.write_text(text)

@@ -147,6 +147,7 @@ def test_a_thread_that_hangs_is_replaced(inbox: Inbox) -> None:
     with lanes_of(driver, inbox, calls=1) as lanes:
         lanes.submit(begin("stuck"))
         inbox.wait_for(1)
+        driver.limits = DriverLimits(timeout=timedelta(seconds=PATIENCE), at_once=1)
         lanes.submit(check("next"))
         assert inbox.wait_for(2)[1] == ("next", Running(None))
 

@@ -441,10 +441,11 @@ def test_what_others_end_has_its_hook_too_and_nothing_of_it_is_begun_any_more(st
     step.hook("after", "echo $FOREWARN_OUTCOME > $d/outcome")
     step.begin()
     step.driver.ended(step.task)
-    until(lambda: (step.folder / "outcome").exists(), what="the hook has run")
+    outcome = step.folder / "outcome"
+    until(lambda: outcome.exists() and outcome.read_text(), what="the hook has run")
     assert step.driver.check(step.task) == Unknown(HAS_ENDED)
     assert step.driver.cancel(step.task) == Unknown(HAS_ENDED)
-    assert (step.worked, (step.folder / "outcome").read_text()) == ([], "abandoned\n")
+    assert (step.worked, outcome.read_text()) == ([], "abandoned\n")
 
 
 class _HeldAtStart(HookRuns):

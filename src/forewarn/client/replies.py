@@ -110,7 +110,7 @@ def read_reply(url: str, sent: "httpx.Response") -> dict[str, Any]:
         refused = status >= FIRST_ERROR
         message = said["error"]["message"] if refused else ""
         code = said["error"]["code"] if refused else ""
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         broke_off = status in NO_ANSWER_BEHIND
         raise ServerUnreachable(
             f"What answers at {url} is no forewarn server.\n{ADVICE}",

@@ -142,6 +142,8 @@ def test_a_file_is_gone_on_with(service: Service, tmp_path: Path, form: str) -> 
         "milk\n\n",
         "\n",
         '{"number": 7}\n{"n',
+        '{"at": "2026-01-05T10:00:00Z", "number": 1e400}\n',
+        f"{'[' * 5000}\n",
         "1,2,3\n4",
         "\udcff\n\udcff",
     ],

@@ -29,6 +29,8 @@ GET = request("GET", "/")
 HALF = GET[:-2]
 CHUNKED = request("POST", "/", "Transfer-Encoding: chunked")
 OTHER = "127.0.0.9"
+# Longer than a busy computer keeps a client from sending, in seconds.
+A_WHILE = 0.5
 
 
 class HoldingApp:
@@ -203,7 +205,7 @@ def test_a_place_is_free_again_when_its_connection_has_ended() -> None:
 
 
 def test_half_a_request_is_closed_in_time() -> None:
-    with serving(patience=Patience(head=0.05)) as port:
+    with serving(patience=Patience(head=A_WHILE)) as port:
         (half,) = halves(port, 1)
         assert half.is_closed()
         close(half)
@@ -222,7 +224,7 @@ def test_half_a_body_is_closed_in_time() -> None:
 
 
 def test_a_request_that_waits_for_its_answer_is_given_time() -> None:
-    with serving(patience=Patience(head=0.05, body=0.05)) as port:
+    with serving(patience=Patience(head=A_WHILE, body=A_WHILE)) as port:
         client = port.hold()
         halved = halves(port, 1)[0]
         assert halved.is_closed()  # so the time is over
@@ -400,7 +402,7 @@ def test_a_handshake_that_was_not_made_counts_and_gives_way(tls: Tls) -> None:
 
 
 def test_a_handshake_that_is_not_made_in_time_is_ended_and_its_place_free(tls: Tls) -> None:
-    with serving(Caps(whole=1, per_address=1), Patience(handshake=0.05), tls=tls) as port:
+    with serving(Caps(whole=1, per_address=1), Patience(handshake=A_WHILE), tls=tls) as port:
         for _ in range(3):
             with port.connect() as silent:
                 assert silent.is_closed()
@@ -429,7 +431,7 @@ def test_over_tls_a_request_has_to_arrive_in_time_too(tls: Tls) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with (
-        serving(patience=Patience(head=0.05), tls=tls) as port,
+        serving(patience=Patience(head=A_WHILE), tls=tls) as port,
         context.wrap_socket(socket.create_connection(port.address)) as client,
     ):
         client.sendall(HALF)

@@ -124,7 +124,9 @@ def test_what_falls_due_while_the_disk_is_full_is_done_afterwards(tmp_path: Path
             )
             # Decided on or not before the disk was full: nothing that was not saved is shown.
             saved = program.get(f"/v1/events/{placed['event']['id']}")["event"]["status"]
-            assert program.guest(WEB_1).document()["Events"][0]["EventStatus"] == saved
+            shown = [each["EventStatus"] for each in program.guest(WEB_1).document()["Events"]]
+            # On a busy computer it may have ended before.
+            assert shown == ([saved] if saved in ("Scheduled", "Started") else [])
         done = f"/v1/orders/{placed['order']['id']}"
         until(lambda: program.get(done)["order"]["state"] == "done", what="the order to be done")
         until(lambda: program.call("GET", "/readyz").status_code == 200, what="it to be ready again")

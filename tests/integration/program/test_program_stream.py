@@ -90,6 +90,7 @@ def test_a_filter_lets_through_only_what_is_asked_for(program: Program) -> None:
         program.post("/v1/machines/web-0/freeze")
         program.post("/v1/machines/web-1/freeze")
         until(lambda: len(kinds.records) == 4, what="two orders and their events")
+        until(lambda: one.records, what="the event of one of them")
         assert [record["machine"] for record in one.records] == ["web-0"]
         assert none.records == []
 

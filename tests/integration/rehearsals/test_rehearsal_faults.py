@@ -51,9 +51,13 @@ def test_a_first_call_may_be_slow_and_the_next_is_not(guest: GuestOf) -> None:
     assert slow.document()["Events"] == []
     took = monotonic() - began
     assert took > 60 / SPEED * 0.9
+    until(lambda: took_to_answer(slow) < took, what="an answer that is not slow")
+
+
+def took_to_answer(guest: Guest) -> float:
     began = monotonic()
-    slow.document()
-    assert monotonic() - began < took
+    guest.document()
+    return monotonic() - began
 
 
 def test_an_endpoint_that_hangs_hangs_up_without_an_answer(guest: GuestOf) -> None:

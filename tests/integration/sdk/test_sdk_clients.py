@@ -98,7 +98,7 @@ def test_approving_nothing_is_an_error(connect: Connect) -> None:
 def test_an_answer_that_takes_longer_than_its_timeout_is_none(connect: Connect) -> None:
     with (
         dripping() as url,
-        connect(url, persistence=0, timeout=0.1) as client,
+        connect(url, persistence=0, timeout=0.5) as client,
         pytest.raises(Unavailable, match="takes too long"),
     ):
         client.events()

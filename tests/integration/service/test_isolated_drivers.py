@@ -254,13 +254,13 @@ def test_signals_that_are_for_the_server_do_not_end_it(made: Callable[..., Drive
 def test_a_process_that_hangs_as_a_whole_is_ended(
     made: Callable[..., Drivers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver_process, "ASK_EVERY", 0.05)
+    monkeypatch.setattr(driver_process, "ASK_EVERY", 0.25)
     monkeypatch.setattr(driver_process, "UNANSWERED", 1_000_000)
     driver: Any = made().by_name[NAME]
     pid = pid_of(driver)
     os.kill(pid, signal.SIGSTOP)
     monkeypatch.setattr(driver_process, "UNANSWERED", 3)
-    with pytest.raises(Unavailable, match=r"has not answered for 0\.15 s"):
+    with pytest.raises(Unavailable, match=r"has not answered for 0\.75 s"):
         driver.reach(KVM)
     monkeypatch.setattr(driver_process, "UNANSWERED", 1_000_000)
     assert pid_of(driver) != pid

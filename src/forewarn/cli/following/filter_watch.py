@@ -146,7 +146,7 @@ class SavedFleet:
             if saved["typed"] != self._name:
                 return None
             return str(saved["host"]), [ANSWERS.read(MachineAnswer, each) for each in saved["machines"]]
-        except (OSError, KeyError, TypeError, ValueError):
+        except (OSError, KeyError, TypeError, ValueError, RecursionError):
             return None  # it was not saved yet, or by another version: the server is asked
 
     def write(self, host: str, machines: Sequence[MachineAnswer]) -> None:

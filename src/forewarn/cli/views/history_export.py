@@ -111,7 +111,7 @@ def last_number(file: Path, form: str) -> int:
             return number
     except OSError as error:
         raise RequestRefused(f"{file} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, csv.Error):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, csv.Error):
         raise RequestRefused(f"{file} does not end with a record as {form}: give another file") from None
 
 
