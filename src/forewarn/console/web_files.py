@@ -139,4 +139,3 @@ def _style_rank(path: str) -> tuple[int, int, str]:
         _STYLE_FOLDERS.index(folder) if folder in _STYLE_FOLDERS else len(_STYLE_FOLDERS),
         path,
     )
-
