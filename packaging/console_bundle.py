@@ -110,7 +110,8 @@ def _esbuild(root: Path, made: Path) -> str:
     try:
         subprocess.run(command, cwd=made, check=True, capture_output=True, text=True, timeout=NPM_PATIENCE)
     except subprocess.CalledProcessError as error:
-        raise NotBundled(f"npm could not install esbuild {wanted}: {error.stderr.strip()}") from error
+        why = error.stderr.strip().partition("\n")[0]
+        raise NotBundled(f"npm could not install esbuild {wanted}: {why}") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotBundled(f"npm could not install esbuild {wanted}: {error}") from error
     if found := _installed(made):

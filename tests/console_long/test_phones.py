@@ -55,6 +55,7 @@ def test_two_fingers_zoom_the_timeline(story: Story, visit: Visit) -> None:
 
 def test_dense_tiles_are_still_named_for_who_does_not_see_them(server: Program, visit: Visit) -> None:
     page = visit(server, screen=PHONE).open("/console/fleet")
+    page.get_by_role("button", name="Search and filters").click()
     page.get_by_label("Density").select_option("dense")
     box = page.locator('.tile[data-machine$="/web-0"]').bounding_box()
     assert box is not None
