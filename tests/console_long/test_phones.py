@@ -36,7 +36,8 @@ def _spread(page: Page, place: str) -> None:
     box = page.locator(place).bounding_box()
     assert box is not None
     fingers = page.context.new_cdp_session(page)
-    middle, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    # Near its top: its middle may be below the screen.
+    middle, y = box["x"] + box["width"] / 2, box["y"] + 100
     for kind, apart in (("touchStart", 40), ("touchMove", 50), ("touchMove", 80), ("touchEnd", None)):
         points = [] if apart is None else [{"x": middle + side * apart, "y": y} for side in (-1, 1)]
         points = [{**point, "id": number} for number, point in enumerate(points)]

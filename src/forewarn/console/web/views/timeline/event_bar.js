@@ -18,6 +18,8 @@ const MIDDLE = TOP + HEIGHT / 2;
 // About what a letter of a label takes, in pixels.
 const LETTER = 7.2;
 const SHORTEST_LABEL = 5;
+// What is left free beside a label that was shortened, in pixels: its end must be seen.
+const SPARE = 24;
 // What lies further out than this is cut off: a bar of a week in a range of an hour is 2 million pixels wide else.
 export const OUTSIDE = 40;
 
@@ -139,7 +141,7 @@ export function labelOf(bar, x, width) {
   const inside = widestGap(from, Math.min(width, to), marksOf(bar, x));
   const isBeside = free >= needed || (inside.width < needed && free > inside.width);
   const most = Math.min(needed, isBeside ? free : inside.width);
-  const letters = most === needed ? text.length : Math.floor((most - 12) / LETTER);
+  const letters = most === needed ? text.length : Math.floor((most - SPARE) / LETTER);
   if (letters < SHORTEST_LABEL) return null;
   return {
     text: shortened(text, letters),
