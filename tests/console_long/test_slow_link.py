@@ -35,23 +35,26 @@ def test_a_first_view_over_a_slow_link(
 ) -> None:
     environment = {"PYTHONPATH": str(wheels.unpacked(tmp_path))} if is_bundled else {}
     program = serve(store=with_fleet(racks(hundreds)), clock="x1", environment=environment)
-    took, asked = [], 0
+    took, asked, kilobytes = [], 0, 0.0
     for _ in range(TRIES):
         visitor = visit(program, is_first=True)
         page = visitor.open("/healthz")
-        page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", SLOW)
+        link = page.context.new_cdp_session(page)
+        sizes: list[float] = []
+        link.on("Network.loadingFinished", lambda done, sizes=sizes: sizes.append(done["encodedDataLength"]))
+        link.send("Network.enable")
+        link.send("Network.emulateNetworkConditions", SLOW)
         requests: list[object] = []
         visitor.watch(lambda request, heard=requests: heard.append(request))
         page.goto(f"{program.operators}/console/fleet")
         wait_until(page, FIRST_VIEW)
         took.append(float(page.evaluate(FIRST_VIEW)))
         visitor.leave()
-        asked = len(requests)
+        asked, kilobytes = len(requests), sum(sizes) / 1000
     kind = "a wheel's bundle" if is_bundled else "a clone's files"
     with capsys.disabled():
         times = ", ".join(f"{each:.0f} ms" for each in took)
-        sys.stdout.write(
-            f"\nfirst view of {hundreds}00 machines over a slow link, {kind}: {times}; {asked} requests\n"
-        )
+        load = f"{asked} requests, {kilobytes:.0f} kB"
+        sys.stdout.write(f"\nslow link, first view of {hundreds}00 machines, {kind}: {times}; {load}\n")
     if is_bundled:
         assert min(took) < SOON, f"milliseconds: {took}"
