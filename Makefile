@@ -17,7 +17,7 @@ NODE := $(BIN)/node
 PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
-.PHONY: run setup test test-long test-long-histories test-long-examples test-long-attacks coverage check bench bench-scale bench-night reference test-mutants test-model test-system test-machines test-openstack machines test-page test-console screenshots format clean
+.PHONY: run setup test test-long test-long-histories test-long-examples test-long-attacks coverage check bench bench-scale bench-night reference test-mutants test-model test-system test-machines test-openstack machines wheel test-page test-console screenshots format clean
 
 run: $(VENV)/.server
 	$(strip $(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) $(SERVED))
@@ -66,16 +66,16 @@ test-model: $(VENV)/.dev $(if $(shell command -v spin && command -v gcc),,$(VENV
 	$(BIN)/python -m tests.model $(MODEL)
 
 check: $(VENV)/.dev node_modules/.installed $(WEB)/generated/api.d.ts
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench packaging
+	$(BIN)/ruff check src tests bench packaging
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(PRETTIER) --check $(WEB_FILES)
 	$(NODE) node_modules/typescript/bin/tsc
 
 format: $(VENV)/.dev node_modules/.installed
-	$(BIN)/ruff format src tests bench
-	$(BIN)/ruff check --fix src tests bench
+	$(BIN)/ruff format src tests bench packaging
+	$(BIN)/ruff check --fix src tests bench packaging
 	$(PRETTIER) --write $(WEB_FILES)
 
 bench: $(VENV)/.dev
@@ -92,6 +92,10 @@ bench-night: $(VENV)/.dev
 # What docs/reference has from the code; a test compares it.
 reference: $(VENV)/.dev
 	$(BIN)/python -m tests.reference
+
+# A source archive and a wheel in dist, for a release: both contain the console's page as a bundle.
+wheel: $(VENV)/.dev node_modules/.installed
+	FOREWARN_CONSOLE=bundled $(BIN)/python -m hatchling build -t sdist -t wheel
 
 # What needs root or Debian's packages, clients that nobody here wrote, and attacks.
 test-system: $(VENV)/.system $(VENV)/.machines $(VENV)/.browser node_modules/.installed

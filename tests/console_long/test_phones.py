@@ -36,7 +36,8 @@ def _spread(page: Page, place: str) -> None:
     box = page.locator(place).bounding_box()
     assert box is not None
     fingers = page.context.new_cdp_session(page)
-    middle, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    # Near its top: its middle may be below the screen.
+    middle, y = box["x"] + box["width"] / 2, box["y"] + 100
     for kind, apart in (("touchStart", 40), ("touchMove", 50), ("touchMove", 80), ("touchEnd", None)):
         points = [] if apart is None else [{"x": middle + side * apart, "y": y} for side in (-1, 1)]
         points = [{**point, "id": number} for number, point in enumerate(points)]
@@ -55,6 +56,7 @@ def test_two_fingers_zoom_the_timeline(story: Story, visit: Visit) -> None:
 
 def test_dense_tiles_are_still_named_for_who_does_not_see_them(server: Program, visit: Visit) -> None:
     page = visit(server, screen=PHONE).open("/console/fleet")
+    page.get_by_role("button", name="Search and filters").click()
     page.get_by_label("Density").select_option("dense")
     box = page.locator('.tile[data-machine$="/web-0"]').bounding_box()
     assert box is not None

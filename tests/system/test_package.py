@@ -1,23 +1,42 @@
 """The package as others install it."""
 
-import subprocess
-import sys
+import shutil
+import tarfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 from forewarn.agent.setup import recipe
 from forewarn.cli.unit_text import SERVICES
 from forewarn.console import web_files
 from forewarn.version import built_version
+from tests import wheels
+from tests.wheels import ROOT, BuildFailed
 
-ROOT = Path(__file__).parents[2]
+PAGE = "forewarn/console/web/"
+# As it is where Node.js is not installed: only git, which says the version.
+WITHOUT_NPM = {"PATH": "/nonexistent"}
 
 
-def test_recipes_units_and_the_console_come_with_the_package(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    (wheel,) = tmp_path.glob("*.whl")
+def page_in(wheel: Path) -> Mapping[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if name.startswith(PAGE)]
+        return {name.removeprefix(PAGE): archive.read(name) for name in names}
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the sources as git has them, without what `make` has installed."""
+    folder = tmp_path_factory.mktemp("clone") / "forewarn"
+    ignored = shutil.ignore_patterns(".git", ".venv", "node_modules", "dist", "tests", "docs", "__pycache__")
+    shutil.copytree(ROOT, folder, symlinks=True, ignore=ignored)
+    return folder
+
+
+def test_recipes_units_and_the_bundled_console_come_with_the_package(tmp_path: Path) -> None:
+    wheel, _ = wheels.build("wheel", tmp_path)
     assert wheel.name.split("-")[1] == built_version()
     with zipfile.ZipFile(wheel) as archive:
         for name in recipe.names():
@@ -26,8 +45,32 @@ def test_recipes_units_and_the_console_come_with_the_package(tmp_path: Path) -> 
         for service in SERVICES.values():
             unit = (ROOT / "packaging/systemd" / service.file).read_bytes()
             assert archive.read(f"forewarn/cli/unit_files/{service.file}") == unit
-        (folder,) = (
-            entry for entry in zipfile.Path(archive, "forewarn/console/").iterdir() if entry.name == "web"
-        )
+    page = page_in(wheel)
+    assert page.keys() == {"index.html", "app.js", "app.css", "style/favicon.svg"}
+    assert b"fw-fleet-view" in page["app.js"]
+    assert b"--tone-ground" in page["app.css"]
+
+
+def test_a_source_archive_has_the_bundle_and_needs_no_npm(tmp_path: Path) -> None:
+    wheel, _ = wheels.build("wheel", tmp_path / "from-clone")
+    archive, _ = wheels.build("sdist", tmp_path)
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path / "sources", filter="data")
+    (sources,) = (tmp_path / "sources").iterdir()
+    again, _ = wheels.build("wheel", tmp_path / "from-archive", root=sources, environment=WITHOUT_NPM)
+    assert page_in(again) == page_in(wheel)
+
+
+def test_without_npm_a_wheel_has_the_plain_files_and_the_build_warns(clone: Path, tmp_path: Path) -> None:
+    wheel, said = wheels.build("wheel", tmp_path / "built", root=clone, environment=WITHOUT_NPM)
+    assert "The console is not bundled" in said
+    assert "`make wheel`" in said
+    with zipfile.ZipFile(wheel) as archive:
+        (folder,) = (each for each in zipfile.Path(archive, "forewarn/console/").iterdir() if each.is_dir())
         assert web_files.read(folder) == web_files.packaged()
-        assert not [name for name in archive.namelist() if "web/generated" in name]
+
+
+def test_a_release_without_the_bundle_is_refused(clone: Path, tmp_path: Path) -> None:
+    release = {**WITHOUT_NPM, "FOREWARN_CONSOLE": "bundled"}
+    with pytest.raises(BuildFailed, match="npm is not installed"):
+        wheels.build("wheel", tmp_path / "built", root=clone, environment=release)

@@ -8,7 +8,10 @@ import pytest
 
 from forewarn.console import web_files
 
-TEMPLATE = '<head><!-- stylesheets --><!-- modules --><script src="{{assets}}/app.js"></script></head>'
+TEMPLATE = (
+    '<head><link rel="stylesheet" href="{{assets}}/app.css" />'
+    '<!-- modules --><script src="{{assets}}/app.js"></script></head>'
+)
 
 
 @pytest.fixture
@@ -37,13 +40,16 @@ def links(files: web_files.WebFiles, relation: str) -> list[str]:
     return list(found)
 
 
-def test_styles_are_linked_from_the_most_general_to_the_most_special(folder: Path) -> None:
-    assert links(web_files.read(folder), "stylesheet") == [
-        "style/tokens.css",
-        "style/base.css",
-        "style/forms.css",
-        "elements/tile.css",
-        "views/fleet/fleet.css",
+def test_styles_are_one_file_from_the_most_general_to_the_most_special(folder: Path) -> None:
+    files = web_files.read(folder)
+    assert links(files, "stylesheet") == ["app.css"]
+    (style,) = (file for path, file in files.assets.items() if path.endswith(".css"))
+    assert re.findall(rb"[\w/]+\.css", style.content) == [
+        b"style/tokens.css",
+        b"style/base.css",
+        b"style/forms.css",
+        b"elements/tile.css",
+        b"views/fleet/fleet.css",
     ]
 
 
@@ -77,6 +83,16 @@ def test_a_file_is_compressed_to_the_same_bytes_each_time(folder: Path) -> None:
     index, again = web_files.read(folder).index, web_files.read(folder).index
     assert gzip.decompress(index.compressed) == index.content
     assert index.compressed == again.compressed
+
+
+def test_a_bundle_is_read_as_the_plain_files_are(folder: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    write(bundle, "index.html", TEMPLATE)
+    write(bundle, "app.js")
+    (bundle / "app.css").write_bytes(web_files.served(folder)["app.css"])
+    files = web_files.read(bundle)
+    assert links(files, "modulepreload") == ["app.js"]
+    assert [path.rpartition("/")[2] for path in files.assets] == ["app.js", "app.css"]
 
 
 def test_the_whole_page_weighs_less_than_300_kilobytes() -> None:

@@ -23,6 +23,7 @@ from forewarn.api.endpoints import (
     import_endpoints,
     machine_endpoints,
     order_endpoints,
+    overview_endpoints,
     probe_endpoints,
     project_endpoints,
     promise_endpoints,
@@ -43,7 +44,7 @@ PARTS = (
     *(machine_endpoints, group_endpoints, host_endpoints, driver_endpoints, project_endpoints),
     *(rehearsal_endpoints, order_endpoints, rollout_endpoints, event_endpoints, hold_endpoints),
     *(calendar_endpoints, history_endpoints, promise_endpoints, stream_endpoints, webhook_endpoints),
-    *(fleet_endpoints, import_endpoints, put_endpoints),
+    *(fleet_endpoints, overview_endpoints, import_endpoints, put_endpoints),
     *(clock_endpoints, token_endpoints, session_endpoints, probe_endpoints),
 )
 ENDPOINTS = tuple(route for part in PARTS for route in part.router.routes)

@@ -1,7 +1,8 @@
 """The files of the page: read once, under one hash, and compressed when they are first asked for.
 
-The hash of all files stands in the path of each. So modules import each other by relative paths as they lie
-in the repository, without a bundler that rewrites them, and no browser mixes two versions of the page.
+The hash of all files stands in the path of each, so no browser mixes two versions of the page. In a clone,
+modules import each other by relative paths as they lie in the repository. A wheel contains one bundled module
+(`packaging/console_bundle.py`); both are read the same way.
 """
 
 import gzip
@@ -18,6 +19,8 @@ from types import MappingProxyType
 from forewarn.console.console_paths import ASSETS
 
 INDEX = "index.html"
+# All styles together: one request instead of one for each view.
+STYLE = "app.css"
 
 # What the page is made of; other files, such as declarations of types, are there for those who write it.
 MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
@@ -73,7 +76,7 @@ def packaged() -> WebFiles:
 
 def read(folder: Traversable) -> WebFiles:
     """Read the files of a folder, and fill their prefix and links in the first document."""
-    contents = dict(sorted(_contents(folder, "")))
+    contents = served(folder)
     template = contents.pop(INDEX).decode()
     hashed = _digest(part for path, content in contents.items() for part in (path.encode(), content))
     prefix = f"{ASSETS}{hashed}"
@@ -82,6 +85,14 @@ def read(folder: Traversable) -> WebFiles:
         index=_file(INDEX, index),
         assets={f"{prefix}/{path}": _file(path, content) for path, content in contents.items()},
     )
+
+
+def served(folder: Traversable) -> dict[str, bytes]:
+    """Return the files of a folder by their paths, all styles joined into one file in their order."""
+    contents = dict(sorted(_contents(folder, "")))
+    styles = sorted((path for path in contents if path.endswith(".css")), key=_style_rank)
+    contents[STYLE] = b"\n".join(contents.pop(path) for path in styles)
+    return contents
 
 
 def _contents(folder: Traversable, prefix: str) -> Iterable[tuple[str, bytes]]:
@@ -112,14 +123,13 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 
 def _filled(template: str, *, prefix: str, paths: Sequence[str]) -> str:
-    """Put the links and the prefix where the template has their places."""
-    styles = sorted((path for path in paths if path.endswith(".css")), key=_style_rank)
-    modules = [path for path in paths if path.endswith(".js")]
-    return (
-        template.replace("<!-- stylesheets -->", _links("stylesheet", prefix, styles))
-        .replace("<!-- modules -->", _links("modulepreload", prefix, modules))
-        .replace("{{assets}}", prefix)
+    """Put the links to all modules, and the prefix, where the template has their places."""
+    modules = "\n".join(
+        f'<link rel="modulepreload" href="{escape(f"{prefix}/{path}")}" />'
+        for path in paths
+        if path.endswith(".js")
     )
+    return template.replace("<!-- modules -->", modules).replace("{{assets}}", prefix)
 
 
 def _style_rank(path: str) -> tuple[int, int, str]:
@@ -129,7 +139,3 @@ def _style_rank(path: str) -> tuple[int, int, str]:
         _STYLE_FOLDERS.index(folder) if folder in _STYLE_FOLDERS else len(_STYLE_FOLDERS),
         path,
     )
-
-
-def _links(relation: str, prefix: str, paths: Iterable[str]) -> str:
-    return "\n".join(f'<link rel="{relation}" href="{escape(f"{prefix}/{path}")}" />' for path in paths)

@@ -202,6 +202,7 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/history?order={order}", ALL_MAY_READ),
     ("GET", "/v1/promises", LISTED),
     ("GET", "/v1/promises?project=a&month=2026-01", ALL_MAY_READ),
+    ("GET", "/v1/overview", LISTED),
     ("GET", "/v1/summary", LISTED),
     ("GET", "/v1/summary?project=a", ALL_MAY_READ),
     ("GET", "/v1/fleet", ONLY_OF_THE_FLEET),

@@ -36,8 +36,8 @@ NAMED = {
     "GET /readyz": "health",
     "GET /metrics": "metrics",
 }
-# Calls that are for browsers alone: a command has its token.
-FOR_BROWSERS = {"GET /v1/session", "POST /v1/session", "DELETE /v1/session"}
+# Calls that are for browsers alone: a command has its token, and asks only for what it shows.
+FOR_BROWSERS = {"GET /v1/overview", "GET /v1/session", "POST /v1/session", "DELETE /v1/session"}
 # Commands that are more than one call, or none.
 OWN = {
     *("gate host", "gate machine", "gate order", "gate rollout", "rollout plan", "history export"),

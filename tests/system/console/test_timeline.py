@@ -53,6 +53,20 @@ def _range(page: Page) -> str:
     return page.locator(".timeline-range").inner_text()
 
 
+def _sides(place: Locator, *selectors: str) -> list[list[list[float]]]:
+    """Return the left and right sides of all that these find inside a place, read at one moment."""
+    sides = (
+        "(place, selectors) => selectors.map(each => [...place.querySelectorAll(each)]"
+        ".map(found => found.getBoundingClientRect()).map(({ left, right }) => [left, right]))"
+    )
+    found: list[list[list[float]]] = place.evaluate(sides, list(selectors))
+    return found
+
+
+def _overlap(one: list[float], other: list[float]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
 def _drag(page: Page) -> None:
     """Pull what is coming towards the middle."""
     box = page.locator(".timeline").bounding_box()
@@ -83,12 +97,37 @@ def test_past_and_coming_events_are_bars_with_the_notice_that_was_kept_or_not(
     expect(page.get_by_role("heading", level=1)).to_have_text("Freeze: web-1 paused")
 
 
+def test_the_notice_of_an_event_that_ended_early_ends_with_it(busy: Program, visit: Visit) -> None:
+    page = visit(busy).open("/console/timeline?span=6h")
+    early = page.locator(".bar", has=page.get_by_role("link", name=re.compile("web-0 restarted")))
+    (promised,), (impact,) = _sides(early, ".bar-promised", ".bar-impact")
+    assert promised[1] <= impact[1] + 1  # its line is a pixel wide
+    expect(early.locator(".mark-not-before")).to_have_count(0)
+    waiting = page.locator(".bar", has=page.get_by_role("link", name=re.compile("web-2 will restart")))
+    expect(waiting.locator(".mark-not-before")).to_have_count(1)
+
+
+def test_no_mark_covers_a_label(busy: Program, visit: Visit) -> None:
+    # The deferral of 09:46 is near the left edge, where the label of a bar that fills the width begins.
+    page = visit(busy).open("/console/timeline?from=2027-03-01T09:45:57Z&to=2027-03-01T09:47:00Z")
+    expect(page.locator(".bar-label")).to_have_text("↻ Reboot web-2")
+    (label,), (deferral,) = _sides(page.locator(".timeline"), ".bar-label", ".mark-deferral")
+    assert not _overlap(label, deferral)
+    page.get_by_role("button", name="6 h").click()
+    expect(_bars(page)).to_have_count(3)
+    (now,), ticks = _sides(page.locator(".timeline"), ".line.now b", ".timeline-axis .tick")
+    assert len(ticks) > 5
+    assert not [tick for tick in ticks if _overlap(tick, now)]
+
+
 def test_what_the_command_orders_and_the_clock_does_is_seen_at_once_and_so_are_coming_waves(
     server: Program, visit: Visit
 ) -> None:
     server.guest(WEB_1).document()
     page = visit(server).open("/console/timeline")
     expect(page.get_by_text("Nothing is announced in this range")).to_be_visible()
+    expect(page.get_by_text("appears here when it is announced")).to_be_visible()
+    expect(page.get_by_text("forewarn host maintenance")).to_have_count(0)
     server.post("/v1/machines/web-1/restart")
     bar = page.get_by_role("link", name=re.compile("^Reboot, scheduled: web-1 will restart"))
     expect(bar).to_be_visible()
@@ -154,6 +193,8 @@ def test_a_table_says_the_same_in_words(busy: Program, visit: Visit) -> None:
     expect(rows).to_have_count(3)
     expect(rows.nth(0)).to_contain_text("awaits any of its machines")
     expect(rows.nth(2)).to_contain_text("told")
+    expect(rows.nth(0).locator("[data-label='Not before']")).to_contain_text("in 19 m")
+    expect(rows.nth(2).locator("[data-label='Not before']")).to_contain_text("ended")
     page.get_by_label("Only events that name").fill("web-1")
     expect(rows).to_have_count(1)
     assert _query(page)["q"] == ["web-1"]

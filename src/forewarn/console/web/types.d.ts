@@ -21,6 +21,7 @@ export type MachineState = Schemas["MachineState"];
 export type NotedEvent = Schemas["NotedEvent"];
 export type NotedOrder = Schemas["NotedOrder"];
 export type Order = Schemas["Order"];
+export type Overview = Answer<"/v1/overview", "get">;
 export type Project = Schemas["Project"];
 export type PromiseCount = Schemas["Promise"];
 export type Record = Schemas["Record"];

@@ -4,6 +4,7 @@ import { badge } from "./appearance.js";
 import { noticeText, progressAppearance, promiseBadge, typeBadge } from "./event_facts.js";
 import { eventLink, groupLink, machineLink } from "./links.js";
 import { cell } from "./stacking_table.js";
+import { countdown, time } from "./times.js";
 import { h } from "../page/tree.js";
 
 /** @typedef {import("./event_facts.js").AnyEvent} AnyEvent */
@@ -35,6 +36,17 @@ function machines(event) {
     shown.map((name, place) => [place > 0 && ", ", machineLink(name, event.project)]),
     more > 0 && ` and ${more} more`,
   ];
+}
+
+/** When it may start, and how far it is from now. @param {AnyEvent} event */
+export const notBeforeCell = (event) =>
+  cell("Not before", [time(event.not_before), h("div", { class: "small muted" }, distanceOf(event))]);
+
+/** How far an event is from now: an event that started or ended no longer waits for its NotBefore. @param {AnyEvent} event */
+function distanceOf(event) {
+  if (event.ended_at) return ["ended ", countdown(event.ended_at)];
+  if (event.started_at) return ["started ", countdown(event.started_at)];
+  return countdown(event.not_before);
 }
 
 /** What notice it gave. @param {AnyEvent} event */

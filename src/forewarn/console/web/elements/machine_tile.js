@@ -28,6 +28,7 @@ export function machineTile(machine) {
   if (before?.words === words) return before.tile;
   const query = copy.projects.size > 1 ? { project: machine.project } : {};
   const key = machineKey(machine.project, machine.name);
+  const parts = nameParts(machine.name);
   const tile = h(
     "a",
     {
@@ -38,13 +39,29 @@ export function machineTile(machine) {
       "data-machine": key,
       "data-tone": look.tone,
       "data-look": look.label,
+      // A name in two parts would be read as two words.
+      "aria-label": parts.length > 1 ? `${machine.name} ${words}` : null,
     },
     h("span", { class: "glyph", "aria-hidden": "true" }, look.glyph),
-    h("span", { class: "name" }, machine.name),
+    h("span", { class: "name" }, parts),
+    " ",
     h("span", { class: "tile-state" }, words),
   );
   described.set(machine, { words, tile });
   return tile;
+}
+
+// Names of a group differ at their ends: where a name has no room, so many letters of its end are shown.
+const END = 8;
+// A name of so many letters has room on every tile.
+const SHORT = 12;
+
+/** Part a name, so that a tile that is too narrow shortens it in the middle. @param {string} name */
+function nameParts(name) {
+  const letters = [...name];
+  if (letters.length <= SHORT) return [name];
+  const [begin, end] = [letters.slice(0, -END), letters.slice(-END)];
+  return [h("span", { class: "name-begin" }, begin.join("")), h("span", null, end.join(""))];
 }
 
 /**

@@ -2,12 +2,22 @@
 
 import { router } from "../page/router.js";
 import { h } from "../page/tree.js";
+import { phoneFold } from "./phone_fold.js";
 
 /** @typedef {import("../types").Child} Child */
 
+// What a filter stands under in the address.
+const FILTERS = ["q", "project", "group", "state"];
+
 /** @param {...Child} controls */
-export const tools = (...controls) =>
-  h("div", { class: "tools", role: "search", "aria-label": "What is shown" }, controls);
+export function tools(...controls) {
+  const set = FILTERS.filter((name) => router.query.get(name)).length;
+  return phoneFold(
+    "Search and filters",
+    h("div", { class: "tools", role: "search", "aria-label": "What is shown" }, controls),
+    set ? `${set} set` : "",
+  );
+}
 
 /**
  * Describe a field for names; what is typed stands in the address.

@@ -145,6 +145,18 @@ export function listed(names, most = 6) {
 }
 
 /**
+ * Shorten a text in its middle: names of machines differ at their ends.
+ *
+ * @param {string} text
+ * @param {number} letters  at most
+ */
+export function shortened(text, letters) {
+  if (text.length <= letters) return text;
+  const end = Math.ceil((letters - 1) / 2);
+  return `${text.slice(0, letters - 1 - end)}…${text.slice(text.length - end)}`;
+}
+
+/**
  * Shorten an id to what the command takes for it.
  *
  * @param {string} id

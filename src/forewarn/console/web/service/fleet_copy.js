@@ -222,18 +222,22 @@ export class FleetCopy extends EventTarget {
 
   async #load() {
     this.#isStale = false;
+    const asked = performance.now();
+    const all = await this.#api.get("/v1/overview");
+    this.#clock.take(all.clock, asked);
+    this.summary = all.summary;
+    this.#changed("summary");
     const survey = this.may("survey");
+    if (all.drivers) this.#takeDrivers(all.drivers);
     await Promise.all([
-      this.#clock.read(),
-      this.#readSummary().then((size) => this.machines.load(size)),
-      this.#readGroups(),
-      this.#readProjects(),
-      this.#readEvents(),
-      this.#readOrders(),
-      survey ? this.#readHosts() : null,
-      survey ? this.#readRollouts() : null,
-      survey ? this.#readHolds() : null,
-      survey ? this.#readDrivers() : null,
+      this.machines.load(all.summary.machines, all.machines),
+      this.#readGroups(all.groups),
+      this.#readProjects(all.projects),
+      this.#readEvents(all.events),
+      this.#readOrders(all.orders),
+      survey ? this.#readHosts(all.hosts) : null,
+      survey ? this.#readRollouts(all.rollouts) : null,
+      survey ? this.#readHolds(all.holds) : null,
     ]);
     this.isLoaded = true;
     this.dispatchEvent(new Event("loaded"));
@@ -271,32 +275,39 @@ export class FleetCopy extends EventTarget {
     return this.summary?.machines ?? 0;
   }
 
-  async #readGroups() {
-    const groups = await this.#api.all("/v1/groups", "groups");
+  /** @param {import("../types").Overview["groups"]} [known]  if they have been read already */
+  async #readGroups(known) {
+    const groups = known ?? (await this.#api.all("/v1/groups", "groups"));
     this.groups = new Map(groups.map((group) => [group.name, group]));
     this.#changed("groups");
   }
 
-  async #readProjects() {
-    const projects = await this.#api.all("/v1/projects", "projects");
+  /** @param {import("../types").Overview["projects"]} [known]  if they have been read already */
+  async #readProjects(known) {
+    const projects = known ?? (await this.#api.all("/v1/projects", "projects"));
     this.projects = new Map(projects.map((project) => [project.name, project]));
     this.#changed("projects");
   }
 
-  async #readHosts() {
-    const hosts = await this.#api.all("/v1/hosts", "hosts");
+  /** @param {import("../types").Overview["hosts"]} [known]  if they have been read already */
+  async #readHosts(known) {
+    const hosts = known ?? (await this.#api.all("/v1/hosts", "hosts"));
     this.hosts = new Map(hosts.map((host) => [host.name, host]));
     this.#changed("hosts");
   }
 
-  /** Which there are changes with a new start alone, and then everything is read anew. */
-  async #readDrivers() {
-    const { drivers } = await this.#api.get("/v1/drivers");
+  /**
+   * Which there are changes with a new start alone, and then everything is read again.
+   *
+   * @param {NonNullable<import("../types").Overview["drivers"]>} drivers
+   */
+  #takeDrivers(drivers) {
     this.drivers = drivers.filter((driver) => driver.installed).map((driver) => driver.name);
   }
 
-  async #readEvents() {
-    const events = await this.#api.all("/v1/events", "events");
+  /** @param {import("../types").Overview["events"]} [known]  if they have been read already */
+  async #readEvents(known) {
+    const events = known ?? (await this.#api.all("/v1/events", "events"));
     const before = this.events;
     this.events = new Map(events.map((event) => [event.id, event]));
     const groups = new Set(
@@ -307,14 +318,16 @@ export class FleetCopy extends EventTarget {
     this.dispatchEvent(new CustomEvent("events", { detail: groups }));
   }
 
-  async #readOrders() {
-    const orders = await this.#api.all("/v1/orders", "orders", { open: true });
+  /** @param {import("../types").Overview["orders"]} [known]  if they have been read already */
+  async #readOrders(known) {
+    const orders = known ?? (await this.#api.all("/v1/orders", "orders", { open: true }));
     this.orders = new Map(orders.map((order) => [order.id, order]));
     this.#changed("orders");
   }
 
-  async #readRollouts() {
-    const rollouts = await this.#api.all("/v1/rollouts", "rollouts", { open: true });
+  /** @param {import("../types").Overview["rollouts"]} [known]  if they have been read already */
+  async #readRollouts(known) {
+    const rollouts = known ?? (await this.#api.all("/v1/rollouts", "rollouts", { open: true }));
     this.rollouts = new Map(rollouts.map((rollout) => [rollout.id ?? "", rollout]));
     this.#changed("rollouts");
   }
@@ -324,8 +337,9 @@ export class FleetCopy extends EventTarget {
     return this.#readHolds();
   }
 
-  async #readHolds() {
-    const { holds } = await this.#api.get("/v1/holds");
+  /** @param {import("../types").Overview["holds"]} [known]  if they have been read already */
+  async #readHolds(known) {
+    const holds = known ?? (await this.#api.get("/v1/holds")).holds;
     this.holds = holds.filter((hold) => hold.refused === null);
     this.refusedHolds = holds.filter((hold) => hold.refused !== null);
     this.#changed("holds");

@@ -119,16 +119,19 @@ export class MachineShelf extends EventTarget {
   }
 
   /**
-   * Read the machines anew.
+   * Read the machines again.
    *
    * @param {number} size  how many the fleet has
+   * @param {Machine[] | null} [all]  these, if they have been read already
    */
-  async load(size) {
+  async load(size, all = null) {
     this.isWhole = size <= WHOLE_FLEET;
     const asked = [...this.#wanted.values()];
     const lists = this.isWhole ? [{}] : asked.map(({ wanted }) => wanted);
-    const read = await Promise.all(lists.map((wanted) => this.#api.all("/v1/machines", "machines", wanted)));
-    this.#machines = new Map(read.flat().map((machine) => [keyOf(machine), machine]));
+    const read =
+      all ??
+      (await Promise.all(lists.map((wanted) => this.#api.all("/v1/machines", "machines", wanted)))).flat();
+    this.#machines = new Map(read.map((machine) => [keyOf(machine), machine]));
     for (const each of asked) each.isRead = true;
     this.#group();
     this.#announce(null);

@@ -44,7 +44,17 @@ export class ServiceClock extends EventTarget {
   async read() {
     const asked = performance.now();
     this.#askedAt = asked;
-    const clock = await this.#api.get("/v1/clock");
+    this.take(await this.#api.get("/v1/clock"), asked);
+  }
+
+  /**
+   * Go by an answer of the server.
+   *
+   * @param {import("../types").Overview["clock"]} clock
+   * @param {number} asked  when the server was asked, by `performance.now()`
+   */
+  take(clock, asked) {
+    this.#askedAt = asked;
     this.kind = kindOf(clock);
     this.speed = clock.speed;
     // The answer was written about half-way.

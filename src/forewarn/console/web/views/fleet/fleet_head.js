@@ -122,11 +122,12 @@ export function fleetTools(summary, filter) {
           "Show all",
         ),
     ),
+    legend(),
   );
 }
 
 /** What the shapes of tiles mean. */
-export function legend() {
+function legend() {
   return h(
     "details",
     { class: "legend" },

@@ -1,5 +1,6 @@
 import { actionButtons } from "../../actions/action_buttons.js";
 import { asCommand } from "../../elements/as_command.js";
+import { phoneFold } from "../../elements/phone_fold.js";
 import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
 import { firstViewDrawn, updateComes } from "../../page/measures.js";
@@ -11,7 +12,7 @@ import { groupKey } from "../../service/machine_shelf.js";
 import { WantedMachines } from "../../service/wanted_machines.js";
 import { emptyFleet } from "./empty_fleet.js";
 import { FleetFilter } from "./fleet_filter.js";
-import { fleetCounts, fleetTools, legend } from "./fleet_head.js";
+import { fleetCounts, fleetTools } from "./fleet_head.js";
 import { Folding } from "./folding.js";
 import "./group_row.js";
 import { projectList } from "./project_list.js";
@@ -55,10 +56,9 @@ class FleetView extends View {
         { class: "fleet-top" },
         h("h1", null, "Fleet"),
         fleetCounts(summary, filter),
-        actionButtons("fleet", null),
+        phoneFold("Add and change", actionButtons("fleet", null)),
       ),
       fleetTools(summary, filter),
-      legend(),
       this.#rows(summary, filter),
       projectList(),
       h("fw-machine-card", null),

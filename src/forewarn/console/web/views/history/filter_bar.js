@@ -1,5 +1,6 @@
 /** What one looks for in the history: a text, kinds, things, people and times; all of it in the address. */
 
+import { phoneFold } from "../../elements/phone_fold.js";
 import { kindAppearance, FAMILIES } from "../../elements/record_kinds.js";
 import { dateTime } from "../../page/formatting.js";
 import { preferences } from "../../page/preferences.js";
@@ -44,8 +45,15 @@ export function filterBar(wanted, onText) {
         oninput: (/** @type {any} */ input) => onText(input.target.value),
       }),
     ),
-    families(wanted),
-    h("div", { class: "history-details" }, disclosure(wanted), h("fw-history-export", { ".wanted": wanted })),
+    phoneFold("Kinds, filters and export", [
+      families(wanted),
+      h(
+        "div",
+        { class: "history-details" },
+        disclosure(wanted),
+        h("fw-history-export", { ".wanted": wanted }),
+      ),
+    ]),
     chips(wanted),
   );
 }

@@ -1,9 +1,9 @@
 /** The events of an order, and what notice its machines got. */
 
 import { badge } from "../../elements/appearance.js";
-import { eventCells, noticeCell } from "../../elements/event_cells.js";
-import { countdown, time } from "../../elements/times.js";
-import { cell, stackingTable } from "../../elements/stacking_table.js";
+import { eventCells, notBeforeCell, noticeCell } from "../../elements/event_cells.js";
+import { stackingTable } from "../../elements/stacking_table.js";
+import { time } from "../../elements/times.js";
 import { span } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 
@@ -73,10 +73,7 @@ function row(event) {
       event.ended_at && h("div", { class: "small muted" }, time(event.ended_at)),
       event.ended_at && event.why && h("div", { class: "small muted name" }, event.why),
     ]),
-    cell("Not before", [
-      time(event.not_before),
-      !event.ended_at && h("div", { class: "small muted" }, countdown(event.not_before)),
-    ]),
+    notBeforeCell(event),
     noticeCell(event),
   );
 }

@@ -1,7 +1,9 @@
 /** One event as a bar: its notice hatched, its impact solid, below it what was promised and what was delivered. */
 
 import { noticeOf, promiseAppearance, shortSubject, typeAppearance } from "../../elements/event_facts.js";
+import { shortened } from "../../page/formatting.js";
 import { svg } from "../../page/tree.js";
+import { drawnTo, promisedTo } from "./lanes.js";
 
 /** @typedef {import("./lanes.js").Bar} Bar */
 /** @typedef {import("./lanes.js").Placed} Placed */
@@ -16,6 +18,8 @@ const MIDDLE = TOP + HEIGHT / 2;
 // About what a letter of a label takes, in pixels.
 const LETTER = 7.2;
 const SHORTEST_LABEL = 5;
+// What is left free beside a label that was shortened, in pixels: its end must be seen.
+const SPARE = 24;
 // What lies further out than this is cut off: a bar of a week in a range of an hour is 2 million pixels wide else.
 export const OUTSIDE = 40;
 
@@ -34,7 +38,7 @@ export function barShapes(bar, x, width, label = null) {
   const from = cut(bar.from);
   const started = bar.started === null ? null : cut(bar.started);
   const to = Math.max(cut(bar.to), from + 5);
-  const notBefore = cut(bar.notBefore);
+  const notBefore = cut(promisedTo(bar));
   const noticeTo = started ?? notBefore;
   return [
     svg("rect", {
@@ -48,7 +52,7 @@ export function barShapes(bar, x, width, label = null) {
     started !== null && rect("bar-impact", started, TOP, Math.max(3, to - started), HEIGHT),
     started === null && to > notBefore && rect("bar-overdue", notBefore, TOP, to - notBefore, HEIGHT),
     strip(bar, from, notBefore, started, x),
-    notBefore > from &&
+    hasNotBefore(bar) &&
       mark("mark-not-before", `M${notBefore} 1 v${STRIP_TOP + STRIP_HEIGHT} M${notBefore} 1 h6 l-6 4 z`),
     approvals(bar, cut),
     deferral(bar, cut),
@@ -93,6 +97,9 @@ function strip(bar, from, notBefore, started, x) {
   ];
 }
 
+/** Whether its NotBefore is marked: not of an event that was over before. @param {Bar} bar */
+const hasNotBefore = (bar) => bar.notBefore > bar.from && promisedTo(bar) === bar.notBefore;
+
 /** @typedef {{ text: string, x: number, to: number }} Label */
 
 /** What a text of so many letters needs beside its bar, in pixels. @param {number} letters */
@@ -128,16 +135,55 @@ export function labelBeside(texts, bar, x, width) {
 export function labelOf(bar, x, width) {
   const text = labelText(bar);
   const from = Math.max(2, x(bar.from));
-  const to = Math.max(x(bar.to), x(bar.notBefore), from + 5);
+  const to = Math.max(x(drawnTo(bar)), from + 5);
   const needed = labelRoom(text.length);
   const free = Math.min(width, bar.room === Infinity ? width : to + (x(bar.room) - x(0))) - to;
-  const inside = Math.min(width, to) - from;
-  const isBeside = free >= needed || (inside < needed && free > inside);
-  const most = Math.min(needed, isBeside ? free : inside);
-  const letters = most === needed ? text.length : Math.floor((most - 12) / LETTER);
+  const inside = widestGap(from, Math.min(width, to), marksOf(bar, x));
+  const isBeside = free >= needed || (inside.width < needed && free > inside.width);
+  const most = Math.min(needed, isBeside ? free : inside.width);
+  const letters = most === needed ? text.length : Math.floor((most - SPARE) / LETTER);
   if (letters < SHORTEST_LABEL) return null;
-  const shown = letters < text.length ? `${text.slice(0, letters - 1)}…` : text;
-  return { text: shown, x: isBeside ? to + 10 : from + 6, to: isBeside ? to + most : to };
+  return {
+    text: shortened(text, letters),
+    x: isBeside ? to + 10 : inside.from + 6,
+    to: isBeside ? to + most : to,
+  };
+}
+
+// What a mark takes to its left and right, in pixels: a circle or a diamond, and the flag of NotBefore.
+const MARK = 6;
+const FLAG = 8;
+
+/**
+ * Where marks are drawn on a bar, in order.
+ *
+ * @param {Bar} bar
+ * @param {Scale} x
+ */
+function marksOf(bar, x) {
+  const moments = bar.event.approvals.map((approval) => approval.at);
+  if (bar.event.deferred) moments.push(bar.event.deferred.at);
+  const marks = moments.map((at) => ({ from: x(Date.parse(at)) - MARK, to: x(Date.parse(at)) + MARK }));
+  if (hasNotBefore(bar)) marks.push({ from: x(bar.notBefore) - 1, to: x(bar.notBefore) + FLAG });
+  return marks.sort((one, other) => one.from - other.from);
+}
+
+/**
+ * Find the widest stretch between marks, so that none covers a label.
+ *
+ * @param {number} from
+ * @param {number} to
+ * @param {{ from: number, to: number }[]} marks  in order
+ */
+function widestGap(from, to, marks) {
+  let widest = { from, width: 0 };
+  let begin = from;
+  for (const mark of [...marks, { from: to, to }]) {
+    const width = Math.min(mark.from, to) - begin;
+    if (width > widest.width) widest = { from: begin, width };
+    begin = Math.max(begin, mark.to);
+  }
+  return widest;
 }
 
 /**

@@ -24,9 +24,12 @@ export function eventFacts(event) {
       "dl",
       { class: "facts small" },
       fact("announced", time(event.announced_at)),
-      fact("not before", [time(event.not_before), " (", countdown(event.not_before), ")"]),
+      fact("not before", [
+        time(event.not_before),
+        !event.started_at && !event.ended_at && toGo(event.not_before),
+      ]),
       event.started_at && fact("started", time(event.started_at)),
-      event.ended_at && fact("left", time(event.ended_at)),
+      event.ended_at && fact("left", [time(event.ended_at), toGo(event.ended_at)]),
       fact("notice", noticeText(event)),
       event.awaits && !event.ended_at && fact("awaits", h("span", { class: "name" }, event.awaits)),
       event.why && fact("why", event.why),
@@ -34,6 +37,9 @@ export function eventFacts(event) {
     h("p", { class: "small muted" }, "Enter or click opens it"),
   ];
 }
+
+/** @param {string} at */
+const toGo = (at) => [" (", countdown(at), ")"];
 
 /**
  * Say for a screen reader what a bar shows.

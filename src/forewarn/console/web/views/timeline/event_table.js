@@ -1,8 +1,8 @@
 /** The same events as a table: for screen readers, for printing, for reading on a phone. */
 
-import { eventCells, noticeCell } from "../../elements/event_cells.js";
+import { eventCells, notBeforeCell, noticeCell } from "../../elements/event_cells.js";
 import { cell, stackingTable } from "../../elements/stacking_table.js";
-import { countdown, time } from "../../elements/times.js";
+import { time } from "../../elements/times.js";
 import { h } from "../../page/tree.js";
 
 /** @typedef {import("../../elements/event_facts.js").AnyEvent} AnyEvent */
@@ -26,10 +26,7 @@ function row(event) {
     { key: event.id },
     eventCells(event),
     cell("Announced", time(event.announced_at)),
-    cell("Not before", [
-      time(event.not_before),
-      h("div", { class: "small muted" }, countdown(event.not_before)),
-    ]),
+    notBeforeCell(event),
     cell("Started", time(event.started_at)),
     cell("Left", time(event.ended_at)),
     noticeCell(event),

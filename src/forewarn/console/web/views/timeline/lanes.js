@@ -135,8 +135,11 @@ export function packed(bars, gap, isOpened) {
   return { bars: shown, rows: last.length, hidden: bars.length - shown.length };
 }
 
-/** How far a bar reaches with the mark of its NotBefore. @param {Placed} bar */
-export const drawnTo = (bar) => Math.max(bar.to, bar.notBefore);
+/** Until when notice is promised: what is over promises nothing beyond its end. @param {Placed} bar */
+export const promisedTo = (bar) => (bar.isOpen ? bar.notBefore : Math.min(bar.notBefore, bar.to));
+
+/** How far a bar reaches with the notice that it promises. @param {Placed} bar */
+export const drawnTo = (bar) => Math.max(bar.to, promisedTo(bar));
 
 /**
  * Keep what is seen of a range, in the order of time.

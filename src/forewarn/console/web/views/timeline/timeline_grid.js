@@ -8,6 +8,8 @@ import { h, svg } from "../../page/tree.js";
 
 // A label that would be cut off at an edge is left out, in pixels.
 const HALF_LABEL = 18;
+// What the label of now takes, in pixels: no label of the axis is beneath it.
+const NOW_LABEL = 96;
 
 /** @param {{ range: TimeRange, width: number }} picture */
 export function scale({ range, width }) {
@@ -22,6 +24,8 @@ export function scale({ range, width }) {
 export function grid({ range, now, width }, x) {
   const isSeen = now >= range.from && now <= range.to;
   const marks = ticks(range, apart(range, width));
+  const isFree = (/** @type {number} */ at) =>
+    !isSeen || at < x(now) - HALF_LABEL || at > x(now) + NOW_LABEL + HALF_LABEL;
   return h(
     "div",
     { class: "timeline-grid", "aria-hidden": "true" },
@@ -29,7 +33,7 @@ export function grid({ range, now, width }, x) {
       "svg",
       { class: "timeline-axis", width, height: 28 },
       marks
-        .filter((tick) => x(tick.at) >= HALF_LABEL && x(tick.at) <= width - HALF_LABEL)
+        .filter((tick) => x(tick.at) >= HALF_LABEL && x(tick.at) <= width - HALF_LABEL && isFree(x(tick.at)))
         .map((tick) =>
           svg(
             "text",

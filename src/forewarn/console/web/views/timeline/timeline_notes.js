@@ -1,7 +1,6 @@
 /** What is said below the timeline: where it shows nothing, or not everything, and which command shows the same. */
 
 import { asCommand } from "../../elements/as_command.js";
-import { commandText } from "../../elements/command_text.js";
 import { h } from "../../page/tree.js";
 import { instant } from "./time_range.js";
 
@@ -46,8 +45,11 @@ export function nothingToSee(events, wanted) {
     "div",
     { class: "empty" },
     h("h2", null, "Nothing is announced in this range"),
-    h("p", null, "Choose a longer range, or announce something, for instance:"),
-    commandText(["host", "maintenance", "HOST", "--action", "freeze"]),
+    h(
+      "p",
+      null,
+      "An event appears here when it is announced, and stays until it has ended: with the notice that was promised, and the notice that its machines got. Choose a longer range to see earlier and later events.",
+    ),
   );
 }
 

@@ -1,0 +1,68 @@
+"""The console on a phone: machines first, the rest folded away, names with the end that tells them apart."""
+
+from playwright.sync_api import Page, expect
+
+from tests import accessibility
+from tests.browsing import PHONE
+from tests.console_fixtures import Serve, Visit
+from tests.process import Program
+
+LONG = "payments-api-production-eu-west-14"
+TWO_LONG = f"""
+[hosts.host-1]
+[groups.payments]
+kind = "availability-set"
+update-domains = 2
+[[machines]]
+name = "{LONG}"
+group = "payments"
+update-domain = 0
+host = "host-1"
+[[machines]]
+name = "{LONG[:-1]}5"
+group = "payments"
+update-domain = 1
+host = "host-1"
+"""
+# Whether the end of a name is inside its tile, and its beginning has been cut.
+IS_SHORTENED = """tile => {
+    const [begin, end] = tile.querySelectorAll(".name span");
+    const isInside = end.getBoundingClientRect().right <= tile.getBoundingClientRect().right;
+    return isInside && begin.scrollWidth > begin.clientWidth;
+}"""
+
+
+def _top(page: Page, place: str) -> float:
+    box = page.locator(place).first.bounding_box()
+    assert box is not None
+    return box["y"]
+
+
+def test_the_first_machine_is_seen_at_once_and_filters_and_changes_unfold(
+    calm: Program, visit: Visit
+) -> None:
+    page = visit(calm, screen=PHONE).open("/console/fleet")
+    expect(page.locator(".tile[data-machine]")).to_have_count(14)
+    assert _top(page, ".tile[data-machine]") < PHONE.height / 2
+    search, add = page.get_by_label("Search by name"), page.get_by_role("button", name="Add a machine")
+    expect(search).to_be_hidden()
+    expect(add).to_be_hidden()
+    filters = page.get_by_role("button", name="Search and filters")
+    filters.click()
+    expect(filters).to_have_attribute("aria-expanded", "true")
+    search.fill("web-3")
+    expect(page.locator(".tile[data-machine]")).to_have_count(1)
+    expect(filters).to_contain_text("1 set")
+    accessibility.check(page)
+    filters.click()
+    expect(search).to_be_hidden()
+    page.get_by_role("button", name="Add and change").click()
+    expect(add).to_be_visible()
+
+
+def test_a_name_without_room_keeps_its_end(serve: Serve, visit: Visit) -> None:
+    page = visit(serve(fleet=TWO_LONG), screen=PHONE).open("/console/fleet")
+    tile = page.get_by_role("link", name=f"{LONG} running")
+    expect(tile.locator(".name")).to_have_text(LONG)
+    assert tile.evaluate(IS_SHORTENED)
+    accessibility.check(page)
