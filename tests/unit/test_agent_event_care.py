@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,21 @@ def test_a_plug_in_that_fails_in_any_way_has_failed(tmp_path: Path) -> None:
         )
         await harness.show()
         assert harness.journal.tracked_events == {}
+        await harness.stop()
+
+    play(main())
+
+
+def test_the_journal_holds_no_secret_that_a_plug_in_tells(tmp_path: Path) -> None:
+    async def main() -> None:
+        harness = AgentHarness(tmp_path, handler("drain", Doing(lambda task: Never("no hunter22"))))
+        harness.config = replace(harness.config, secrets=frozenset({"hunter22"}))
+        harness.start()
+        await harness.show(event())
+        attempt = harness.journal.tracked_events["A"].attempt(PREPARE, "drain")
+        assert attempt is not None
+        assert attempt.why == "no ***"
+        assert "hunter22" not in (tmp_path / "agent.journal").read_text()
         await harness.stop()
 
     play(main())

@@ -182,7 +182,7 @@ def test_a_failure_is_told_with_what_the_program_has_said_last(tmp_path: Path) -
             name="drain",
             kind="exec",
             prepare=[script(tmp_path, body)],
-            environment={"PASSWORD": "hunter22"},
+            secrets={"PASSWORD": "hunter22"},
         )
         harness = AgentHarness(tmp_path, *handlers(table))
         harness.config = parse(table, environment={})

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from forewarn.agent.agent_log import AgentLog
+from forewarn.agent.agent_log import AgentLog, redacted
 from forewarn.agent.care.agent_context import AgentContext
 from forewarn.agent.care.launch import Launch, resumable
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
@@ -66,6 +66,8 @@ class Attempts:
     def end(self, name: str, side: Side, outcome: Outcome) -> None:
         """Write down how an attempt has ended."""
         ending, why = _ending(outcome)
+        # The journal and `agent status` show it.
+        why = redacted(why, self._context.config.secrets)
         known = self._context.tracked(self._id).attempt(side, name)
         now = self._context.now()
         self._context.journal.write(

@@ -1,7 +1,7 @@
 """The agent's config: TOML in, a sound `Config` out, or a refusal with line, field and what was expected."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -13,7 +13,7 @@ from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.handlers import kinds
 from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
-from forewarn.agent.setup.outside_values import OutsideValues
+from forewarn.agent.setup.outside_values import OutsideValues, looks_secret
 from forewarn.agent.setup.toml_lines import KeyPath, line_of
 from forewarn.agent.urls import endpoint
 from forewarn.core.errors import Invalid
@@ -253,6 +253,7 @@ class _ConfigReader:
                 (*path, "kind"), f"{where}kind: expected one of {', '.join(kinds.known())}, got {kind!r}"
             )
         resolved = {key: self._resolved(key, value, (*path, key), where) for key, value in own.items()}
+        self._remarks += self._unmarked(resolved.get("environment"), where)
         readers = kinds.readers_of(kind)
         if readers is None:
             return kinds.declare(kind, resolved)
@@ -287,6 +288,16 @@ class _ConfigReader:
         if is_secret:
             self._secretive.add(path)
         return resolved
+
+    def _unmarked(self, environment: object, where: str) -> Iterator[str]:
+        """Yield which variables look like secrets and would be logged."""
+        for name, value in environment.items() if isinstance(environment, Mapping) else ():
+            marked = not isinstance(value, str) or redacted(value, self._outside.secrets) != value
+            if value and not marked and looks_secret(name):
+                yield (
+                    f"{where}environment: {name} looks like a secret, and the log shows it if a program"
+                    " prints it: move it to `secrets`"
+                )
 
     def _at(self, path: KeyPath, refusal: str, *, unless_said: str = "") -> Invalid:
         if refusal.startswith(f"{self._name} line "):
