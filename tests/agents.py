@@ -67,6 +67,9 @@ class Endpoint:
             self.on_approve(id_)
             self.approved.append(id_)
 
+    def server_now(self) -> datetime:
+        return self.now
+
     def seconds_left(self, event: Event) -> float | None:
         return event.seconds_left(self.now)
 
@@ -117,6 +120,7 @@ class AgentHarness:
         self.now = NOW
         self.monotonic = 1000.0
         self.up_seconds: float | None = None
+        self.boot: str | None = "boot-1"
         self.said: list[str] = []
         self.warned: list[str] = []  # of that, what is not as it should be
         self.entries: list[Entry] = []
@@ -137,6 +141,7 @@ class AgentHarness:
             now=lambda: self.now,
             monotonic=lambda: self.monotonic,
             up_seconds=lambda: self.up_seconds,
+            boot_id=lambda: self.boot,
         )
         self.watcher = EventWatcher(self.context, self.endpoint)
         self._task = asyncio.create_task(self.watcher.run())

@@ -21,6 +21,8 @@ from forewarn.agent.journal.entries import (
     Over,
     Owed,
     ProgramRunning,
+    Restarted,
+    RestartExpected,
     TakenUp,
     key,
 )
@@ -188,7 +190,7 @@ def _moments(
         yield moment(crash, "the agent is killed, and started again")
     latest, started = sight.announced_seconds, sight.started_seconds
     for entry in entries:
-        if isinstance(entry, Changed | ProgramRunning | Owed):
+        if isinstance(entry, Changed | ProgramRunning | Owed | RestartExpected):
             continue
         told = moment(entry.at, _in_words(entry))
         if isinstance(entry, Approved) and sight.approved_seconds is not None:
@@ -202,7 +204,7 @@ def _moments(
         yield Moment(at=started, what="the event starts")
 
 
-def _in_words(entry: TakenUp | Begun | Ended | Approved | Left | Over) -> str:
+def _in_words(entry: TakenUp | Begun | Ended | Approved | Restarted | Left | Over) -> str:
     match entry:
         case TakenUp():
             return "seen"
@@ -214,6 +216,8 @@ def _in_words(entry: TakenUp | Begun | Ended | Approved | Left | Over) -> str:
             return f"{entry.handler}: {entry.side} {entry.ending}{why}"
         case Approved():
             return "approved"
+        case Restarted():
+            return "the machine has restarted"
         case Left():
             return f"over: {entry.why}"
         case Over():

@@ -43,6 +43,10 @@ class EventEndpoint(Protocol):
         """Reckon how long until an event may start."""
         ...
 
+    def server_now(self) -> datetime:
+        """Reckon what time it is at the endpoint."""
+        ...
+
 
 class EventJournal(Protocol):
     """Where entries are kept."""
@@ -75,6 +79,7 @@ class AgentContext:
     # what it did last must be what holds.
     turns: dict[str, Turns] = field(default_factory=lambda: defaultdict(Turns))
     up_seconds: Callable[[], float | None] = system.up_seconds  # since this machine was started
+    boot_id: Callable[[], str | None] = system.boot_id
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
     dry: bool = False  # only log what would be done
     leaving: bool = False  # programs that run are left running

@@ -136,7 +136,9 @@ def compare(
 def held_by_another(tracked_events: TrackedEvents, id_: str, handler: str) -> str | None:
     """Find an event that still needs what a handler has prepared: its recovery is left to that one."""
     for other, tracked in tracked_events.items():
-        if other != id_ and tracked.left is None and tracked.attempt(Side.PREPARE, handler) is not None:
+        if other == id_ or tracked.left is not None:
+            continue
+        if tracked.attempt(Side.PREPARE, handler) is not None and not tracked.recovered(handler):
             return other
     return None
 

@@ -5,7 +5,7 @@ Everything is written to the journal before it is done and after, so another age
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from typing import Any
 
 from forewarn.agent.care.agent_context import REFUSED_SECONDS, AgentContext
@@ -15,7 +15,7 @@ from forewarn.agent.care.recovery import Recovery
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
 from forewarn.agent.journal.entries import Approved, Ending, Over
 from forewarn.agent.journal.tracked_events import TrackedEvent
-from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
+from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverAt
 from forewarn.agent.verdict import Later, Now, Skip
 from forewarn.core.words import EventStatus
 from forewarn.sdk.answer_reading import longest_pause
@@ -64,23 +64,44 @@ class EventCare:
         self.changed()
 
     async def run(self) -> None:
-        """Prepare and approve until the event is over, then recover."""
-        while self._tracked.left is None:
-            version = self._version
-            await self._prepare()
-            seconds = await self._approve() if self._version == version else None
-            if self._version == version:
-                await self._pause(seconds)
-        await self._recover()
+        """Prepare and approve until the event is over, then recover; some handlers recover at boot."""
+        async with asyncio.TaskGroup() as aside:
+            at_boot: Collection[str] = ()
+            while self._tracked.left is None:
+                version = self._version
+                if not at_boot and (at_boot := self._to_recover_at_boot()):
+                    aside.create_task(self._recover(at_boot))
+                await self._prepare()
+                seconds = await self._approve() if self._version == version else None
+                if self._version == version:
+                    await self._pause(seconds)
+            await self._recover(set(self._tracked.touched()).difference(at_boot))
+        self._end()
 
-    async def _recover(self) -> None:
-        """Undo what was prepared, and log what could not be."""
-        failed = await Recovery(self._id, self._context, self._work, self._pause).run()
+    async def _recover(self, handlers: Collection[str]) -> None:
+        await Recovery(self._id, self._context, self._work, self._pause).run(handlers)
+
+    def _to_recover_at_boot(self) -> Collection[str]:
+        """Return the handlers that undo their preparation now, since the machine has restarted."""
+        if self._tracked.restarted is None:
+            return ()
+        handlers = self._context.config.handlers
+        at_boot = {handler.name for handler in handlers if handler.recover_at is RecoverAt.BOOT}
+        touched = self._tracked.touched()
+        return {name for name in touched if name in at_boot and not self._tracked.recovered(name)}
+
+    def _end(self) -> None:
+        """Write down that the event is done with, and log what could not be undone."""
+        failed = [name for name in self._tracked.touched() if self._could_not_recover(name)]
         self._context.journal.write(Over(event=self._id, at=self._context.now()))
         if failed:
             self._log.warn(f"the event is done with, but {', '.join(failed)} could not recover")
         else:
             self._log.info("recovered: the event is done with")
+
+    def _could_not_recover(self, name: str) -> bool:
+        known = self._tracked.attempt(Side.RECOVER, name)
+        return known is not None and known.ending is Ending.NEVER
 
     @property
     def _tracked(self) -> TrackedEvent:
@@ -99,6 +120,8 @@ class EventCare:
 
     async def _time_has_come(self, handler: Handler) -> bool:
         """Wait until it is time for a handler; False if it is not for this event."""
+        if self._tracked.restarted is not None and handler.recover_at is RecoverAt.BOOT:
+            return False  # the restart is done: there is nothing left to prepare for
         if not self._listed:
             # To be ended and run again is for when it is known that the event still comes.
             waits = handler.on_restart is OnRestart.WAIT
@@ -171,6 +194,8 @@ class EventCare:
         """Approve if all is ready and it is for this machine to do so; returns when to ask again."""
         tracked = self._tracked
         if tracked.left is not None or tracked.approved is not None or not self._listed:
+            return None
+        if tracked.restarted is not None:
             return None
         if tracked.event.status == EventStatus.SCHEDULED and (held := self._held()):
             self._log_once(f"not approved: {held} failed")

@@ -10,7 +10,8 @@ from forewarn.agent.care.agent_context import REFUSED_SECONDS, AgentContext, Eve
 from forewarn.agent.care.comparison import Doubt, SeenDocuments
 from forewarn.agent.care.event_care import EventCare
 from forewarn.agent.care.launch import file_stem
-from forewarn.agent.journal.entries import Changed, Left, TakenUp, key
+from forewarn.agent.care.restarts import boot_entry
+from forewarn.agent.journal.entries import Changed, Left, Restarted, TakenUp, key
 from forewarn.agent.setup.agent_config import Config
 from forewarn.core.words import EventType
 from forewarn.sdk.documents import Document, Event
@@ -116,6 +117,8 @@ class EventWatcher:
         )
         for event in difference.take_up:
             self._take_up(event)
+        for event in self._document.naming(self._context.machine):
+            self._note_boot(event)
         for event in difference.change:
             self._change(event)
         for id_, why in difference.leave.items():
@@ -145,6 +148,29 @@ class EventWatcher:
             seconds_left=_whole(self._endpoint.seconds_left(event)),
             description=event.description or None,
         )
+
+    def _note_boot(self, event: Event) -> None:
+        """Write down whether the restart of a listed event is still to come."""
+        tracked = self._context.journal.tracked_events.get(key(event))
+        if tracked is None or tracked.left is not None:
+            return
+        entry = boot_entry(
+            tracked,
+            event,
+            boot=self._context.boot_id(),
+            up_seconds=self._context.up_seconds(),
+            server_now=self._endpoint.server_now,
+            now=self._context.now(),
+        )
+        if entry is None:
+            return
+        self._context.journal.write(entry)
+        if isinstance(entry, Restarted):
+            self._context.log.info(
+                f"the machine has restarted for the {event.type}", event=key(event), type=str(event.type)
+            )
+        if care := self._cares.get(key(event)):
+            care.changed()
 
     def _change(self, event: Event) -> None:
         before = self._context.tracked(key(event)).event

@@ -20,6 +20,8 @@ from forewarn.agent.journal.entries import (
     Over,
     Owed,
     ProgramRunning,
+    Restarted,
+    RestartExpected,
     TakenUp,
     key,
 )
@@ -72,6 +74,8 @@ class TrackedEvent:
     attempts: Mapping[Share, Attempt] = field(default_factory=dict)
     owed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by handler, what it has changed
     approved: datetime | None = None
+    boot: str | None = None  # the last in which its restart was still to come; None: not known
+    restarted: datetime | None = None  # when it was seen that the machine has restarted for it
     left: datetime | None = None  # when it was seen that it is over for this machine
     why: str = ""  # it left
 
@@ -127,13 +131,18 @@ def _unknown(entry: Entry) -> TrackedEvent:
 
 
 def _tracked_after(
-    tracked: TrackedEvent, entry: Changed | Begun | ProgramRunning | Owed | Ended | Approved | Left
+    tracked: TrackedEvent,
+    entry: Changed | Begun | ProgramRunning | Owed | Ended | Approved | RestartExpected | Restarted | Left,
 ) -> TrackedEvent:
     match entry:
         case Changed():
             return replace(tracked, event=entry.event)
         case Approved():
             return replace(tracked, approved=entry.at)
+        case RestartExpected():
+            return replace(tracked, boot=entry.boot)
+        case Restarted():
+            return replace(tracked, boot=entry.boot, restarted=entry.at)
         case Left():
             return replace(tracked, left=entry.at, why=entry.why)
         case Owed():
@@ -170,8 +179,18 @@ def entries_of(tracked_events: TrackedEvents) -> Iterator[Entry]:
                 yield Owed(event=id_, handler=handler, thing=thing)
         if tracked.approved is not None:
             yield Approved(event=id_, at=tracked.approved)
+        yield from _boot_entries(id_, tracked)
         if tracked.left is not None:
             yield Left(event=id_, at=tracked.left, why=tracked.why)
+
+
+def _boot_entries(id_: str, tracked: TrackedEvent) -> Iterator[Entry]:
+    if tracked.boot is None:
+        return
+    if tracked.restarted is None:
+        yield RestartExpected(event=id_, boot=tracked.boot)
+    else:
+        yield Restarted(event=id_, boot=tracked.boot, at=tracked.restarted)
 
 
 def unwritten_debts(tracked_events: TrackedEvents) -> Iterator[Entry]:

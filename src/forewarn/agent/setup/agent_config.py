@@ -12,7 +12,7 @@ from forewarn.agent.agent_log import LogForm, redacted
 from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.handlers import kinds
 from forewarn.agent.setup.event_filter import EventFilter
-from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
+from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverAt
 from forewarn.agent.setup.outside_values import OutsideValues, looks_secret
 from forewarn.agent.setup.toml_lines import KeyPath, line_of
 from forewarn.agent.urls import endpoint
@@ -44,6 +44,7 @@ class AgentSettings:
     approve: ApprovePolicy = ApprovePolicy.WHEN_READY
     approver: Approver = Approver.SELF
     approve_unknown: bool = False  # events of a type that nobody knows
+    recover_at: RecoverAt = RecoverAt.BOOT  # of handlers that do not say
     settle: float = 5.0  # seconds for which an event is missing before it is taken for over
     api_version: str = NEWEST_VERSION
     listen: tuple[str, int] | None = None
@@ -154,6 +155,7 @@ _AGENT: Readers = {
     "approve": fields.choice(list(ApprovePolicy)),
     "approver": fields.choice(list(Approver)),
     "approve_unknown": fields.flag,
+    "recover_at": fields.choice(list(RecoverAt)),
     "settle": _seconds(timedelta(), LONGEST_SETTLE),
     "api_version": fields.choice((NEWEST_VERSION, PREVIEW_VERSION)),
     "listen": fields.optional(address),
@@ -174,6 +176,7 @@ _HANDLER: Readers = {
     "retry": _seconds(SHORTEST_TIMEOUT, LONGEST_TIMEOUT),
     "on_failure": fields.choice(list(OnFailure)),
     "on_restart": fields.choice(list(OnRestart)),
+    "recover_at": fields.choice(list(RecoverAt)),
     "drains": fields.flag,
 }
 
@@ -202,7 +205,7 @@ class _ConfigReader:
         for index, table in enumerate(top.get("handlers", ())):
             if not isinstance(table, Mapping):
                 raise self._at(("handlers",), f"handlers[{index}]: expected a table, as [[handlers]]")
-            handlers += self._handlers(table, index, {handler.name for handler in handlers})
+            handlers += self._handlers(table, index, agent, {handler.name for handler in handlers})
         if not handlers and agent.approve is not ApprovePolicy.NEVER:
             self._remarks.append("there are no handlers: events are approved at once, with nothing prepared")
         if agent.api_version != PREVIEW_VERSION:
@@ -219,14 +222,22 @@ class _ConfigReader:
             variables=frozenset(self._outside.variables),
         )
 
-    def _handlers(self, table: Mapping[str, object], index: int, taken: set[str]) -> list[Handler]:
+    def _handlers(
+        self, table: Mapping[str, object], index: int, agent: AgentSettings, taken: set[str]
+    ) -> list[Handler]:
         path: KeyPath = ("handlers", index)
         name = table.get("name")
         where = f"handlers[{index}]{f' {shown(name)}' if name else ''}: "
         for needed in ("name", "kind"):
             if needed not in table:
                 raise self._at(path, f"{where}{needed}: expected it, but it is missing")
-        common = {"drains": table["kind"] not in kinds.QUIET, **self._common(table, path, where)}
+        quiet = table["kind"] in kinds.QUIET
+        common = {
+            "drains": not quiet,
+            # At the restart it is too early to tell people that the event is over.
+            "recover_at": RecoverAt.EVENT_END if quiet else agent.recover_at,
+            **self._common(table, path, where),
+        }
         own = {key: value for key, value in table.items() if key.replace("-", "_") not in {*_HANDLER, *_WHEN}}
         try:
             declared = self._declared(common["kind"], own, path, where)
