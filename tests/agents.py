@@ -16,7 +16,7 @@ from forewarn.agent.programs.runs import ProgramRuns
 from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import Handler
 from forewarn.core.words import EventStatus, EventType, Source
-from forewarn.sdk.documents import Document, Event
+from forewarn.sdk.documents import Document, Event, UnreadableEvent
 from forewarn.sdk.guest_errors import GuestError
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -51,8 +51,9 @@ class Endpoint:
         self._documents: asyncio.Queue[Document] = asyncio.Queue()
         self.told: OnEndpointTrouble | None = None
 
-    def show(self, *events: Event, incarnation: int) -> None:
-        self._documents.put_nowait(Document(incarnation=incarnation, events=events))
+    def show(self, *events: Event, incarnation: int, unreadable: Sequence[UnreadableEvent] = ()) -> None:
+        shown = Document(incarnation=incarnation, events=events, unreadable=tuple(unreadable))
+        self._documents.put_nowait(shown)
 
     async def watch(self, *, trouble: OnEndpointTrouble | None = None) -> AsyncIterator[Document]:
         self.told = trouble
@@ -153,10 +154,15 @@ class AgentHarness:
         await asyncio.gather(self._task, return_exceptions=True)
         self.journal.close()
 
-    async def show(self, *events: Event, incarnation: int | None = None) -> None:
+    async def show(
+        self,
+        *events: Event,
+        incarnation: int | None = None,
+        unreadable: Sequence[UnreadableEvent] = (),
+    ) -> None:
         """Show a document, and let the agent do what it does about it."""
         self._incarnation = self._incarnation + 1 if incarnation is None else incarnation
-        self.endpoint.show(*events, incarnation=self._incarnation)
+        self.endpoint.show(*events, incarnation=self._incarnation, unreadable=unreadable)
         await settled()
 
 

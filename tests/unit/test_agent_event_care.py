@@ -21,7 +21,7 @@ from forewarn.agent.reporting.status import draining
 from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.words import EventType, Source
-from forewarn.sdk.documents import Event
+from forewarn.sdk.documents import Event, UnreadableEvent
 from forewarn.sdk.guest_errors import Closed, GuestError, Refused, Unavailable
 from tests.agents import NOW, AgentHarness, Doing, event, settled, started
 
@@ -190,6 +190,71 @@ def test_a_plug_in_that_fails_in_any_way_has_failed(tmp_path: Path) -> None:
         )
         await harness.show()
         assert harness.journal.tracked_events == {}
+        await harness.stop()
+
+    play(main())
+
+
+def test_an_event_of_an_unknown_status_is_prepared_for_at_once_and_never_approved(tmp_path: Path) -> None:
+    async def main() -> None:
+        early, late = Doing(), Doing()
+        harness = AgentHarness(
+            tmp_path,
+            handler("early", early, when=EventFilter(max_seconds_left=60.0)),
+            handler("late", late, when=EventFilter(min_seconds_left=3600.0)),
+        )
+        harness.start()
+        odd = event(status="Pondered")
+        await harness.show(odd)
+        assert early.calls == late.calls == [(PREPARE, "A", 1)]
+        assert harness.endpoint.approved == []
+        assert any("the status 'Pondered' is not known" in line for line in harness.warned)
+        assert harness.context.metrics.counted("unreadable", "status") == 1
+        await harness.show(odd)
+        assert len(early.calls) == 1
+        await harness.show()
+        assert early.calls[-1] == late.calls[-1] == (RECOVER, "A", 1)
+        await harness.stop()
+
+    play(main())
+
+
+def test_a_status_that_becomes_unknown_is_not_the_end_of_the_event(tmp_path: Path) -> None:
+    async def main() -> None:
+        does = Doing()
+        harness = AgentHarness(tmp_path, handler("drain", does), approve=ApprovePolicy.NEVER)
+        harness.start()
+        await harness.show(event())
+        await harness.show(event(status="Pondered"))
+        await harness.show(started())
+        assert does.calls == [(PREPARE, "A", 1)]
+        await harness.stop()
+
+    play(main())
+
+
+def test_an_event_that_cannot_be_read_is_logged_and_counted_once_and_not_taken_for_over(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        does = Doing()
+        harness = AgentHarness(tmp_path, handler("drain", does))
+        harness.start()
+        odd = UnreadableEvent(why="NotBefore is 'tomorrow', not a time", id="A")
+        other = event("B", type=EventType.FREEZE)
+        await harness.show(event())
+        for _ in range(2):
+            await harness.show(other, unreadable=[odd])
+        assert does.calls == [(PREPARE, "A", 1), (PREPARE, "B", 1)]
+        assert [line for line in harness.warned if "cannot be read" in line] == [
+            "an event cannot be read, and the others are followed without it: "
+            "NotBefore is 'tomorrow', not a time"
+        ]
+        assert harness.context.metrics.counted("unreadable", "event") == 1
+        await harness.show(other)
+        assert (RECOVER, "A", 1) not in does.calls, "B needs it still"
+        await harness.show()
+        assert does.calls[-1] == (RECOVER, "B", 1)
         await harness.stop()
 
     play(main())

@@ -9,7 +9,7 @@ from typing import Any
 from forewarn.agent.handling import Task
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import format_time
-from forewarn.sdk.documents import Event, parse_document
+from forewarn.sdk.documents import Event, parse_event
 
 UNKNOWN_DURATION = -1
 # A system takes a quarter of a megabyte in all, or less; what is longer is on stdin, whole.
@@ -35,8 +35,7 @@ def as_wire(event: Event) -> dict[str, Any]:
 
 def from_wire(parsed: Mapping[str, Any]) -> Event:
     """Read an event that `as_wire` has written."""
-    document = parse_document(json.dumps({"DocumentIncarnation": 0, "Events": [parsed]}).encode())
-    return document.events[0]
+    return parse_event(parsed)
 
 
 def duration_of(event: Event) -> int:

@@ -17,6 +17,7 @@ _COUNTERS = {
     "handlers": ("Attempts of handlers that ended.", ("handler", "side", "ending")),
     "handler_seconds": ("How long handlers took, all attempts together.", ("handler", "side")),
     "approvals": ("Events that were approved.", ()),
+    "unreadable": ("Events, and statuses of events, that could not be read.", ("what",)),
     "documents": ("Documents that differed from the one before.", ()),
     "troubles": ("Times that the endpoint ceased to answer.", ()),
 }
