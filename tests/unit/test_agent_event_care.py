@@ -95,6 +95,80 @@ def test_a_failure_holds_the_approval_and_the_others_run_all_the_same(tmp_path: 
     play(main())
 
 
+class Notice(Doing):
+    """A notifying handler that keeps what it is given to tell."""
+
+    def __init__(self) -> None:
+        super().__init__(self._kept)
+        self.told: list[tuple[str, str]] = []
+
+    def _kept(self, task: Task) -> Outcome:
+        self.told.append((task.side.value, task.failure))
+        return Ready()
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "shown", "side"),
+    [
+        (OnFailure.HOLD, event(), "held"),
+        (OnFailure.CONTINUE, event(), "failed"),
+        (OnFailure.HOLD, started(), "failed"),  # there is nothing to approve any more
+    ],
+)
+def test_a_failure_is_notified_once_although_the_agent_is_restarted(
+    tmp_path: Path, on_failure: OnFailure, shown: Event, side: str
+) -> None:
+    async def main() -> None:
+        notice, others = Notice(), Notice()
+        freezes = EventFilter(types=(EventType.FREEZE,))
+        harness = AgentHarness(
+            tmp_path,
+            handler("admin", notice, kind="notify"),
+            handler("drain", Doing(lambda task: Never("no room")), on_failure=on_failure),
+            handler("stop", Doing(lambda task: Never("no luck")), on_failure=OnFailure.CONTINUE),
+            handler(
+                "others", (others := Notice()), kind="notify", when=EventFilter(types=(EventType.FREEZE,))
+            ),
+        )
+        harness.start()
+        await harness.show(shown)
+        for _ in range(2):
+            await harness.stop()
+            harness.start()
+            await harness.show(shown)
+        assert notice.told == [("prepare", ""), (side, "drain: no room")]
+        assert others.told == []
+        await harness.show()
+        assert notice.told[2:] == [("recover", "drain: no room; stop: no luck")]
+        assert harness.journal.tracked_events == {}
+        await harness.stop()
+
+    play(main())
+
+
+def test_a_notice_that_cannot_be_sent_holds_up_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        def answer(task: Task) -> Outcome:
+            return Again("no mail server", 3600.0) if task.side is Side.HELD else Ready()
+
+        mail, later = Doing(answer), Doing()
+        harness = AgentHarness(
+            tmp_path,
+            handler("admin", mail, kind="notify", timeout=7200.0),
+            handler("drain", Doing(lambda task: Never("no room"))),
+            handler("stop", later),
+        )
+        harness.start()
+        await harness.show(event())
+        assert later.calls == [(PREPARE, "A", 1)]
+        assert (Side.HELD, "A", 1) in mail.calls
+        await harness.show()
+        assert harness.journal.tracked_events == {}
+        await harness.stop()
+
+    play(main())
+
+
 def test_a_failure_that_does_not_matter_holds_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         failing = handler("drain", Doing(lambda task: Never("no")), on_failure=OnFailure.CONTINUE)

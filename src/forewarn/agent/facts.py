@@ -59,13 +59,14 @@ def facts_of(task: Task) -> dict[str, str]:
         "attempt": str(task.attempt),
         "machine": task.machine,
         "side": task.side.value,
+        "failure": task.failure,
         "event": json.dumps(as_wire(event)),
     }
 
 
 NAMES = (
     *("id", "type", "status", "source", "resources", "not_before", "duration", "description"),
-    *("seconds_left", "attempt", "machine", "side", "event"),
+    *("seconds_left", "attempt", "machine", "side", "failure", "event"),
 )
 _OF_THE_EVENT = NAMES[:8]
 NUMBERS = frozenset({"duration", "seconds_left", "attempt"})
@@ -74,7 +75,7 @@ NUMBERS = frozenset({"duration", "seconds_left", "attempt"})
 def environment_of(task: Task) -> dict[str, str]:
     """Return a task as variables of a program's environment."""
     facts = facts_of(task)
-    facts.pop("event")
+    del facts["event"], facts["failure"]
     return {
         f"FOREWARN_EVENT_{name.upper()}" if name in _OF_THE_EVENT else f"FOREWARN_{name.upper()}": _fit(value)
         for name, value in facts.items()

@@ -23,6 +23,7 @@ _COUNTERS = {
 }
 _GAUGES = {
     "open_events": "Events that are taken up and not over.",
+    "held": "Events that this machine does not approve, because a handler failed.",
     "draining": "Whether this machine should get no work.",
     "endpoint_answers": "Whether the metadata endpoint answers.",
     "journal_writable": "Whether the journal can be written.",

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from forewarn.agent.agent_log import redacted
-from forewarn.agent.care.attempts import GONE
-from forewarn.agent.handling import Side
+from forewarn.agent.handling import WORK, Side
 from forewarn.agent.journal.entries import (
+    GONE,
     Approved,
     Begun,
     Changed,
@@ -194,7 +194,8 @@ def failures_of(entries: Sequence[Entry], config: Config) -> Iterator[str]:
     for entry in entries:
         if isinstance(entry, Ended) and entry.ending is Ending.NEVER and entry.why != GONE:
             undo = _undoing(config, entry.handler) if entry.side is Side.RECOVER else ""
-            yield f"{entry.handler} could not {entry.side}: {entry.why}{undo}"
+            act = entry.side if entry.side in WORK else "notify"
+            yield f"{entry.handler} could not {act}: {entry.why}{undo}"
     for tracked in replay(entries).values():
         if tracked.event.type != EventType.TERMINATE:
             yield f"it has not come back from the {tracked.event.type}"

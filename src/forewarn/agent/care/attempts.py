@@ -6,12 +6,11 @@ from forewarn.agent.agent_log import AgentLog, redacted
 from forewarn.agent.care.agent_context import AgentContext
 from forewarn.agent.care.launch import Launch, resumable
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
-from forewarn.agent.journal.entries import Begun, Ended, Ending
+from forewarn.agent.journal.entries import GONE, Begun, Ended, Ending
 from forewarn.agent.setup.handler import Handler
 
 # For a program of a former agent to end, although its time was over while no agent ran.
 LEAST_SECONDS = 1.0
-GONE = "the event has left"
 
 
 class Attempts:
@@ -43,7 +42,7 @@ class Attempts:
         """Run one attempt; whatever happens in a handler is its failure, not the agent's."""
         if self._context.dry:
             return Ready(f"would have: {handler.does.describe(task.side) or 'nothing'}")
-        act = handler.does.prepare if task.side is Side.PREPARE else handler.does.recover
+        act = handler.does.recover if task.side is Side.RECOVER else handler.does.prepare
         try:
             async with asyncio.timeout(seconds):
                 return await act(task)

@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 
 from forewarn.agent.care.agent_context import AgentContext
-from forewarn.agent.care.attempts import GONE, Attempts
+from forewarn.agent.care.attempts import Attempts
 from forewarn.agent.care.comparison import held_by_another
 from forewarn.agent.care.launch import resumable
 from forewarn.agent.care.turns import whenever
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
-from forewarn.agent.journal.entries import Owed
+from forewarn.agent.journal.entries import GONE, Owed
 from forewarn.agent.journal.tracked_events import TrackedEvent
 
 NOT_IN_THE_CONFIG = "it is no longer in the config: what it has prepared stays so"

@@ -53,6 +53,11 @@ class EventWatcher:
         """Whether a document has come."""
         return self._document is not None
 
+    def not_approved(self, id_: str) -> str | None:
+        """Return why an event is not approved, as far as that was decided."""
+        care = self._cares.get(id_)
+        return None if care is None else care.not_approved
+
     async def run(self) -> None:
         """Watch until cancelled; programs of handlers are left running then."""
         try:

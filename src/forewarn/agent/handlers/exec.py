@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.agent.handlers.kinds import Declared
-from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
+from forewarn.agent.handling import WORK, Command, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.sdk.platform import system
 from forewarn.wire import fields
@@ -82,7 +82,7 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
     return [
         Declared(
             suffix=f"/{path.name}",
-            does=Exec(commands={side: (str(path), side.value) for side in Side}, **more),
+            does=Exec(commands={side: (str(path), side.value) for side in WORK}, **more),
             remarks=left_out if path is hooks[0] else (),
         )
         for path in hooks

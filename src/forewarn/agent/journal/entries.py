@@ -11,6 +11,9 @@ from forewarn.agent.handling import Side
 from forewarn.sdk.documents import Event
 from forewarn.sdk.guest_errors import Unreadable
 
+# Why an attempt ended that was of no use any more.
+GONE = "the event has left"
+
 
 class Ending(StrEnum):
     """How an attempt ended."""

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from forewarn.agent.handling import EVERYTHING, Side
 from forewarn.agent.journal.entries import (
+    GONE,
     Approved,
     Begun,
     Changed,
@@ -91,6 +92,14 @@ class TrackedEvent:
     def owes(self, handler: str) -> tuple[str, ...]:
         """Return the things that a handler has to put back."""
         return self.owed.get(handler, ())
+
+    def failures(self) -> dict[str, str]:
+        """Return the handlers that could not prepare, and why."""
+        return {
+            share.handler: attempt.why
+            for share, attempt in self.attempts.items()
+            if share.side is Side.PREPARE and attempt.ending is Ending.NEVER and attempt.why != GONE
+        }
 
     def at_work(self) -> bool:
         """Check whether a handler has begun with it and is not known to have ended."""

@@ -1,7 +1,7 @@
 """The agent's config: TOML in, a sound `Config` out, or a refusal with line, field and what was expected."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -64,6 +64,14 @@ class Config:
     def handler(self, name: str) -> Handler | None:
         """Find a handler by its name."""
         return next((handler for handler in self.handlers if handler.name == name), None)
+
+    def holding(self, failed: Collection[str]) -> list[str]:
+        """Return which of the handlers that failed keep their event from being approved."""
+        if self.agent.approve is ApprovePolicy.NEVER:
+            return []  # it is not their failure
+        return [
+            each.name for each in self.handlers if each.name in failed and each.on_failure is OnFailure.HOLD
+        ]
 
 
 def load(path: Path) -> Config:

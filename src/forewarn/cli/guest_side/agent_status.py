@@ -96,6 +96,10 @@ def _show_event(event: dict[str, Any], *, runs: bool) -> None:
     doing = event["doing"] if runs else f"was {event['doing']}"
     terminal.fold(f"{event['type']} {terminal.short(event['id'])}: {_stands(event)}")
     terminal.echo(f"  {doing}, first seen {since} ago")
+    # An agent of an earlier version does not say.
+    if why := event.get("not_approved"):
+        terminal.fold(f"not approved: {why}", indent="  ", hanging="    ")
+        terminal.fold(f"next: {event['next']}", indent="  ", hanging="    ")
     width = max((len(each["handler"]) for each in event["handlers"]), default=0)
     for each in event["handlers"]:
         head = f"  {each['handler']:{width}}  {each['side']}  "
