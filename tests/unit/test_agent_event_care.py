@@ -126,9 +126,7 @@ def test_a_failure_is_notified_once_although_the_agent_is_restarted(
             handler("admin", notice, kind="notify"),
             handler("drain", Doing(lambda task: Never("no room")), on_failure=on_failure),
             handler("stop", Doing(lambda task: Never("no luck")), on_failure=OnFailure.CONTINUE),
-            handler(
-                "others", (others := Notice()), kind="notify", when=EventFilter(types=(EventType.FREEZE,))
-            ),
+            handler("others", others, kind="notify", when=freezes),
         )
         harness.start()
         await harness.show(shown)

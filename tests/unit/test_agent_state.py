@@ -161,6 +161,9 @@ def test_an_event_whose_preparation_failed_is_not_called_prepared(
     printed = capsys.readouterr().out
     assert "not approved: drain failed" in printed
     assert "next: make the machine ready by hand" in printed
+    journal = {"running": False, "journal": "agent.journal", "events": told["events"]}
+    agent_status.show(journal)
+    assert "\n  preparation failed, first seen" in capsys.readouterr().out
 
 
 def test_why_a_prepared_event_is_not_approved_is_told() -> None:

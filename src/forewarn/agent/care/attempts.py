@@ -5,7 +5,7 @@ import asyncio
 from forewarn.agent.agent_log import AgentLog, redacted
 from forewarn.agent.care.agent_context import AgentContext
 from forewarn.agent.care.launch import Launch, resumable
-from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
+from forewarn.agent.handling import WORK, Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import GONE, Begun, Ended, Ending
 from forewarn.agent.setup.handler import Handler
 
@@ -59,7 +59,9 @@ class Attempts:
             Begun(event=self._id, side=side, handler=name, attempt=number, at=self._context.now())
         )
         again = f", attempt {number}" if number > 1 else ""
-        self._log.info(f"{name}: {side} begins{again}", handler=name, side=side.value, attempt=number)
+        self._log.info(
+            f"{name}: {_in_words(side)} begins{again}", handler=name, side=side.value, attempt=number
+        )
         return number
 
     def end(self, name: str, side: Side, outcome: Outcome) -> None:
@@ -82,12 +84,16 @@ class Attempts:
         write = self._log.warn if failed or held_up else self._log.info
         reason = f": {why}" if why else ""
         word = {Ending.READY: "ready", Ending.AGAIN: "will try again", Ending.NEVER: "failed"}[ending]
-        write(f"{name}: {side} {word}{reason}", handler=name, side=side.value, ending=ending.value)
+        write(f"{name}: {_in_words(side)} {word}{reason}", handler=name, side=side.value, ending=ending.value)
 
     def close(self, name: str, outcome: Outcome) -> None:
         """Write a recovery down as ended that is not made."""
         self._begin(name, Side.RECOVER)
         self.end(name, Side.RECOVER, outcome)
+
+
+def _in_words(side: Side) -> str:
+    return side.value if side in WORK else f"notification ({side})"
 
 
 def _ending(outcome: Outcome) -> tuple[Ending, str]:
