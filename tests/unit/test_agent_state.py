@@ -172,6 +172,9 @@ def test_why_a_prepared_event_is_not_approved_is_told() -> None:
     (shown,) = json.loads(state.pages()["/status"]().content)["events"]
     assert (shown["doing"], shown["not_approved"]) == ("prepared", "the config says never")
     assert shown["next"] == "let it start early with `forewarn guest approve A`"
+    state.journal.tracked_events = replay([TakenUp(event=event(status="Pondered"), at=NOW)])
+    (shown,) = json.loads(state.pages()["/status"]().content)["events"]
+    assert shown["next"] is None
 
 
 @pytest.mark.parametrize(

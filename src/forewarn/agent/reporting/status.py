@@ -8,7 +8,7 @@ from forewarn.agent.facts import duration_of
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.tracked_events import Attempt, Share, TrackedEvent, TrackedEvents
 from forewarn.agent.setup.agent_config import Config
-from forewarn.core.words import EventStatus
+from forewarn.core.words import HINTS, EventStatus
 from forewarn.sdk.documents import Event
 
 
@@ -70,6 +70,8 @@ def _approval(id_: str, tracked: TrackedEvent, why: str | None) -> dict[str, Any
     why = why or (f"{failed} failed" if failed else None)
     if tracked.approved is not None or tracked.left is not None or tracked.event.started or why is None:
         return {"not_approved": None, "next": None}
+    if tracked.event.status != EventStatus.SCHEDULED or tracked.event.type in HINTS:
+        return {"not_approved": why, "next": None}
     ready = "make the machine ready by hand, then " if failed else ""
     return {"not_approved": why, "next": f"{ready}let it start early with `forewarn guest approve {id_}`"}
 

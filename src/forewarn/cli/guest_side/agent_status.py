@@ -102,7 +102,8 @@ def _show_event(event: dict[str, Any], *, runs: bool) -> None:
     # An agent of an earlier version does not say.
     if why := event.get("not_approved"):
         terminal.fold(f"not approved: {why}", indent="  ", hanging="    ")
-        terminal.fold(f"next: {event['next']}", indent="  ", hanging="    ")
+    if step := event.get("next"):
+        terminal.fold(f"next: {step}", indent="  ", hanging="    ")
     width = max((len(each["handler"]) for each in event["handlers"]), default=0)
     for each in event["handlers"]:
         head = f"  {each['handler']:{width}}  {each['side']}  "
