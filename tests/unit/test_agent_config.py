@@ -285,6 +285,15 @@ def test_a_variable_that_looks_like_a_secret_and_is_not_marked_is_named(
     assert value not in " ".join(remarks) or not value
 
 
+def test_people_are_notified_of_failures_unless_the_config_chooses_otherwise() -> None:
+    text = '[[handlers]]\nname = "a"\nkind = "notify"\nto = "root@localhost"\n'
+    for more, told in (("", set(Side)), ('sides = ["held"]\nheld-text = "${failure}"\n', {Side.HELD})):
+        (handler,) = read(text + more).handlers
+        assert {side for side in Side if handler.does.describe(side)} == told
+    webhook = '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "https://a.example"\n'
+    assert "sides: expected prepare or recover" in refusal(f'{webhook}sides = ["held"]\n')
+
+
 def test_a_variable_is_not_both_shown_and_secret() -> None:
     said = refusal(exec_with('environment = {A = "shown"}\nsecrets = {A = "hush-hush"}'))
     assert "secrets: expected A there or in environment, got both" in said
