@@ -117,14 +117,14 @@ def rehearse_agent(
         command = _command(config, Path(folder), speed=clock_of(scenario.clock).speed, killed=killed)
         # Whether it should approve is for its config to say.
         expect = replace(scenario.expect, approved=None, within=None)
-        played = with_command(_with_neighbours(replace(scenario, expect=expect)), command)
+        played = with_command(with_neighbours(replace(scenario, expect=expect)), command)
         observer = _AgentObserver(note)
         report = rehearse(RehearsalRequest(scenario=played), observer)
         time = observer.scenario_time(speed=clock_of(scenario.clock).speed)
         return _reported(report, journals, load(config), time, killing=killed)
 
 
-def _with_neighbours(scenario: Scenario) -> Scenario:
+def with_neighbours(scenario: Scenario) -> Scenario:
     """Put a machine that approves nothing beside those of each host whose work is cancelled later.
 
     The work starts before its NotBefore once all machines of the host have approved. An agent that approves
