@@ -16,7 +16,7 @@ from forewarn.agent.programs.runs import ProgramRuns
 from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import Handler
 from forewarn.core.words import EventStatus, EventType, Source
-from forewarn.sdk.documents import Document, Event
+from forewarn.sdk.documents import Document, Event, UnreadableEvent
 from forewarn.sdk.guest_errors import GuestError
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -51,8 +51,9 @@ class Endpoint:
         self._documents: asyncio.Queue[Document] = asyncio.Queue()
         self.told: OnEndpointTrouble | None = None
 
-    def show(self, *events: Event, incarnation: int) -> None:
-        self._documents.put_nowait(Document(incarnation=incarnation, events=events))
+    def show(self, *events: Event, incarnation: int, unreadable: Sequence[UnreadableEvent] = ()) -> None:
+        shown = Document(incarnation=incarnation, events=events, unreadable=tuple(unreadable))
+        self._documents.put_nowait(shown)
 
     async def watch(self, *, trouble: OnEndpointTrouble | None = None) -> AsyncIterator[Document]:
         self.told = trouble
@@ -66,6 +67,9 @@ class Endpoint:
             id_ = each if isinstance(each, str) else each.id
             self.on_approve(id_)
             self.approved.append(id_)
+
+    def server_now(self) -> datetime:
+        return self.now
 
     def seconds_left(self, event: Event) -> float | None:
         return event.seconds_left(self.now)
@@ -117,6 +121,7 @@ class AgentHarness:
         self.now = NOW
         self.monotonic = 1000.0
         self.up_seconds: float | None = None
+        self.boot: str | None = "boot-1"
         self.said: list[str] = []
         self.warned: list[str] = []  # of that, what is not as it should be
         self.entries: list[Entry] = []
@@ -137,6 +142,7 @@ class AgentHarness:
             now=lambda: self.now,
             monotonic=lambda: self.monotonic,
             up_seconds=lambda: self.up_seconds,
+            boot_id=lambda: self.boot,
         )
         self.watcher = EventWatcher(self.context, self.endpoint)
         self._task = asyncio.create_task(self.watcher.run())
@@ -148,10 +154,15 @@ class AgentHarness:
         await asyncio.gather(self._task, return_exceptions=True)
         self.journal.close()
 
-    async def show(self, *events: Event, incarnation: int | None = None) -> None:
+    async def show(
+        self,
+        *events: Event,
+        incarnation: int | None = None,
+        unreadable: Sequence[UnreadableEvent] = (),
+    ) -> None:
         """Show a document, and let the agent do what it does about it."""
         self._incarnation = self._incarnation + 1 if incarnation is None else incarnation
-        self.endpoint.show(*events, incarnation=self._incarnation)
+        self.endpoint.show(*events, incarnation=self._incarnation, unreadable=unreadable)
         await settled()
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from forewarn.sdk.blocking_client import GuestClient as GuestClient
     from forewarn.sdk.documents import Document as Document
     from forewarn.sdk.documents import Event as Event
+    from forewarn.sdk.documents import UnreadableEvent as UnreadableEvent
     from forewarn.sdk.guest_errors import Closed as Closed
     from forewarn.sdk.guest_errors import GuestError as GuestError
     from forewarn.sdk.guest_errors import NoEndpoint as NoEndpoint
@@ -26,6 +27,7 @@ _HOMES = {
     "GuestClient": "forewarn.sdk.blocking_client",
     "Document": "forewarn.sdk.documents",
     "Event": "forewarn.sdk.documents",
+    "UnreadableEvent": "forewarn.sdk.documents",
     "Closed": "forewarn.sdk.guest_errors",
     "GuestError": "forewarn.sdk.guest_errors",
     "NoEndpoint": "forewarn.sdk.guest_errors",

@@ -17,7 +17,7 @@ from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Begun, Left, TakenUp
 from forewarn.agent.journal.tracked_events import TrackedEvent, replay
 from forewarn.core.words import EventStatus
-from forewarn.sdk.documents import Document, Event
+from forewarn.sdk.documents import Document, Event, UnreadableEvent
 from tests.agents import MACHINE, NOW, event, started
 
 
@@ -72,8 +72,19 @@ def test_an_event_of_others_is_not() -> None:
     assert not Watch().see(document(event(resources=("web-1",)))).take_up
 
 
-def test_an_event_in_a_state_that_nobody_knows_is_not() -> None:
-    assert not Watch().see(document(event(status="Pondered"))).take_up
+def test_an_event_in_a_state_that_nobody_knows_is_taken_up_and_is_not_over() -> None:
+    odd = event(status="Pondered")
+    assert Watch().see(document(odd)).take_up == (odd,)
+    difference = Watch(event()).see(document(odd))
+    assert (difference.change, difference.leave, difference.doubted) == ((odd,), {}, {})
+
+
+@pytest.mark.parametrize(("id_", "unread"), [("a", {"A"}), ("", {"A"}), ("B", set())])
+def test_an_event_that_may_be_one_that_cannot_be_read_is_not_over(id_: str, unread: set[str]) -> None:
+    shown = Document(incarnation=2, unreadable=(UnreadableEvent(why="no time", id=id_),))
+    difference = Watch(event()).see(shown)
+    assert difference.unread == unread
+    assert {*difference.leave, *difference.doubted} == {"A"} - unread
 
 
 def test_the_same_document_asks_for_nothing() -> None:

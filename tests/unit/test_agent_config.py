@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.agent.approval import ApprovePolicy, Approver
+from forewarn.agent.handlers.exec import Exec
 from forewarn.agent.handling import Side
 from forewarn.agent.setup import recipe
 from forewarn.agent.setup.agent_config import AgentSettings, Config, load, load_settings, parse
@@ -241,9 +242,62 @@ def test_what_comes_from_outside_is_not_shown_in_a_refusal(secret: str, field: s
 def test_literals_in_fields_for_secrets_are_secrets_however_they_are_spelt() -> None:
     text = (
         '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "https://a/1"\nrecover-url = "https://a/2"\n'
-        '[[handlers]]\nname = "b"\nkind = "exec"\nprepare = ["/bin/true"]\nenvironment = {T = "literal"}\n'
+        '[[handlers]]\nname = "b"\nkind = "exec"\nprepare = ["/bin/true"]\nsecrets = {T = "literal"}\n'
     )
     assert {"https://a/1", "https://a/2", "literal"} <= read(text).secrets
+
+
+def exec_with(line: str) -> str:
+    return f'[[handlers]]\nname = "a"\nkind = "exec"\nprepare = ["/bin/true"]\n{line}\n'
+
+
+def test_a_variable_of_a_program_is_a_secret_only_if_it_is_marked() -> None:
+    line = 'environment = {NODE = "node-7", PORT = "${env:HOSTNAME}-x"}\nsecrets = {PASS = "hush-hush"}'
+    config = read(exec_with(line), HOSTNAME="node-7")
+    assert config.secrets == {"hush-hush"}
+    (does,) = [each.does for each in config.handlers]
+    assert isinstance(does, Exec)
+    assert does.environment == {"NODE": "node-7", "PORT": "node-7-x", "PASS": "hush-hush"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hinted"),
+    [
+        ("PGPASSWORD", "hunter22", True),
+        ("api_token", "hunter22", True),
+        ("CLIENT_SECRET", "hunter22", True),
+        ("AWS_SECRET_ACCESS_KEY", "hunter22", True),
+        ("PGPASSWORD", "", False),
+        ("PGPASSWORD", "${env:T}", False),
+        ("KEY_FILE", "/etc/key", False),
+        ("PASSWORD_FILE", "/etc/password", False),
+        ("KEYBOARD", "de", False),
+        ("NODE", "node-7", False),
+    ],
+)
+def test_a_variable_that_looks_like_a_secret_and_is_not_marked_is_named(
+    name: str, value: str, hinted: bool
+) -> None:
+    remarks = read(exec_with(f'environment = {{{name} = "{value}"}}'), T="tell-nobody").remarks
+    assert [each.partition(" looks")[0] for each in remarks] == (
+        [f'handlers[0] "a": environment: {name}'] if hinted else []
+    )
+    assert value not in " ".join(remarks) or not value
+
+
+def test_people_are_notified_of_failures_unless_the_config_chooses_otherwise() -> None:
+    text = '[[handlers]]\nname = "a"\nkind = "notify"\nto = "root@localhost"\n'
+    for more, told in (("", set(Side)), ('sides = ["held"]\nheld-text = "${failure}"\n', {Side.HELD})):
+        (handler,) = read(text + more).handlers
+        assert {side for side in Side if handler.does.describe(side)} == told
+    webhook = '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "https://a.example"\n'
+    assert "sides: expected prepare or recover" in refusal(f'{webhook}sides = ["held"]\n')
+
+
+def test_a_variable_is_not_both_shown_and_secret() -> None:
+    said = refusal(exec_with('environment = {A = "shown"}\nsecrets = {A = "hush-hush"}'))
+    assert "secrets: expected A there or in environment, got both" in said
+    assert "hush" not in said
 
 
 @pytest.mark.parametrize("name", recipe.names())

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from forewarn.agent.reporting.status import draining
 from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.words import EventType, Source
-from forewarn.sdk.documents import Event
+from forewarn.sdk.documents import Event, UnreadableEvent
 from forewarn.sdk.guest_errors import Closed, GuestError, Refused, Unavailable
 from tests.agents import NOW, AgentHarness, Doing, event, settled, started
 
@@ -89,6 +90,78 @@ def test_a_failure_holds_the_approval_and_the_others_run_all_the_same(tmp_path: 
         assert "not approved: drain failed" in harness.said
         await harness.show()
         assert failing.calls[-1] == (RECOVER, "A", 1)
+        await harness.stop()
+
+    play(main())
+
+
+class Notice(Doing):
+    """A notifying handler that keeps what it is given to tell."""
+
+    def __init__(self) -> None:
+        super().__init__(self._kept)
+        self.told: list[tuple[str, str]] = []
+
+    def _kept(self, task: Task) -> Outcome:
+        self.told.append((task.side.value, task.failure))
+        return Ready()
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "shown", "side"),
+    [
+        (OnFailure.HOLD, event(), "held"),
+        (OnFailure.CONTINUE, event(), "failed"),
+        (OnFailure.HOLD, started(), "failed"),  # there is nothing to approve any more
+    ],
+)
+def test_a_failure_is_notified_once_although_the_agent_is_restarted(
+    tmp_path: Path, on_failure: OnFailure, shown: Event, side: str
+) -> None:
+    async def main() -> None:
+        notice, others = Notice(), Notice()
+        freezes = EventFilter(types=(EventType.FREEZE,))
+        harness = AgentHarness(
+            tmp_path,
+            handler("admin", notice, kind="notify"),
+            handler("drain", Doing(lambda task: Never("no room")), on_failure=on_failure),
+            handler("stop", Doing(lambda task: Never("no luck")), on_failure=OnFailure.CONTINUE),
+            handler("others", others, kind="notify", when=freezes),
+        )
+        harness.start()
+        await harness.show(shown)
+        for _ in range(2):
+            await harness.stop()
+            harness.start()
+            await harness.show(shown)
+        assert notice.told == [("prepare", ""), (side, "drain: no room")]
+        assert others.told == []
+        await harness.show()
+        assert notice.told[2:] == [("recover", "drain: no room; stop: no luck")]
+        assert harness.journal.tracked_events == {}
+        await harness.stop()
+
+    play(main())
+
+
+def test_a_notice_that_cannot_be_sent_holds_up_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        def answer(task: Task) -> Outcome:
+            return Again("no mail server", 3600.0) if task.side is Side.HELD else Ready()
+
+        mail, later = Doing(answer), Doing()
+        harness = AgentHarness(
+            tmp_path,
+            handler("admin", mail, kind="notify", timeout=7200.0),
+            handler("drain", Doing(lambda task: Never("no room"))),
+            handler("stop", later),
+        )
+        harness.start()
+        await harness.show(event())
+        assert later.calls == [(PREPARE, "A", 1)]
+        assert (Side.HELD, "A", 1) in mail.calls
+        await harness.show()
+        assert harness.journal.tracked_events == {}
         await harness.stop()
 
     play(main())
@@ -189,6 +262,86 @@ def test_a_plug_in_that_fails_in_any_way_has_failed(tmp_path: Path) -> None:
         )
         await harness.show()
         assert harness.journal.tracked_events == {}
+        await harness.stop()
+
+    play(main())
+
+
+def test_an_event_of_an_unknown_status_is_prepared_for_at_once_and_never_approved(tmp_path: Path) -> None:
+    async def main() -> None:
+        early, late = Doing(), Doing()
+        harness = AgentHarness(
+            tmp_path,
+            handler("early", early, when=EventFilter(max_seconds_left=60.0)),
+            handler("late", late, when=EventFilter(min_seconds_left=3600.0)),
+        )
+        harness.start()
+        odd = event(status="Pondered")
+        await harness.show(odd)
+        assert early.calls == late.calls == [(PREPARE, "A", 1)]
+        assert harness.endpoint.approved == []
+        assert any("the status 'Pondered' is not known" in line for line in harness.warned)
+        assert harness.context.metrics.counted("unreadable", "status") == 1
+        await harness.show(odd)
+        assert len(early.calls) == 1
+        await harness.show()
+        assert early.calls[-1] == late.calls[-1] == (RECOVER, "A", 1)
+        await harness.stop()
+
+    play(main())
+
+
+def test_a_status_that_becomes_unknown_is_not_the_end_of_the_event(tmp_path: Path) -> None:
+    async def main() -> None:
+        does = Doing()
+        harness = AgentHarness(tmp_path, handler("drain", does), approve=ApprovePolicy.NEVER)
+        harness.start()
+        await harness.show(event())
+        await harness.show(event(status="Pondered"))
+        await harness.show(started())
+        assert does.calls == [(PREPARE, "A", 1)]
+        await harness.stop()
+
+    play(main())
+
+
+def test_an_event_that_cannot_be_read_is_logged_and_counted_once_and_not_taken_for_over(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        does = Doing()
+        harness = AgentHarness(tmp_path, handler("drain", does))
+        harness.start()
+        odd = UnreadableEvent(why="NotBefore is 'tomorrow', not a time", id="A")
+        other = event("B", type=EventType.FREEZE)
+        await harness.show(event())
+        for _ in range(2):
+            await harness.show(other, unreadable=[odd])
+        assert does.calls == [(PREPARE, "A", 1), (PREPARE, "B", 1)]
+        assert [line for line in harness.warned if "cannot be read" in line] == [
+            "an event cannot be read, and the others are followed without it: "
+            "NotBefore is 'tomorrow', not a time"
+        ]
+        assert harness.context.metrics.counted("unreadable", "event") == 1
+        await harness.show(other)
+        assert (RECOVER, "A", 1) not in does.calls, "B needs it still"
+        await harness.show()
+        assert does.calls[-1] == (RECOVER, "B", 1)
+        await harness.stop()
+
+    play(main())
+
+
+def test_the_journal_holds_no_secret_that_a_plug_in_tells(tmp_path: Path) -> None:
+    async def main() -> None:
+        harness = AgentHarness(tmp_path, handler("drain", Doing(lambda task: Never("no hunter22"))))
+        harness.config = replace(harness.config, secrets=frozenset({"hunter22"}))
+        harness.start()
+        await harness.show(event())
+        attempt = harness.journal.tracked_events["A"].attempt(PREPARE, "drain")
+        assert attempt is not None
+        assert attempt.why == "no ***"
+        assert "hunter22" not in (tmp_path / "agent.journal").read_text()
         await harness.stop()
 
     play(main())

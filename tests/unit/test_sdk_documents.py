@@ -1,6 +1,7 @@
 """Documents of every version and of every make, as a guest reads them."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -166,20 +167,43 @@ def test_a_duration_is_a_number_however_written(seconds: object) -> None:
         (b'{"DocumentIncarnation":1,"Events":{}}', "no list"),
         (b'{"DocumentIncarnation":"new","Events":[]}', "not a number"),
         (b'{"Events":[]}', "not a number"),
-        (b'{"DocumentIncarnation":1,"Events":[7]}', "no JSON object"),
-        (b'{"DocumentIncarnation":1,"Events":[{}]}', "without EventId"),
-        (document(NotBefore="tomorrow"), "NotBefore is 'tomorrow'"),
-        (document(NotBefore=7), "NotBefore is 7"),
-        (document(Resources=[1]), "not a list of names"),
-        (document(EventType=["Reboot"]), "not a text"),
-        (document(Description="a \ud800"), "description is .* half a character"),
-        (document(Resources=["web-\udfff"]), "Resources is .* half a character"),
         (b"[" * 100_000, "no JSON"),
     ],
 )
 def test_what_is_no_document_says_why(body: bytes, says: str) -> None:
     with pytest.raises(Unreadable, match=says):
         parse_document(body)
+
+
+@pytest.mark.parametrize(
+    ("odd", "says", "id_"),
+    [
+        (7, "no JSON object", ""),
+        ({}, "without EventId", ""),
+        ({"EventId": 7}, "eventid is 7, not a text", ""),
+        ({"EventId": "B", "NotBefore": "tomorrow"}, "NotBefore is 'tomorrow'", "B"),
+        ({"EventId": "B", "NotBefore": 7}, "NotBefore is 7", "B"),
+        ({"EventId": "B", "Resources": [1]}, "not a list of names", "B"),
+        ({"EventId": "B", "EventType": ["Reboot"]}, "not a text", "B"),
+        ({"EventId": "B", "Description": "a \ud800"}, "description is .* half a character", "B"),
+        ({"EventId": "B", "Resources": ["web-\udfff"]}, "Resources is .* half a character", "B"),
+    ],
+)
+def test_an_event_that_cannot_be_read_hides_no_other(odd: object, says: str, id_: str) -> None:
+    sound = json.loads(document())["Events"][0]
+    body = json.dumps({"DocumentIncarnation": 4, "Events": [odd, sound]}).encode()
+    read = parse_document(body)
+    assert [each.id for each in read.events] == [ID]
+    (unreadable,) = read.unreadable
+    assert re.search(says, unreadable.why)
+    assert unreadable.id == id_
+
+
+def test_of_an_unknown_status_it_is_not_known_when_the_event_starts() -> None:
+    event = only(document(EventStatus="Pondered"))
+    assert (event.status, event.status_is_known, event.started) == ("Pondered", False, False)
+    assert event.not_before is not None
+    assert event.seconds_left(MOMENT) is None
 
 
 json_values = st.recursive(
@@ -216,7 +240,8 @@ def read_or_refuse(body: bytes) -> None:
     except Unreadable:
         return
     assert isinstance(read, Document)
-    assert len(read.events) == len(json.loads(body)["Events"])  # nothing is left out
+    # Nothing is left out.
+    assert len(read.events) + len(read.unreadable) == len(json.loads(body)["Events"])
 
 
 @given(

@@ -9,7 +9,7 @@ from typing import Any
 from forewarn.agent.handling import Task
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import format_time
-from forewarn.sdk.documents import Event, parse_document
+from forewarn.sdk.documents import Event, parse_event
 
 UNKNOWN_DURATION = -1
 # A system takes a quarter of a megabyte in all, or less; what is longer is on stdin, whole.
@@ -35,8 +35,7 @@ def as_wire(event: Event) -> dict[str, Any]:
 
 def from_wire(parsed: Mapping[str, Any]) -> Event:
     """Read an event that `as_wire` has written."""
-    document = parse_document(json.dumps({"DocumentIncarnation": 0, "Events": [parsed]}).encode())
-    return document.events[0]
+    return parse_event(parsed)
 
 
 def duration_of(event: Event) -> int:
@@ -60,13 +59,14 @@ def facts_of(task: Task) -> dict[str, str]:
         "attempt": str(task.attempt),
         "machine": task.machine,
         "side": task.side.value,
+        "failure": task.failure,
         "event": json.dumps(as_wire(event)),
     }
 
 
 NAMES = (
     *("id", "type", "status", "source", "resources", "not_before", "duration", "description"),
-    *("seconds_left", "attempt", "machine", "side", "event"),
+    *("seconds_left", "attempt", "machine", "side", "failure", "event"),
 )
 _OF_THE_EVENT = NAMES[:8]
 NUMBERS = frozenset({"duration", "seconds_left", "attempt"})
@@ -75,7 +75,7 @@ NUMBERS = frozenset({"duration", "seconds_left", "attempt"})
 def environment_of(task: Task) -> dict[str, str]:
     """Return a task as variables of a program's environment."""
     facts = facts_of(task)
-    facts.pop("event")
+    del facts["event"], facts["failure"]
     return {
         f"FOREWARN_EVENT_{name.upper()}" if name in _OF_THE_EVENT else f"FOREWARN_{name.upper()}": _fit(value)
         for name, value in facts.items()

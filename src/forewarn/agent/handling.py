@@ -9,10 +9,15 @@ from forewarn.sdk.documents import Event
 
 
 class Side(StrEnum):
-    """The two things a handler does."""
+    """What a handler is asked to do. Only handlers of kind `notify` are asked for the last two."""
 
     PREPARE = "prepare"
     RECOVER = "recover"
+    FAILED = "failed"  # notify that a handler could not prepare
+    HELD = "held"  # notify that the event is not approved, because a handler could not prepare
+
+
+WORK = (Side.PREPARE, Side.RECOVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class Task:
     run: Callable[[Command], Awaitable[Outcome]]  # run a program, or wait for the one a former agent started
     say: Callable[[str], None]  # for the log
     owe: Callable[[str], None]  # write down, before it is changed, what recovery is to put back
+    failure: str = ""  # which handlers could not prepare, and why
     owed: Sequence[str] = ()  # what was written down so, by any attempt and any agent
 
     def owes(self, thing: str) -> bool:

@@ -17,11 +17,13 @@ _COUNTERS = {
     "handlers": ("Attempts of handlers that ended.", ("handler", "side", "ending")),
     "handler_seconds": ("How long handlers took, all attempts together.", ("handler", "side")),
     "approvals": ("Events that were approved.", ()),
+    "unreadable": ("Events, and statuses of events, that could not be read.", ("what",)),
     "documents": ("Documents that differed from the one before.", ()),
     "troubles": ("Times that the endpoint ceased to answer.", ()),
 }
 _GAUGES = {
     "open_events": "Events that are taken up and not over.",
+    "held": "Events that this machine does not approve, because a handler failed.",
     "draining": "Whether this machine should get no work.",
     "endpoint_answers": "Whether the metadata endpoint answers.",
     "journal_writable": "Whether the journal can be written.",

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from forewarn.agent.agent_log import redacted
-from forewarn.agent.care.attempts import GONE
-from forewarn.agent.handling import Side
+from forewarn.agent.handling import WORK, Side
 from forewarn.agent.journal.entries import (
+    GONE,
     Approved,
     Begun,
     Changed,
@@ -21,18 +21,26 @@ from forewarn.agent.journal.entries import (
     Over,
     Owed,
     ProgramRunning,
+    Restarted,
+    RestartExpected,
     TakenUp,
     key,
 )
-from forewarn.agent.journal.tracked_events import replay
+from forewarn.agent.journal.tracked_events import TrackedEvent, replay
 from forewarn.agent.setup.agent_config import Config, load
-from forewarn.clock import clock_of
+from forewarn.clock import SystemClock, clock_of
 from forewarn.control.rehearsals.ledger import Account
+from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.moments import format_span_briefly
+from forewarn.core.words import EventType, HostName, MachineName
 from forewarn.rehearsal import killer
 from forewarn.rehearsal.rehearse import RehearsalRequest, RehearsalSetup, rehearse
 from forewarn.rehearsal.report import GuestEvent, RehearsalReport
-from forewarn.rehearsal.scenario import Scenario
+from forewarn.rehearsal.scenario import CancelStep, Scenario
 from forewarn.rehearsal.scenario_file import with_command
+
+# Real seconds. The scenario's time is known from answers of the service, which may take a moment.
+CLOCKS_AGREE_WITHIN = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +71,37 @@ class AgentReport:
     remarks: tuple[str, ...]  # what is to be known when one reads this
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioTime:
+    """A moment by this computer's clock, and by the scenario's, which may be faster."""
+
+    now: datetime
+    elapsed_seconds: float
+    speed: float
+
+    def seconds(self, at: datetime) -> float:
+        """Return when something was, in seconds since the scenario began."""
+        return self.elapsed_seconds + (at - self.now).total_seconds() * self.speed
+
+
 class _AgentObserver:
     """Passes on what happens."""
 
     def __init__(self, note: Callable[[timedelta, str, str], None]) -> None:
         self._note = note
+        self._elapsed: Callable[[], timedelta] = timedelta
 
     def opened(
         self, opening: RehearsalSetup, accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
     ) -> None:
-        """Do nothing: the agents know where to poll."""
+        """Keep the scenario's time; the agents know where to poll."""
+        self._elapsed = elapsed
+
+    def scenario_time(self, *, speed: float) -> "ScenarioTime":
+        """Return how the scenario's time and this computer's go together."""
+        return ScenarioTime(
+            now=SystemClock().now(), elapsed_seconds=self._elapsed().total_seconds(), speed=speed
+        )
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
         """Pass it on."""
@@ -88,9 +117,27 @@ def rehearse_agent(
         command = _command(config, Path(folder), speed=clock_of(scenario.clock).speed, killed=killed)
         # Whether it should approve is for its config to say.
         expect = replace(scenario.expect, approved=None, within=None)
-        played = with_command(replace(scenario, expect=expect), command)
-        report = rehearse(RehearsalRequest(scenario=played), _AgentObserver(note))
-        return _reported(report, journals, load(config), speed=clock_of(scenario.clock).speed, killing=killed)
+        played = with_command(with_neighbours(replace(scenario, expect=expect)), command)
+        observer = _AgentObserver(note)
+        report = rehearse(RehearsalRequest(scenario=played), observer)
+        time = observer.scenario_time(speed=clock_of(scenario.clock).speed)
+        return _reported(report, journals, load(config), time, killing=killed)
+
+
+def with_neighbours(scenario: Scenario) -> Scenario:
+    """Put a machine that approves nothing beside those of each host whose work is cancelled later.
+
+    The work starts before its NotBefore once all machines of the host have approved. An agent that approves
+    at once would leave nothing to cancel.
+    """
+    if not any(isinstance(step.does, CancelStep) for step in scenario.steps):
+        return scenario
+    hosts = {order.host: None for order in scenario.orders if order.host is not None}
+    beside = [
+        MachineSpec(name=MachineName(f"beside-{host}"), host=HostName(host), group=None) for host in hosts
+    ]
+    fleet = replace(scenario.fleet, machines=(*scenario.fleet.machines, *beside))
+    return replace(scenario, fleet=fleet)
 
 
 def _command(config: Path, folder: Path, *, speed: float, killed: bool) -> list[str]:
@@ -104,7 +151,12 @@ def _command(config: Path, folder: Path, *, speed: float, killed: bool) -> list[
 
 
 def _reported(
-    report: RehearsalReport, journals: Mapping[str, Path], config: Config, *, speed: float, killing: bool
+    report: RehearsalReport,
+    journals: Mapping[str, Path],
+    config: Config,
+    time: ScenarioTime,
+    *,
+    killing: bool,
 ) -> AgentReport:
     stories: list[Story] = []
     crashes = {machine: _crash(journal) for machine, journal in journals.items()}
@@ -114,12 +166,14 @@ def _reported(
             continue
         entries = killer.entries_of(journals[guest.machine])
         failures += [f"{guest.machine}: {why}" for why in failures_of(entries, config)]
+        remarked += [f"{guest.machine}: {remark}" for remark in leftovers(entries, config)]
         crash = crashes[guest.machine]
         for sight in guest.events:
             own = [entry for entry in entries if key(entry.event) == sight.id.upper()]
-            remarked += [f"{guest.machine}: {remark}" for remark in remarks(own, sight, speed)]
+            failures += [f"{guest.machine}: {why}" for why in early_recoveries(own, sight, time)]
+            remarked += [f"{guest.machine}: {remark}" for remark in remarks(own, sight, time.speed)]
             if own:
-                moments = tuple(sorted(_moments(own, sight, speed, crash), key=lambda each: each.at))
+                moments = tuple(sorted(_moments(own, sight, time.speed, crash), key=lambda each: each.at))
                 stories.append(Story(machine=guest.machine, type=sight.type, moments=moments))
     return AgentReport(
         killing=killing,
@@ -140,13 +194,43 @@ def failures_of(entries: Sequence[Entry], config: Config) -> Iterator[str]:
     for entry in entries:
         if isinstance(entry, Ended) and entry.ending is Ending.NEVER and entry.why != GONE:
             undo = _undoing(config, entry.handler) if entry.side is Side.RECOVER else ""
-            yield f"{entry.handler} could not {entry.side}: {entry.why}{undo}"
+            act = entry.side if entry.side in WORK else "notify"
+            yield f"{entry.handler} could not {act}: {entry.why}{undo}"
     for tracked in replay(entries).values():
-        yield f"it has not come back from the {tracked.event.type}"
-        for name in tracked.touched():
-            undo = _undoing(config, name)
-            if undo and not tracked.recovered(name):
-                yield f"{name} has prepared and not recovered{undo}"
+        if tracked.event.type != EventType.TERMINATE:
+            yield f"it has not come back from the {tracked.event.type}"
+            yield from _not_undone(tracked, config)
+
+
+def leftovers(entries: Sequence[Entry], config: Config) -> Iterator[str]:
+    """Return what a deleted machine need not undo, but this computer may want undone."""
+    for tracked in replay(entries).values():
+        if tracked.event.type == EventType.TERMINATE:
+            yield from _not_undone(tracked, config)
+
+
+def _not_undone(tracked: TrackedEvent, config: Config) -> Iterator[str]:
+    for name in tracked.touched():
+        undo = _undoing(config, name)
+        if undo and not tracked.recovered(name):
+            yield f"{name} has prepared and not recovered{undo}"
+
+
+def early_recoveries(entries: Sequence[Entry], sight: GuestEvent, time: ScenarioTime) -> Iterator[str]:
+    """Return whether an agent took an event for over that went on."""
+    over = [entry for entry in entries if isinstance(entry, Left)]
+    if not over:
+        return
+    at = time.seconds(over[0].at)
+    # Seen again after it was taken for over, it certainly went on; clocks are less exact.
+    again = len([entry for entry in entries if isinstance(entry, TakenUp)]) > 1
+    ended = sight.ended_seconds
+    if again or (ended is not None and at + CLOCKS_AGREE_WITHIN * time.speed < ended):
+        until = "" if ended is None else f" until {format_span_briefly(ended)}"
+        yield (
+            f"it took the {sight.type} for over at {format_span_briefly(max(0.0, at))} and recovered, but the"
+            f" event went on{until}: a longer `settle` waits for events that are missing for a while"
+        )
 
 
 def _undoing(config: Config, name: str) -> str:
@@ -188,7 +272,7 @@ def _moments(
         yield moment(crash, "the agent is killed, and started again")
     latest, started = sight.announced_seconds, sight.started_seconds
     for entry in entries:
-        if isinstance(entry, Changed | ProgramRunning | Owed):
+        if isinstance(entry, Changed | ProgramRunning | Owed | RestartExpected):
             continue
         told = moment(entry.at, _in_words(entry))
         if isinstance(entry, Approved) and sight.approved_seconds is not None:
@@ -202,7 +286,7 @@ def _moments(
         yield Moment(at=started, what="the event starts")
 
 
-def _in_words(entry: TakenUp | Begun | Ended | Approved | Left | Over) -> str:
+def _in_words(entry: TakenUp | Begun | Ended | Approved | Restarted | Left | Over) -> str:
     match entry:
         case TakenUp():
             return "seen"
@@ -214,6 +298,8 @@ def _in_words(entry: TakenUp | Begun | Ended | Approved | Left | Over) -> str:
             return f"{entry.handler}: {entry.side} {entry.ending}{why}"
         case Approved():
             return "approved"
+        case Restarted():
+            return "the machine has restarted"
         case Left():
             return f"over: {entry.why}"
         case Over():

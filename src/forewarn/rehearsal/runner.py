@@ -1,7 +1,7 @@
 """Runs a scenario: waits for the guests, does each step when it is due, and notices when it is over."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from forewarn.control.rehearsals.ledger import Account
@@ -162,6 +162,8 @@ class ScenarioRunner:
         self._note(SERVICE, f"refused: {why}")
         if isinstance(step.does, OrderStep):
             self.troubles.append(f"{step.does} was refused: {why}")
+        elif isinstance(step.does, CancelStep):
+            self.troubles.append(f"nothing was cancelled, so that nothing of it is rehearsed: {why}")
 
     def _over(self, waiting: list[ScenarioStep]) -> bool:
         elapsed = self._clock.elapsed()
@@ -240,8 +242,12 @@ class ScenarioRunner:
         await self._until(lambda: all(guest.over() for guest in guests), within=AFTERWARDS)
         # How the workload is now counts, not how it was when its probe was last due.
         await asyncio.gather(*(probe.look() for probe in self._probes))
-        gone = {name for id_, each in self._events.items() if each.type in _GONE for name in self._named(id_)}
-        awaited = [guest for guest in guests if guest.worth_waiting(self._scenario, gone)]
+        gone, deleted = self._machines_with(_GONE), self._machines_with({EventType.TERMINATE})
+        awaited = [
+            guest
+            for guest in guests
+            if guest.machine not in deleted and guest.worth_waiting(self._scenario, gone)
+        ]
         bound = self._scenario.recovery.total_seconds()
         await self._until(
             lambda: all(guest.over() for guest in awaited) and all(probe.holds for probe in self._probes),
@@ -253,8 +259,14 @@ class ScenarioRunner:
             elif not guest.over():
                 self._note(guest.machine, f"has not polled again within {bound:g} s of the end, and is ended")
 
-    def _named(self, event: str) -> tuple[str, ...]:
-        return self._first[event].resources
+    def _machines_with(self, types: Collection[EventType]) -> set[str]:
+        """Return the machines that had a started event of one of these types."""
+        return {
+            name
+            for id_, event in self._events.items()
+            if event.type in types and event.started_at is not None
+            for name in self._first[id_].resources
+        }
 
     def _end(self) -> datetime:
         """Return when the last event and the last fault were over."""

@@ -1,8 +1,8 @@
 """Documents of every api-version, read leniently.
 
 An answer may come from any version, from Azure or from here, and may say more next year than it does today.
-Whatever cannot be read is an `Unreadable`, never a document with less in it than there is: an event would be
-taken for over.
+An answer that is no document is an `Unreadable`. Each event is read by itself: one that cannot be read is in
+`Document.unreadable`, so that nothing that is missing from `Document.events` is taken for over.
 """
 
 import json
@@ -54,6 +54,11 @@ class Event:
         return self.status == EventStatus.STARTED
 
     @property
+    def status_is_known(self) -> bool:
+        """Whether its status is one that this version of forewarn knows."""
+        return self.status in tuple(EventStatus)
+
+    @property
     def type_is_known(self) -> bool:
         """Whether its type is one that this version of forewarn knows."""
         return isinstance(self.type, EventType)
@@ -67,10 +72,23 @@ class Event:
         return self.id.casefold() == id_.casefold()
 
     def seconds_left(self, now: datetime) -> float | None:
-        """Return the seconds until it may start: 0 once it has, None if the document does not say."""
+        """Return the seconds until it may start: 0 once it has, None if the document does not say.
+
+        Of an event whose status is unknown it does not: the event may have started.
+        """
         if self.started:
             return 0.0
+        if not self.status_is_known:
+            return None
         return None if self.not_before is None else max(0.0, (self.not_before - now).total_seconds())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableEvent:
+    """An event of a document that cannot be read, with as much of it as can."""
+
+    why: str
+    id: str = ""  # empty if that cannot be read either
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +100,7 @@ class Document:
 
     incarnation: int
     events: tuple[Event, ...] = ()
+    unreadable: tuple[UnreadableEvent, ...] = ()  # these go on too: they are listed
 
     def event(self, id_: str) -> Event | None:
         """Return the event with an id."""
@@ -100,10 +119,27 @@ def parse_document(body: bytes, *, version: str = NEWEST_VERSION) -> Document:
     events = whole["events"]
     if not isinstance(events, list):
         raise Unreadable(f"Events is no list: {glimpse(body)}")
+    read = [_event_or_not(each, version=version) for each in events]
     return Document(
         incarnation=_incarnation(whole.get("documentincarnation")),
-        events=tuple(_event(each, version=version) for each in events),
+        events=tuple(each for each in read if isinstance(each, Event)),
+        unreadable=tuple(each for each in read if isinstance(each, UnreadableEvent)),
     )
+
+
+def _event_or_not(value: object, *, version: str) -> Event | UnreadableEvent:
+    try:
+        return parse_event(value, version=version)
+    except Unreadable as error:
+        return UnreadableEvent(why=str(error), id=_id_of(value))
+
+
+def _id_of(value: object) -> str:
+    """Return the id of an event that cannot be read; empty if it has none."""
+    try:
+        return _text(_members(value, "an event"), "eventid")
+    except Unreadable:
+        return ""
 
 
 def glimpse(body: bytes, *, length: int = GLIMPSE) -> str:
@@ -138,7 +174,8 @@ def _incarnation(value: object) -> int:
     return number
 
 
-def _event(value: object, *, version: str) -> Event:
+def parse_event(value: object, *, version: str = NEWEST_VERSION) -> Event:
+    """Read one event of a document; raises Unreadable."""
     members = _members(value, "an event")
     status = _choice(EventStatus, _text(members, "eventstatus"))
     id_ = _text(members, "eventid")

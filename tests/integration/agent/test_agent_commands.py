@@ -5,6 +5,8 @@ import re
 import shutil
 import socket
 import subprocess
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,16 @@ from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Begun, Ended, Ending, Entry, Left, TakenUp
 from forewarn.agent.setup.agent_config import parse
 from forewarn.core.moments import format_span_briefly
-from forewarn.rehearsal.rehearse_agent import failures_of, remarks
+from forewarn.core.words import EventType
+from forewarn.rehearsal import shipped
+from forewarn.rehearsal.rehearse_agent import (
+    ScenarioTime,
+    early_recoveries,
+    failures_of,
+    leftovers,
+    remarks,
+    with_neighbours,
+)
 from forewarn.rehearsal.report import GuestEvent
 from forewarn.sdk.documents import Event
 from tests.agents import NOW, event, started
@@ -322,6 +333,83 @@ def test_a_rehearsal_asks_to_undo_nothing_that_only_notifies() -> None:
         "it has not come back from the Reboot",
     ]
     assert list(failures_of(entries[:3], config)) == ["it has not come back from the Reboot"]
+
+
+def test_a_deleted_machine_need_not_come_back_and_what_it_leaves_is_a_remark(tmp_path: Path) -> None:
+    config = parse(
+        '[[handlers]]\nname = "drain"\nkind = "exec"\nrecover = ["/etc/forewarn/undrain"]\n', environment={}
+    )
+    entries: list[Entry] = [
+        TakenUp(event=event(type=EventType.TERMINATE), at=NOW),
+        Begun(event="A", side=Side.PREPARE, handler="drain", attempt=1, at=NOW),
+    ]
+    assert list(failures_of(entries, config)) == []
+    assert list(leftovers(entries, config)) == [
+        "drain has prepared and not recovered. Undo it by hand: its recovery runs /etc/forewarn/undrain"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("left_after", "ended", "again", "early"),
+    [
+        (60, 600.0, False, True),  # ten minutes of the scenario, one of this computer
+        (600, 600.0, False, False),
+        (598, 600.0, False, False),  # clocks do not agree to the second
+        (600, 600.0, True, True),
+        (60, None, True, True),
+        (60, None, False, False),
+    ],
+)
+def test_an_event_that_was_taken_for_over_and_went_on_is_a_failure(
+    left_after: int, ended: float | None, again: bool, early: bool
+) -> None:
+    time = ScenarioTime(now=NOW, elapsed_seconds=700.0, speed=1.0)
+    taken = TakenUp(event=event(), at=NOW)
+    left = Left(event="A", at=NOW + timedelta(seconds=left_after - 700), why="it is over")
+    entries: list[Entry] = [taken, left, *[taken] * again]
+    sight = replace(before(notice=900.0), ended_seconds=ended)
+    found = list(early_recoveries(entries, sight, time))
+    assert [each.partition(" at ")[0] for each in found] == ["it took the Reboot for over"] * early
+
+
+# Seconds of this computer pass between any two of these.
+VANISHING = """
+[scenario]
+name = "vanishing"
+clock = "x60"
+[[steps]]
+order = { machine = "web-0", action = "restart" }
+[[steps]]
+at = "4m"
+fault = { kind = "vanished", for = "4m" }
+[[steps]]
+at = "11m"
+cancel = true
+"""
+
+
+def test_a_rehearsal_fails_if_the_agent_recovered_while_the_event_went_on(tmp_path: Path) -> None:
+    path = write(tmp_path, CONFIG.replace("[[handlers]]", 'approve = "never"\n[[handlers]]'))
+    (tmp_path / "vanishing.toml").write_text(VANISHING)
+    ran = run(tmp_path, "agent", "rehearse", "./vanishing.toml", "--no-kill", "--config", path)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "web-0: it took the Reboot for over at" in " ".join(ran.stdout.split())
+
+
+def test_a_rehearsal_of_a_deletion_passes(tmp_path: Path) -> None:
+    ran = run(tmp_path, "agent", "rehearse", "terminate", "--no-kill", "--config", write(tmp_path))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "As it should be." in ran.stdout
+
+
+def test_a_machine_beside_keeps_work_that_is_cancelled_later_from_starting() -> None:
+    cancelled = with_neighbours(shipped.find("cancelled-maintenance"))
+    *own, beside = cancelled.fleet.machines
+    assert (beside.host, beside.group) == ("host-1", None)
+    assert beside.name not in {each.name for each in own}
+    assert beside.name not in cancelled.expect.machines
+    redeploy = shipped.find("redeploy")
+    assert with_neighbours(redeploy) is redeploy
 
 
 def test_without_the_server_a_rehearsal_says_what_is_missing(tmp_path: Path) -> None:

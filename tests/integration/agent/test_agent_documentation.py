@@ -28,9 +28,11 @@ def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
     assert ran.stdout.count("As it should be.") == 2
 
 
-def test_the_config_of_the_reference_is_sound() -> None:
-    (text,) = re.findall(r"```toml\n(.*?)```", REFERENCE, re.DOTALL)
-    assert parse(text, environment={}).handlers[0].name == "drain"
+def test_the_configs_of_the_reference_are_sound() -> None:
+    texts = re.findall(r"```toml\n(.*?)```", REFERENCE, re.DOTALL)
+    configs = [parse(text, environment={"PGPASSWORD": "hunter22"}) for text in texts]
+    assert [config.handlers[0].name for config in configs] == ["drain", "switchover"]
+    assert [set(config.secrets) for config in configs] == [set(), {"hunter22"}]
 
 
 def test_every_field_is_in_the_reference() -> None:

@@ -182,7 +182,7 @@ def test_a_failure_is_told_with_what_the_program_has_said_last(tmp_path: Path) -
             name="drain",
             kind="exec",
             prepare=[script(tmp_path, body)],
-            environment={"PASSWORD": "hunter22"},
+            secrets={"PASSWORD": "hunter22"},
         )
         harness = AgentHarness(tmp_path, *handlers(table))
         harness.config = parse(table, environment={})
@@ -947,8 +947,17 @@ def test_servers_that_a_balancer_does_not_know_are_told_beforehand(tmp_path: Pat
         ]
 
 
-def test_a_balancer_elsewhere_that_is_away_is_no_problem_yet() -> None:
-    assert not drain("127.0.0.1:1", "web/web-0").does.problems()
+def test_a_balancer_that_refuses_connections_is_told_beforehand() -> None:
+    assert drain("127.0.0.1:1", "web/web-0").does.problems() == [
+        "HAProxy at 127.0.0.1:1 cannot be asked: Connection refused"
+    ]
+
+
+def test_a_balancer_that_does_not_answer_is_told_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forewarn.agent.handlers.haproxy.CHECK_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        assert drain(place, "web/web-0").does.problems() == [f"HAProxy at {place} cannot be asked: timed out"]
 
 
 # Processes

@@ -21,7 +21,7 @@ from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Entry, Over, TakenUp, key
 from forewarn.agent.journal.journal_file import read_entries
 from forewarn.agent.setup.event_filter import EventFilter
-from forewarn.agent.setup.handler import Handler, OnFailure
+from forewarn.agent.setup.handler import Handler, OnFailure, RecoverAt
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 from tests.agents import MACHINE, NOW, AgentHarness, Doing, event, settled
@@ -69,7 +69,9 @@ STEPS = st.lists(
             st.booleans(),
         ),
         st.tuples(st.sampled_from(["start", "remove", "unname", "move"]), st.sampled_from(IDS)),
-        st.tuples(st.sampled_from(["restart-incarnation", "restart-agent", "release", "wait"])),
+        st.tuples(
+            st.sampled_from(["restart-incarnation", "restart-agent", "restart-machine", "release", "wait"])
+        ),
     ),
     max_size=14,
 )
@@ -101,6 +103,10 @@ class World:
                 self.incarnation = 0
             case ("restart-agent",):
                 await self.harness.stop()
+                self.harness.start()
+            case ("restart-machine",):
+                await self.harness.stop()
+                self.harness.boot = f"{self.harness.boot}+"
                 self.harness.start()
             case ("release",):
                 self.release()
@@ -212,6 +218,7 @@ def made(
                 when=EventFilter(types=types),
                 retry=0.0,
                 on_failure=on_failure,
+                recover_at=RecoverAt.EVENT_END if number == 1 else RecoverAt.BOOT,
             )
         )
     return handlers

@@ -251,6 +251,10 @@ def test_what_was_listed_is_armed_since_its_announcement(service: Service) -> No
 def test_the_journal_says_what_it_said(version: str, tmp_path: Path) -> None:
     agent = _left_agent(version, tmp_path, "http://127.0.0.1:1")
     said = json.loads((_left(version) / "told.json").read_text())
+    for event in said:
+        if any(each["state"] == "never" for each in event["handlers"]):
+            assert event["doing"] == "prepared"  # which was not true
+            event["doing"] = "preparation failed"
     assert versions.differences(said, agent_story.told(agent)) == []
 
 

@@ -69,6 +69,17 @@ def test_what_a_program_says_and_how_it_ends_is_told(tmp_path: Path) -> None:
     assert "its program has ended with 7" in ran.stdout
 
 
+def test_a_cancellation_that_is_refused_is_a_failure(tmp_path: Path) -> None:
+    # No guest listens, so the restart begins at once.
+    steps = (
+        '[[steps]]\norder = { machine = "web-0", action = "restart" }\n[[steps]]\nat = "1m"\ncancel = true\n'
+    )
+    (tmp_path / "mine.toml").write_text(f'{QUICK}start = "now"\n{steps}')
+    ran = run(tmp_path, "rehearse", "mine.toml")
+    assert ran.returncode == 1
+    assert "nothing was cancelled, so that nothing of it is rehearsed: order" in " ".join(ran.stdout.split())
+
+
 # A guest that does one thing after the other: what it takes up, it puts down when the event is gone.
 SLOW = """
 import json, sys, time, urllib.request

@@ -15,6 +15,7 @@ from forewarn.agent.journal.tracked_events import TrackedEvent, TrackedEvents
 from forewarn.agent.metrics import AgentMetrics
 from forewarn.agent.programs.runs import ProgramRuns
 from forewarn.agent.setup.agent_config import Config
+from forewarn.agent.setup.outside_values import COMMON_VARIABLES
 from forewarn.clock import monotonic
 from forewarn.sdk.documents import Event
 from forewarn.sdk.guest_errors import GuestError
@@ -24,9 +25,6 @@ from forewarn.sdk.platform import system
 _OWN = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
 )
-# Every program may need these, and they hold no secrets.
-_COMMON = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "HOSTNAME"})
-
 # Before an endpoint is asked again that has refused: it may have been repaired.
 REFUSED_SECONDS = 30.0
 
@@ -43,6 +41,10 @@ class EventEndpoint(Protocol):
 
     def seconds_left(self, event: Event) -> float | None:
         """Reckon how long until an event may start."""
+        ...
+
+    def server_now(self) -> datetime:
+        """Reckon what time it is at the endpoint."""
         ...
 
 
@@ -77,6 +79,7 @@ class AgentContext:
     # what it did last must be what holds.
     turns: dict[str, Turns] = field(default_factory=lambda: defaultdict(Turns))
     up_seconds: Callable[[], float | None] = system.up_seconds  # since this machine was started
+    boot_id: Callable[[], str | None] = system.boot_id
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
     dry: bool = False  # only log what would be done
     leaving: bool = False  # programs that run are left running
@@ -84,7 +87,7 @@ class AgentContext:
     @property
     def environment(self) -> dict[str, str]:
         """What all programs get: not what is for the agent alone, nor what one handler is given by name."""
-        kept = _OWN | (self.config.variables - _COMMON)
+        kept = _OWN | (self.config.variables - COMMON_VARIABLES)
         return {name: value for name, value in self.inherited.items() if name not in kept}
 
     @property

@@ -2,16 +2,15 @@
 
 import asyncio
 
-from forewarn.agent.agent_log import AgentLog
+from forewarn.agent.agent_log import AgentLog, redacted
 from forewarn.agent.care.agent_context import AgentContext
 from forewarn.agent.care.launch import Launch, resumable
-from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
-from forewarn.agent.journal.entries import Begun, Ended, Ending
+from forewarn.agent.handling import WORK, Again, Never, Outcome, Ready, Side, Task
+from forewarn.agent.journal.entries import GONE, Begun, Ended, Ending
 from forewarn.agent.setup.handler import Handler
 
 # For a program of a former agent to end, although its time was over while no agent ran.
 LEAST_SECONDS = 1.0
-GONE = "the event has left"
 
 
 class Attempts:
@@ -43,7 +42,7 @@ class Attempts:
         """Run one attempt; whatever happens in a handler is its failure, not the agent's."""
         if self._context.dry:
             return Ready(f"would have: {handler.does.describe(task.side) or 'nothing'}")
-        act = handler.does.prepare if task.side is Side.PREPARE else handler.does.recover
+        act = handler.does.recover if task.side is Side.RECOVER else handler.does.prepare
         try:
             async with asyncio.timeout(seconds):
                 return await act(task)
@@ -60,12 +59,16 @@ class Attempts:
             Begun(event=self._id, side=side, handler=name, attempt=number, at=self._context.now())
         )
         again = f", attempt {number}" if number > 1 else ""
-        self._log.info(f"{name}: {side} begins{again}", handler=name, side=side.value, attempt=number)
+        self._log.info(
+            f"{name}: {_in_words(side)} begins{again}", handler=name, side=side.value, attempt=number
+        )
         return number
 
     def end(self, name: str, side: Side, outcome: Outcome) -> None:
         """Write down how an attempt has ended."""
         ending, why = _ending(outcome)
+        # The journal and `agent status` show it.
+        why = redacted(why, self._context.config.secrets)
         known = self._context.tracked(self._id).attempt(side, name)
         now = self._context.now()
         self._context.journal.write(
@@ -81,12 +84,16 @@ class Attempts:
         write = self._log.warn if failed or held_up else self._log.info
         reason = f": {why}" if why else ""
         word = {Ending.READY: "ready", Ending.AGAIN: "will try again", Ending.NEVER: "failed"}[ending]
-        write(f"{name}: {side} {word}{reason}", handler=name, side=side.value, ending=ending.value)
+        write(f"{name}: {_in_words(side)} {word}{reason}", handler=name, side=side.value, ending=ending.value)
 
     def close(self, name: str, outcome: Outcome) -> None:
         """Write a recovery down as ended that is not made."""
         self._begin(name, Side.RECOVER)
         self.end(name, Side.RECOVER, outcome)
+
+
+def _in_words(side: Side) -> str:
+    return side.value if side in WORK else f"notification ({side})"
 
 
 def _ending(outcome: Outcome) -> tuple[Ending, str]:

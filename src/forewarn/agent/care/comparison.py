@@ -6,14 +6,13 @@ it is taken for over when a second document leaves it out too, or when it has be
 time; at once only where its end is certain.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import key
 from forewarn.agent.journal.tracked_events import TrackedEvent, TrackedEvents
-from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Document, Event
 
 # An endpoint that begins to count anew may not know all its events at once; what it leaves out then is
@@ -98,6 +97,7 @@ class DocumentDifference:
     change: tuple[Event, ...] = ()
     leave: Mapping[str, str]  # keys of tracked events, with the reason
     doubted: Mapping[str, float] = field(default_factory=dict)  # those that may be over, in so many seconds
+    unread: frozenset[str] = frozenset()  # those that may be listed, as what cannot be read
 
     @property
     def look_again_in(self) -> float | None:
@@ -130,36 +130,45 @@ def compare(
         change=tuple(event for id_, event in mine.items() if _changed(tracked_events.get(id_), event)),
         leave={id_: _why(document, gone[id_], machine) for id_, seconds in doubts.items() if not seconds},
         doubted={id_: seconds for id_, seconds in doubts.items() if seconds},
+        unread=frozenset(_unread(tracked_events, document, mine)),
     )
 
 
 def held_by_another(tracked_events: TrackedEvents, id_: str, handler: str) -> str | None:
     """Find an event that still needs what a handler has prepared: its recovery is left to that one."""
     for other, tracked in tracked_events.items():
-        if other != id_ and tracked.left is None and tracked.attempt(Side.PREPARE, handler) is not None:
+        if other == id_ or tracked.left is not None:
+            continue
+        if tracked.attempt(Side.PREPARE, handler) is not None and not tracked.recovered(handler):
             return other
     return None
 
 
 def _mine(document: Document, machine: str) -> dict[str, Event]:
-    return {key(event): event for event in document.naming(machine) if _counts(event)}
+    # Of any status: one that is not known may be that of an event that has started.
+    return {key(event): event for event in document.naming(machine)}
 
 
 def _gone(tracked_events: TrackedEvents, document: Document, machine: str) -> dict[str, TrackedEvent]:
     mine = _mine(document, machine)
+    present = mine.keys() | _unread(tracked_events, document, mine)
     return {
-        id_: tracked for id_, tracked in tracked_events.items() if tracked.left is None and id_ not in mine
+        id_: tracked for id_, tracked in tracked_events.items() if tracked.left is None and id_ not in present
     }
+
+
+def _unread(tracked_events: TrackedEvents, document: Document, mine: Collection[str]) -> set[str]:
+    """Return the tracked events that may be among those that cannot be read."""
+    listed = {key(event) for event in document.events}
+    ids = {key(each.id) for each in document.unreadable}
+    missing = (id_ for id_ in tracked_events if id_ not in mine and id_ not in listed)
+    return {id_ for id_ in missing if id_ in ids or "" in ids}
 
 
 def _leaves_out(document: Document, tracked: TrackedEvent, machine: str) -> bool:
     """Check whether the event is listed without this machine: then it is certainly over for it."""
     listed = document.event(tracked.event.id)
     return listed is not None and not listed.names(machine)
-
-
-def _counts(event: Event) -> bool:
-    return event.status in (EventStatus.SCHEDULED, EventStatus.STARTED)
 
 
 def _changed(tracked: TrackedEvent | None, event: Event) -> bool:

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import datetime
 
 from forewarn.agent.care.agent_context import OnEndpointTrouble
-from forewarn.clock import monotonic
+from forewarn.clock import SystemClock, monotonic
 from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.async_client import AsyncGuestClient
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
@@ -55,6 +56,10 @@ class CurrentEndpoint:
             return left
         ahead = (self._speed - 1.0) * (monotonic() - self._client.last_answered)
         return max(0.0, left - ahead)
+
+    def server_now(self) -> datetime:
+        """Reckon what time it is at the endpoint; this machine's own time before it is found."""
+        return SystemClock().now() if self._client is None else self._client.server_now()
 
     async def approve(self, *events: Event | str) -> None:
         """Let events start."""

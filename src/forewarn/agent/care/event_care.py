@@ -5,17 +5,17 @@ Everything is written to the journal before it is done and after, so another age
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from typing import Any
 
 from forewarn.agent.care.agent_context import REFUSED_SECONDS, AgentContext
-from forewarn.agent.care.attempts import GONE, Attempts
+from forewarn.agent.care.attempts import Attempts
 from forewarn.agent.care.launch import resumable
 from forewarn.agent.care.recovery import Recovery
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
-from forewarn.agent.journal.entries import Approved, Ending, Over
+from forewarn.agent.journal.entries import GONE, Approved, Ending, Over
 from forewarn.agent.journal.tracked_events import TrackedEvent
-from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
+from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverAt
 from forewarn.agent.verdict import Later, Now, Skip
 from forewarn.core.words import EventStatus
 from forewarn.sdk.answer_reading import longest_pause
@@ -40,6 +40,9 @@ class EventCare:
         self._version = 0  # how often there was news
         self._ready_since: float | None = None
         self._logged: set[str] = set()
+        self._aside = asyncio.TaskGroup()
+        self._notified: set[tuple[Side, str]] = set()  # handlers that this agent has asked to notify
+        self.not_approved: str | None = None  # why it is not, as far as that was decided
         if self._tracked.left is not None:
             self._gone.set()
 
@@ -64,23 +67,45 @@ class EventCare:
         self.changed()
 
     async def run(self) -> None:
-        """Prepare and approve until the event is over, then recover."""
-        while self._tracked.left is None:
-            version = self._version
-            await self._prepare()
-            seconds = await self._approve() if self._version == version else None
-            if self._version == version:
-                await self._pause(seconds)
-        await self._recover()
+        """Prepare and approve until the event is over, then recover; some handlers recover at boot."""
+        async with self._aside as aside:
+            at_boot: Collection[str] = ()
+            while self._tracked.left is None:
+                version = self._version
+                if not at_boot and (at_boot := self._to_recover_at_boot()):
+                    aside.create_task(self._recover(at_boot))
+                self._notify_failure()
+                await self._prepare()
+                seconds = await self._approve() if self._version == version else None
+                if self._version == version:
+                    await self._pause(seconds)
+            await self._recover(set(self._tracked.touched()).difference(at_boot))
+        self._end()
 
-    async def _recover(self) -> None:
-        """Undo what was prepared, and log what could not be."""
-        failed = await Recovery(self._id, self._context, self._work, self._pause).run()
+    async def _recover(self, handlers: Collection[str]) -> None:
+        await Recovery(self._id, self._context, self._work, self._pause).run(handlers)
+
+    def _to_recover_at_boot(self) -> Collection[str]:
+        """Return the handlers that undo their preparation now, since the machine has restarted."""
+        if self._tracked.restarted is None:
+            return ()
+        handlers = self._context.config.handlers
+        at_boot = {handler.name for handler in handlers if handler.recover_at is RecoverAt.BOOT}
+        touched = self._tracked.touched()
+        return {name for name in touched if name in at_boot and not self._tracked.recovered(name)}
+
+    def _end(self) -> None:
+        """Write down that the event is done with, and log what could not be undone."""
+        failed = [name for name in self._tracked.touched() if self._could_not_recover(name)]
         self._context.journal.write(Over(event=self._id, at=self._context.now()))
         if failed:
             self._log.warn(f"the event is done with, but {', '.join(failed)} could not recover")
         else:
             self._log.info("recovered: the event is done with")
+
+    def _could_not_recover(self, name: str) -> bool:
+        known = self._tracked.attempt(Side.RECOVER, name)
+        return known is not None and known.ending is Ending.NEVER
 
     @property
     def _tracked(self) -> TrackedEvent:
@@ -99,6 +124,8 @@ class EventCare:
 
     async def _time_has_come(self, handler: Handler) -> bool:
         """Wait until it is time for a handler; False if it is not for this event."""
+        if self._tracked.restarted is not None and handler.recover_at is RecoverAt.BOOT:
+            return False  # the restart is done: there is nothing left to prepare for
         if not self._listed:
             # To be ended and run again is for when it is known that the event still comes.
             waits = handler.on_restart is OnRestart.WAIT
@@ -118,40 +145,62 @@ class EventCare:
 
     async def _prepare_by(self, handler: Handler) -> None:
         """Run a handler until it is ready, has failed, or the event has left."""
-        outcome = await self._unless_gone(self._persist(handler))
-        if self._tracked.attempt(Side.PREPARE, handler.name) is not None:  # else it left before its turn came
-            self._work.end(handler.name, Side.PREPARE, outcome)
+        await self._do(handler, Side.PREPARE)
+        self._notify_failure()
 
-    async def _persist(self, handler: Handler) -> Outcome:
+    async def _do(self, handler: Handler, side: Side) -> None:
+        outcome = await self._unless_gone(self._persist(handler, side))
+        if self._tracked.attempt(side, handler.name) is not None:  # else it left before its turn came
+            self._work.end(handler.name, side, outcome)
+
+    async def _persist(self, handler: Handler, side: Side) -> Outcome:
         """Run a handler when its lock is free, as often as it asks for that in its time."""
         ends: float | None = None
         while self._tracked.left is None:
             async with self._context.turns[handler.name].turn(lambda: self._context.urgency(self._id)):
                 seconds = handler.timeout if ends is None else ends - self._context.monotonic()
-                ends = ends or self._context.monotonic() + handler.timeout - self._passed(handler)
-                outcome = await self._work.attempt(handler, Side.PREPARE, seconds)
+                ends = ends or self._context.monotonic() + handler.timeout - self._passed(handler, side)
+                outcome = await self._work.attempt(handler, side, seconds)
                 if isinstance(outcome, Again):
-                    outcome = self._in_time(outcome, handler, ends=ends)
+                    outcome = self._in_time(outcome, handler, side, ends=ends)
                 if not isinstance(outcome, Again):
                     return outcome
-                self._work.end(handler.name, Side.PREPARE, outcome)
+                self._work.end(handler.name, side, outcome)
             await self._pause(handler.pause(outcome.after))
         return Never(GONE)
 
-    def _passed(self, handler: Handler) -> float:
+    def _passed(self, handler: Handler, side: Side) -> float:
         """Return how long ago a former agent has begun with a handler."""
-        known = self._tracked.attempt(Side.PREPARE, handler.name)
+        known = self._tracked.attempt(side, handler.name)
         return 0.0 if known is None else max(0.0, (self._context.now() - known.first).total_seconds())
 
-    def _in_time(self, outcome: Again, handler: Handler, *, ends: float) -> Outcome:
+    def _in_time(self, outcome: Again, handler: Handler, side: Side, *, ends: float) -> Outcome:
         """Try again only while that may help: those after it wait for it."""
         if self._tracked.left is not None:
             return Never(GONE)
-        if self._tracked.event.started:
+        if side is Side.PREPARE and self._tracked.event.started:
             return Never(f"{outcome.why}, and the event has started")
         if self._context.monotonic() + handler.pause(outcome.after) >= ends:
             return Never(f"{outcome.why}, and its {handler.timeout:g} s are over before another try")
         return outcome
+
+    def _notify_failure(self) -> None:
+        """Have handlers of kind `notify` tell people, once, that preparation failed or the event is held."""
+        tracked, config = self._tracked, self._context.config
+        failed = tracked.failures()
+        if not failed or not self._listed or tracked.left is not None or tracked.restarted is not None:
+            return
+        holds = config.holding(failed) and tracked.event.status == EventStatus.SCHEDULED
+        side = Side.HELD if holds else Side.FAILED
+        for handler in config.handlers:
+            known = tracked.attempt(side, handler.name)
+            if (side, handler.name) in self._notified or (known is not None and known.settled):
+                continue
+            seconds_left = self._context.endpoint.seconds_left(tracked.event)
+            meant = not isinstance(handler.when.verdict(tracked.event, seconds_left), Skip)
+            if meant and handler.only_notifies and handler.does.describe(side):
+                self._notified.add((side, handler.name))
+                self._aside.create_task(self._do(handler, side))
 
     async def _unless_gone(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
         """Await something that is pointless once the event has left."""
@@ -172,7 +221,10 @@ class EventCare:
         tracked = self._tracked
         if tracked.left is not None or tracked.approved is not None or not self._listed:
             return None
+        if tracked.restarted is not None:
+            return None
         if tracked.event.status == EventStatus.SCHEDULED and (held := self._held()):
+            self.not_approved = f"{held} failed"
             self._log_once(f"not approved: {held} failed")
             return None
         if self._ready_since is None:
@@ -183,20 +235,19 @@ class EventCare:
             case Now():
                 return await self._send_approval()
             case Later(seconds, why):
+                self.not_approved = why
                 self._log_once(f"not approved yet: {why}, and speaks for all unless it is silent")
                 return seconds / self._context.speed
             case Skip(why):
+                self.not_approved = why
                 self._log_once(f"not approved: {why}")
                 return None
 
     def _held(self) -> str | None:
         """Name a handler whose failure keeps the event from being approved."""
-        for handler in self._context.config.handlers:
-            known = self._tracked.attempt(Side.PREPARE, handler.name)
-            failed = known is not None and known.ending is Ending.NEVER
-            if failed and handler.on_failure is OnFailure.HOLD:
-                return handler.name
-        return None
+        failed = self._tracked.failures()
+        holding = (each for each in self._context.config.handlers if each.on_failure is OnFailure.HOLD)
+        return next((each.name for each in holding if each.name in failed), None)
 
     async def _send_approval(self) -> float | None:
         if self._context.dry:
@@ -212,10 +263,12 @@ class EventCare:
                 self._log.info("approved")
                 return None
             case Again(why):
+                self.not_approved = f"the approval cannot be delivered: {why}"
                 self._log_once(f"the approval cannot be delivered: {why}")
                 left = self._context.endpoint.seconds_left(self._tracked.event)
                 return min(APPROVE_AGAIN_SECONDS, longest_pause(left or None))
             case Never(why):
+                self.not_approved = f"the approval is refused: {why}"
                 self._log_once(f"the approval is refused: {why}", warning=True)
                 return REFUSED_SECONDS
 

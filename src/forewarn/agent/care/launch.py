@@ -54,6 +54,9 @@ class Launch:
             run=lambda command: self._run(command, task),
             say=self._log.info,
             owe=self._owe,
+            failure="; ".join(
+                f"{name}: {why}" for name, why in self._context.tracked(self._id).failures().items()
+            ),
             owed=self._context.tracked(self._id).owes(self._handler.name),
         )
         return task

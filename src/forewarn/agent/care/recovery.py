@@ -5,15 +5,15 @@ does one that only notifies.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from forewarn.agent.care.agent_context import AgentContext
-from forewarn.agent.care.attempts import GONE, Attempts
+from forewarn.agent.care.attempts import Attempts
 from forewarn.agent.care.comparison import held_by_another
 from forewarn.agent.care.launch import resumable
 from forewarn.agent.care.turns import whenever
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
-from forewarn.agent.journal.entries import Ending, Owed
+from forewarn.agent.journal.entries import GONE, Owed
 from forewarn.agent.journal.tracked_events import TrackedEvent
 
 NOT_IN_THE_CONFIG = "it is no longer in the config: what it has prepared stays so"
@@ -31,34 +31,30 @@ class Recovery:
         self._work = work
         self._pause = pause
 
-    async def run(self) -> list[str]:
-        """Recover; returns the handlers that could not."""
-        await self._end_unfinished()
+    async def run(self, names: Collection[str]) -> None:
+        """Undo what these handlers have prepared."""
+        await self._end_unfinished(names)
         async with asyncio.TaskGroup() as aside:
-            for name in self._order():
+            for name in self._order(names):
                 handler = self._context.config.handler(name)
                 if handler is not None and handler.only_notifies:
                     aside.create_task(self._persist(name))  # what it notifies may be slow
                 elif (after := await self._try(name, tries=1)) is not None:
                     aside.create_task(self._persist(name, after))
-        return [name for name in self._tracked.touched() if self._ending(name) is Ending.NEVER]
 
     @property
     def _tracked(self) -> TrackedEvent:
         return self._context.tracked(self._id)
 
-    def _order(self) -> list[str]:
+    def _order(self, names: Collection[str]) -> list[str]:
         """Return the handlers that have prepared and are not undone yet, those not in the config last."""
-        names = [handler.name for handler in self._context.config.handlers]
+        known = [handler.name for handler in self._context.config.handlers]
+        touched = [name for name in self._tracked.touched() if name in names]
         return sorted(
-            (name for name in self._tracked.touched() if not self._tracked.recovered(name)),
-            key=lambda each: names.index(each) if each in names else -1,
+            (name for name in touched if not self._tracked.recovered(name)),
+            key=lambda each: known.index(each) if each in known else -1,
             reverse=True,
         )
-
-    def _ending(self, name: str) -> Ending | None:
-        known = self._tracked.attempt(Side.RECOVER, name)
-        return None if known is None else known.ending
 
     async def _persist(self, name: str, after: float | None = None) -> None:
         """Try until nothing is left to be tried; after so long, if it was tried already."""
@@ -106,10 +102,10 @@ class Recovery:
         self._work.close(name, Ready(f"left to event {other}, which still needs it"))
         return True
 
-    async def _end_unfinished(self) -> None:
+    async def _end_unfinished(self, names: Collection[str]) -> None:
         """End programs of a former agent that are not waited for any more."""
         for (side, name), attempt in self._tracked.attempts.items():
-            if side is Side.PREPARE and not attempt.settled:
+            if side is Side.PREPARE and name in names and not attempt.settled:
                 async with self._context.turns[name].turn(whenever):
                     handler = self._context.config.handler(name)
                     found = handler and await resumable(self._context, self._tracked, handler, side)

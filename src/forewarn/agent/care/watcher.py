@@ -1,7 +1,7 @@
 """The agent's loop: compare each document with the journal, and take care of each event beside the watch."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -10,10 +10,11 @@ from forewarn.agent.care.agent_context import REFUSED_SECONDS, AgentContext, Eve
 from forewarn.agent.care.comparison import Doubt, SeenDocuments
 from forewarn.agent.care.event_care import EventCare
 from forewarn.agent.care.launch import file_stem
-from forewarn.agent.journal.entries import Changed, Left, TakenUp, key
+from forewarn.agent.care.restarts import boot_entry
+from forewarn.agent.journal.entries import Changed, Left, Restarted, TakenUp, key
 from forewarn.agent.setup.agent_config import Config
 from forewarn.core.words import EventType
-from forewarn.sdk.documents import Document, Event
+from forewarn.sdk.documents import Document, Event, UnreadableEvent
 from forewarn.sdk.guest_errors import GuestError, Unavailable
 
 
@@ -34,6 +35,7 @@ class EventWatcher:
         self._cares: dict[str, EventCare] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._document: Document | None = None
+        self._unreadable: Collection[UnreadableEvent] = ()  # of the last document
         self._seen: SeenDocuments | None = None
         self._missed: set[str] = set()  # what the present document may leave out wrongly
         self._again: asyncio.TimerHandle | None = None
@@ -50,6 +52,11 @@ class EventWatcher:
     def informed(self) -> bool:
         """Whether a document has come."""
         return self._document is not None
+
+    def not_approved(self, id_: str) -> str | None:
+        """Return why an event is not approved, as far as that was decided."""
+        care = self._cares.get(id_)
+        return None if care is None else care.not_approved
 
     async def run(self) -> None:
         """Watch until cancelled; programs of handlers are left running then."""
@@ -79,6 +86,7 @@ class EventWatcher:
         if self.trouble is not None:
             self._troubled(None)
         self._context.metrics.count("documents")
+        self._note_unreadable(document)
         self._document = document
         self._seen = comparison.seen(
             self._seen,
@@ -88,6 +96,29 @@ class EventWatcher:
             now=self._context.monotonic(),
         )
         self._compare()
+
+    def _note_unreadable(self, document: Document) -> None:
+        """Log and count once each event that cannot be read."""
+        for each in document.unreadable:
+            if each not in self._unreadable:
+                self._context.metrics.count("unreadable", "event")
+                self._context.log.warn(
+                    f"an event cannot be read, and the others are followed without it: {each.why}",
+                    event=each.id or None,
+                )
+        self._unreadable = document.unreadable
+
+    def _note_status(self, event: Event) -> None:
+        """Log and count a status that is not known."""
+        if event.status_is_known:
+            return
+        self._context.metrics.count("unreadable", "status")
+        self._context.log.warn(
+            f"the status {str(event.status)!r} is not known: handlers prepare at once, nothing is approved,"
+            " and nothing is undone before the event has left the list",
+            event=key(event),
+            type=str(event.type),
+        )
 
     def _compare(self) -> None:
         """Do what the present document asks for; a fault of ours must not end the watch."""
@@ -116,13 +147,17 @@ class EventWatcher:
         )
         for event in difference.take_up:
             self._take_up(event)
+        for event in self._document.naming(self._context.machine):
+            self._note_boot(event)
         for event in difference.change:
             self._change(event)
         for id_, why in difference.leave.items():
             self._leave(id_, why)
         for id_ in self._in_order():
-            self._care_for(id_, listed=id_ not in difference.doubted)
+            self._care_for(id_, listed=id_ not in {*difference.doubted, *difference.unread})
         self._miss(difference.doubted)
+        for id_ in difference.unread:
+            self._cares[id_].missing()
         self._look_again(difference.look_again_in)
 
     def _doubt(self) -> Doubt:
@@ -145,12 +180,37 @@ class EventWatcher:
             seconds_left=_whole(self._endpoint.seconds_left(event)),
             description=event.description or None,
         )
+        self._note_status(event)
+
+    def _note_boot(self, event: Event) -> None:
+        """Write down whether the restart of a listed event is still to come."""
+        tracked = self._context.journal.tracked_events.get(key(event))
+        if tracked is None or tracked.left is not None:
+            return
+        entry = boot_entry(
+            tracked,
+            event,
+            boot=self._context.boot_id(),
+            up_seconds=self._context.up_seconds(),
+            server_now=self._endpoint.server_now,
+            now=self._context.now(),
+        )
+        if entry is None:
+            return
+        self._context.journal.write(entry)
+        if isinstance(entry, Restarted):
+            self._context.log.info(
+                f"the machine has restarted for the {event.type}", event=key(event), type=str(event.type)
+            )
+        if care := self._cares.get(key(event)):
+            care.changed()
 
     def _change(self, event: Event) -> None:
         before = self._context.tracked(key(event)).event
         self._context.journal.write(Changed(event=event))
         if before.status != event.status:
             self._context.log.info(f"{event.type} is {event.status}", event=key(event), type=str(event.type))
+            self._note_status(event)
         elif before.not_before != event.not_before:
             left = _whole(self._endpoint.seconds_left(event))
             self._context.log.info(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.agent.handlers.kinds import Declared
-from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
+from forewarn.agent.handling import WORK, Command, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.sdk.platform import system
 from forewarn.wire import fields
@@ -60,13 +60,17 @@ READERS = {
     "recover": command,
     "hooks": _folder,
     "environment": _environment,
+    "secrets": _environment,
     "user": fields.optional(_user),
 }
 
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:
     """Make a handler of two commands, or one for each program of a folder."""
-    more = {"environment": options.get("environment", {}), "user": options.get("user")}
+    environment, secrets = options.get("environment", {}), options.get("secrets", {})
+    if twice := sorted(environment.keys() & secrets.keys()):
+        raise Invalid(f"secrets: expected {twice[0]} there or in environment, got both")
+    more: dict[str, Any] = {"environment": {**environment, **secrets}, "user": options.get("user")}
     commands = {Side(side): options[side] for side in ("prepare", "recover") if side in options}
     if "hooks" not in options:
         if not commands:
@@ -78,7 +82,7 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
     return [
         Declared(
             suffix=f"/{path.name}",
-            does=Exec(commands={side: (str(path), side.value) for side in Side}, **more),
+            does=Exec(commands={side: (str(path), side.value) for side in WORK}, **more),
             remarks=left_out if path is hooks[0] else (),
         )
         for path in hooks

@@ -118,15 +118,13 @@ class Haproxy:
         return [problem for socket in self.sockets for problem in self._problems_at(socket)]
 
     def _problems_at(self, socket: str) -> Iterable[str]:
-        is_local = socket.startswith("/")
-        if is_local and not Path(socket).exists():
+        if socket.startswith("/") and not Path(socket).exists():
             yield f"{socket} does not exist: `stats socket {socket} level admin` in haproxy.cfg"
             return
         try:
             known = _states_in(system.ask_and_read(socket, f"{STATES}\n".encode(), CHECK_SECONDS).decode())
         except (OSError, ValueError, KeyError) as error:
-            if is_local:  # one that is elsewhere may be back when it matters
-                yield f"HAProxy at {socket} cannot be asked: {getattr(error, 'strerror', None) or error}"
+            yield f"HAProxy at {socket} cannot be asked: {getattr(error, 'strerror', None) or error}"
             return
         for server in self.servers:
             # What an event will fill in is not known yet: any name may stand there.

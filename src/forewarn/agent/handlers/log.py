@@ -43,7 +43,8 @@ class Log:
 
     def describe(self, side: Side) -> str:
         """Describe the line that it would log."""
-        return f"logs a line: {self.lines[side]}" if self.lines[side] else ""
+        line = self.lines.get(side)
+        return f"logs a line: {line}" if line else ""
 
     def problems(self) -> Sequence[str]:
         """Find nothing in its way."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from forewarn.agent.facts import checked_template, facts_of, filled
 from forewarn.agent.handlers.kinds import Declared
-from forewarn.agent.handlers.webhook import Template, WebhookHandler, sides, url_template
+from forewarn.agent.handlers.webhook import Template, WebhookHandler, url_template
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
@@ -18,11 +18,18 @@ MAIL_SECONDS = 20.0
 SUBJECT = {
     Side.PREPARE: "${machine}: ${type} is ${status}",
     Side.RECOVER: "${machine}: ${type} is over",
+    Side.FAILED: "${machine}: preparation for ${type} failed",
+    Side.HELD: "${machine}: ${type} is not approved, preparation failed",
 }
 TEXT = {
     Side.PREPARE: "${type} of ${resources} is ${status}, at the earliest at ${not_before} "
     "(${seconds_left} s left). ${description} Source: ${source}. Event ${id}.",
     Side.RECOVER: "${type} of ${resources} is over for ${machine}. Event ${id}.",
+    Side.FAILED: "${machine} could not prepare for the ${type}: ${failure}. The event is not held for that. "
+    "Event ${id}.",
+    Side.HELD: "${machine} could not prepare for the ${type}: ${failure}. So it does not approve the event, "
+    "which starts at ${not_before} at the earliest (${seconds_left} s left). "
+    "Next: make the machine ready by hand, then run `forewarn guest approve ${id}` there.",
 }
 
 
@@ -50,6 +57,10 @@ def _server(value: object) -> tuple[str, int]:
     return host, int(port or 25)
 
 
+def _sides(value: object) -> tuple[Any, ...]:
+    return tuple(fields.choice(list(Side))(each) for each in fields.sequence(value))
+
+
 def _secret(value: object) -> str:
     if not isinstance(value, str):
         raise Invalid("expected a text")
@@ -69,7 +80,11 @@ READERS = {
     "text": _template,
     "recover_subject": _template,
     "recover_text": _template,
-    "sides": sides,
+    "failed_subject": _template,
+    "failed_text": _template,
+    "held_subject": _template,
+    "held_text": _template,
+    "sides": _sides,
 }
 
 
@@ -84,7 +99,7 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
 
 
 def _texts(options: Mapping[str, Any], name: str, default: Mapping[Side, str]) -> dict[Side, str]:
-    given = {Side.PREPARE: options.get(name), Side.RECOVER: options.get(f"recover_{name}")}
+    given = {side: options.get(f"{side}_{name}") for side in Side} | {Side.PREPARE: options.get(name)}
     return {side: given[side] or default[side] for side in options.get("sides", Side)}
 
 

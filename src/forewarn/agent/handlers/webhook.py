@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from forewarn.agent.facts import NUMBERS, checked_template, facts_of, filled, mapped
 from forewarn.agent.handlers.kinds import Declared
-from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
+from forewarn.agent.handling import WORK, Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.urls import url
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
@@ -50,8 +50,8 @@ def body(value: object) -> object:
 
 
 def sides(value: object) -> tuple[Any, ...]:
-    """Read for which sides there is a message."""
-    return tuple(fields.choice(list(Side))(each) for each in fields.sequence(value))
+    """Read for which sides there is a request."""
+    return tuple(fields.choice(list(WORK))(each) for each in fields.sequence(value))
 
 
 READERS = {
@@ -80,7 +80,7 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
                 headers=options.get("headers", {}),
                 body=bodies[side],
             )
-            for side in options.get("sides", Side)
+            for side in options.get("sides", WORK)
         }
     )
     return [Declared(does=made)]

@@ -11,6 +11,9 @@ from forewarn.agent.handling import Side
 from forewarn.sdk.documents import Event
 from forewarn.sdk.guest_errors import Unreadable
 
+# Why an attempt ended that was of no use any more.
+GONE = "the event has left"
+
 
 class Ending(StrEnum):
     """How an attempt ended."""
@@ -87,6 +90,23 @@ class Approved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestartExpected:
+    """In this boot the event is listed, and the restart that it announces is still to come."""
+
+    event: str
+    boot: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarted:
+    """The machine has restarted for the event, which is still listed."""
+
+    event: str
+    boot: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
     """The event, or this machine's name in it, is no longer listed."""
 
@@ -103,7 +123,19 @@ class Over:
     at: datetime
 
 
-Entry: TypeAlias = TakenUp | Changed | Begun | ProgramRunning | Owed | Ended | Approved | Left | Over
+Entry: TypeAlias = (
+    TakenUp
+    | Changed
+    | Begun
+    | ProgramRunning
+    | Owed
+    | Ended
+    | Approved
+    | RestartExpected
+    | Restarted
+    | Left
+    | Over
+)
 
 _KINDS: Mapping[str, type[Entry]] = {
     "taken-up": TakenUp,
@@ -113,6 +145,8 @@ _KINDS: Mapping[str, type[Entry]] = {
     "owed": Owed,
     "ended": Ended,
     "approved": Approved,
+    "restart-expected": RestartExpected,
+    "restarted": Restarted,
     "left": Left,
     "over": Over,
 }

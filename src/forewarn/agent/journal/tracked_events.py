@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from forewarn.agent.handling import EVERYTHING, Side
 from forewarn.agent.journal.entries import (
+    GONE,
     Approved,
     Begun,
     Changed,
@@ -20,6 +21,8 @@ from forewarn.agent.journal.entries import (
     Over,
     Owed,
     ProgramRunning,
+    Restarted,
+    RestartExpected,
     TakenUp,
     key,
 )
@@ -72,6 +75,8 @@ class TrackedEvent:
     attempts: Mapping[Share, Attempt] = field(default_factory=dict)
     owed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by handler, what it has changed
     approved: datetime | None = None
+    boot: str | None = None  # the last in which its restart was still to come; None: not known
+    restarted: datetime | None = None  # when it was seen that the machine has restarted for it
     left: datetime | None = None  # when it was seen that it is over for this machine
     why: str = ""  # it left
 
@@ -87,6 +92,14 @@ class TrackedEvent:
     def owes(self, handler: str) -> tuple[str, ...]:
         """Return the things that a handler has to put back."""
         return self.owed.get(handler, ())
+
+    def failures(self) -> dict[str, str]:
+        """Return the handlers that could not prepare, and why."""
+        return {
+            share.handler: attempt.why
+            for share, attempt in self.attempts.items()
+            if share.side is Side.PREPARE and attempt.ending is Ending.NEVER and attempt.why != GONE
+        }
 
     def at_work(self) -> bool:
         """Check whether a handler has begun with it and is not known to have ended."""
@@ -127,13 +140,18 @@ def _unknown(entry: Entry) -> TrackedEvent:
 
 
 def _tracked_after(
-    tracked: TrackedEvent, entry: Changed | Begun | ProgramRunning | Owed | Ended | Approved | Left
+    tracked: TrackedEvent,
+    entry: Changed | Begun | ProgramRunning | Owed | Ended | Approved | RestartExpected | Restarted | Left,
 ) -> TrackedEvent:
     match entry:
         case Changed():
             return replace(tracked, event=entry.event)
         case Approved():
             return replace(tracked, approved=entry.at)
+        case RestartExpected():
+            return replace(tracked, boot=entry.boot)
+        case Restarted():
+            return replace(tracked, boot=entry.boot, restarted=entry.at)
         case Left():
             return replace(tracked, left=entry.at, why=entry.why)
         case Owed():
@@ -170,8 +188,18 @@ def entries_of(tracked_events: TrackedEvents) -> Iterator[Entry]:
                 yield Owed(event=id_, handler=handler, thing=thing)
         if tracked.approved is not None:
             yield Approved(event=id_, at=tracked.approved)
+        yield from _boot_entries(id_, tracked)
         if tracked.left is not None:
             yield Left(event=id_, at=tracked.left, why=tracked.why)
+
+
+def _boot_entries(id_: str, tracked: TrackedEvent) -> Iterator[Entry]:
+    if tracked.boot is None:
+        return
+    if tracked.restarted is None:
+        yield RestartExpected(event=id_, boot=tracked.boot)
+    else:
+        yield Restarted(event=id_, boot=tracked.boot, at=tracked.restarted)
 
 
 def unwritten_debts(tracked_events: TrackedEvents) -> Iterator[Entry]:

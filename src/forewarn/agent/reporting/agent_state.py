@@ -67,6 +67,7 @@ class AgentState:
     def _metrics(self) -> ProbePage:
         gauges = {
             "open_events": len(self.journal.tracked_events),
+            "held": sum(status.is_held(each, self.config) for each in self.journal.tracked_events.values()),
             "draining": bool(self._draining()),
             "endpoint_answers": self._trouble() is None,
             "journal_writable": self.journal.trouble is None,
@@ -94,7 +95,10 @@ class AgentState:
             "since": self.began.isoformat(),
             "for_seconds": round((now - self.began).total_seconds(), 1),
             "events": status.of_events(
-                self.journal.tracked_events, now=now, seconds_left=self.endpoint.seconds_left
+                self.journal.tracked_events,
+                now=now,
+                seconds_left=self.endpoint.seconds_left,
+                not_approved=lambda id_: None if self.watcher is None else self.watcher.not_approved(id_),
             ),
         }
 

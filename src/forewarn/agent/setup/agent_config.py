@@ -1,7 +1,7 @@
 """The agent's config: TOML in, a sound `Config` out, or a refusal with line, field and what was expected."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -12,8 +12,8 @@ from forewarn.agent.agent_log import LogForm, redacted
 from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.handlers import kinds
 from forewarn.agent.setup.event_filter import EventFilter
-from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
-from forewarn.agent.setup.outside_values import OutsideValues
+from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverAt
+from forewarn.agent.setup.outside_values import OutsideValues, looks_secret
 from forewarn.agent.setup.toml_lines import KeyPath, line_of
 from forewarn.agent.urls import endpoint
 from forewarn.core.errors import Invalid
@@ -44,6 +44,7 @@ class AgentSettings:
     approve: ApprovePolicy = ApprovePolicy.WHEN_READY
     approver: Approver = Approver.SELF
     approve_unknown: bool = False  # events of a type that nobody knows
+    recover_at: RecoverAt = RecoverAt.BOOT  # of handlers that do not say
     settle: float = 5.0  # seconds for which an event is missing before it is taken for over
     api_version: str = NEWEST_VERSION
     listen: tuple[str, int] | None = None
@@ -63,6 +64,14 @@ class Config:
     def handler(self, name: str) -> Handler | None:
         """Find a handler by its name."""
         return next((handler for handler in self.handlers if handler.name == name), None)
+
+    def holding(self, failed: Collection[str]) -> list[str]:
+        """Return which of the handlers that failed keep their event from being approved."""
+        if self.agent.approve is ApprovePolicy.NEVER:
+            return []  # it is not their failure
+        return [
+            each.name for each in self.handlers if each.name in failed and each.on_failure is OnFailure.HOLD
+        ]
 
 
 def load(path: Path) -> Config:
@@ -154,6 +163,7 @@ _AGENT: Readers = {
     "approve": fields.choice(list(ApprovePolicy)),
     "approver": fields.choice(list(Approver)),
     "approve_unknown": fields.flag,
+    "recover_at": fields.choice(list(RecoverAt)),
     "settle": _seconds(timedelta(), LONGEST_SETTLE),
     "api_version": fields.choice((NEWEST_VERSION, PREVIEW_VERSION)),
     "listen": fields.optional(address),
@@ -174,6 +184,7 @@ _HANDLER: Readers = {
     "retry": _seconds(SHORTEST_TIMEOUT, LONGEST_TIMEOUT),
     "on_failure": fields.choice(list(OnFailure)),
     "on_restart": fields.choice(list(OnRestart)),
+    "recover_at": fields.choice(list(RecoverAt)),
     "drains": fields.flag,
 }
 
@@ -202,7 +213,7 @@ class _ConfigReader:
         for index, table in enumerate(top.get("handlers", ())):
             if not isinstance(table, Mapping):
                 raise self._at(("handlers",), f"handlers[{index}]: expected a table, as [[handlers]]")
-            handlers += self._handlers(table, index, {handler.name for handler in handlers})
+            handlers += self._handlers(table, index, agent, {handler.name for handler in handlers})
         if not handlers and agent.approve is not ApprovePolicy.NEVER:
             self._remarks.append("there are no handlers: events are approved at once, with nothing prepared")
         if agent.api_version != PREVIEW_VERSION:
@@ -219,14 +230,22 @@ class _ConfigReader:
             variables=frozenset(self._outside.variables),
         )
 
-    def _handlers(self, table: Mapping[str, object], index: int, taken: set[str]) -> list[Handler]:
+    def _handlers(
+        self, table: Mapping[str, object], index: int, agent: AgentSettings, taken: set[str]
+    ) -> list[Handler]:
         path: KeyPath = ("handlers", index)
         name = table.get("name")
         where = f"handlers[{index}]{f' {shown(name)}' if name else ''}: "
         for needed in ("name", "kind"):
             if needed not in table:
                 raise self._at(path, f"{where}{needed}: expected it, but it is missing")
-        common = {"drains": table["kind"] not in kinds.QUIET, **self._common(table, path, where)}
+        quiet = table["kind"] in kinds.QUIET
+        common = {
+            "drains": not quiet,
+            # At the restart it is too early to tell people that the event is over.
+            "recover_at": RecoverAt.EVENT_END if quiet else agent.recover_at,
+            **self._common(table, path, where),
+        }
         own = {key: value for key, value in table.items() if key.replace("-", "_") not in {*_HANDLER, *_WHEN}}
         try:
             declared = self._declared(common["kind"], own, path, where)
@@ -253,6 +272,7 @@ class _ConfigReader:
                 (*path, "kind"), f"{where}kind: expected one of {', '.join(kinds.known())}, got {kind!r}"
             )
         resolved = {key: self._resolved(key, value, (*path, key), where) for key, value in own.items()}
+        self._remarks += self._unmarked(resolved.get("environment"), where)
         readers = kinds.readers_of(kind)
         if readers is None:
             return kinds.declare(kind, resolved)
@@ -287,6 +307,16 @@ class _ConfigReader:
         if is_secret:
             self._secretive.add(path)
         return resolved
+
+    def _unmarked(self, environment: object, where: str) -> Iterator[str]:
+        """Yield which variables look like secrets and would be logged."""
+        for name, value in environment.items() if isinstance(environment, Mapping) else ():
+            marked = not isinstance(value, str) or redacted(value, self._outside.secrets) != value
+            if value and not marked and looks_secret(name):
+                yield (
+                    f"{where}environment: {name} looks like a secret, and the log shows it if a program"
+                    " prints it: move it to `secrets`"
+                )
 
     def _at(self, path: KeyPath, refusal: str, *, unless_said: str = "") -> Invalid:
         if refusal.startswith(f"{self._name} line "):

@@ -6,12 +6,15 @@ from enum import StrEnum
 from forewarn.agent.handlers.kinds import QUIET
 from forewarn.agent.handling import Handling
 from forewarn.agent.setup.event_filter import EventFilter
+from forewarn.core.words import EventType
 
 # What is tried for long is tried after pauses that double up to this.
 LONGEST_PAUSE = 60.0
 MOST_DOUBLINGS = 16
 # A machine without it does not do its work, and the people who can repair it may be asleep.
 PATIENCE = 24 * 3600.0
+# Events that restart the machine once. A Freeze restarts nothing, and the other types end the machine.
+RESTARTING = frozenset({EventType.REBOOT, EventType.REDEPLOY})
 
 
 class OnFailure(StrEnum):
@@ -28,6 +31,13 @@ class OnRestart(StrEnum):
     AGAIN = "again"  # end it, and run it again
 
 
+class RecoverAt(StrEnum):
+    """When a handler undoes what it has prepared."""
+
+    BOOT = "boot"  # after the restart of a Reboot or Redeploy; for other types when the event ends
+    EVENT_END = "event-end"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
     """One step of getting ready, and of coming back."""
@@ -40,6 +50,7 @@ class Handler:
     retry: float = 5.0  # seconds before another attempt, where a handler does not say
     on_failure: OnFailure = OnFailure.HOLD
     on_restart: OnRestart = OnRestart.WAIT
+    recover_at: RecoverAt = RecoverAt.BOOT
     drains: bool = True  # from when it has begun this machine should get no work
 
     @property

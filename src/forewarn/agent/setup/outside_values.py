@@ -1,4 +1,4 @@
-"""What a config takes from outside, `${env:NAME}` and `${file:PATH}`, and which of its texts are secret."""
+"""Values from outside the config, `${env:NAME}` and `${file:PATH}`, and the texts of it that are secret."""
 
 import json
 import re
@@ -8,11 +8,22 @@ from pathlib import Path
 from forewarn.agent.facts import mapped
 from forewarn.core.errors import Invalid
 
-# What stands in these fields never reaches a log.
-SECRET_FIELDS = frozenset({"url", "password", "token", "secret", "headers", "recover_url", "environment"})
-# A shorter one would take harmless words out of the log with it.
+# The values of these fields never reach a log.
+SECRET_FIELDS = frozenset({"url", "password", "token", "secret", "secrets", "headers", "recover_url"})
+# Redacting a shorter one would remove harmless words from the log.
 SHORTEST_SECRET = 4
+# Variables that every program needs. Their values are no secrets.
+COMMON_VARIABLES = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "HOSTNAME"})
+# Names that usually mean a secret, such as PGPASSWORD, API_KEY and GITHUB_TOKEN.
+_SECRETIVE = re.compile(r"PASSWORD|PASSWD|TOKEN|SECRET|CREDENTIAL|KEY$", re.IGNORECASE)
+# The value is the place of the secret, such as KEY_FILE.
+_PLACE = re.compile(r"_(FILE|PATH|DIR)$", re.IGNORECASE)
 _OUTSIDE = re.compile(r"\$\{(env|file):([^{}]*)\}")
+
+
+def looks_secret(variable: str) -> bool:
+    """Check whether a variable of this name usually holds a secret."""
+    return bool(_SECRETIVE.search(variable)) and not _PLACE.search(variable)
 
 
 class OutsideValues:
@@ -43,7 +54,8 @@ class OutsideValues:
             if name not in self._environment:
                 raise Invalid(f"${{env:{name}}} is not set in the agent's environment")
             self.variables.add(name)
-            return self._keep(self._environment[name])
+            value = self._environment[name]
+            return value if name in COMMON_VARIABLES else self._keep(value)
         try:
             return self._keep(Path(name).read_text(encoding="utf-8").strip())
         except (OSError, UnicodeDecodeError) as error:

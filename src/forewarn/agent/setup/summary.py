@@ -7,7 +7,7 @@ from forewarn.agent.agent_log import redacted
 from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.handling import Side
 from forewarn.agent.setup.agent_config import AgentSettings, Config
-from forewarn.agent.setup.handler import Handler, OnFailure
+from forewarn.agent.setup.handler import RESTARTING, Handler, OnFailure, RecoverAt
 from forewarn.core.policy import Policy
 from forewarn.core.words import HINTS, EventType
 from forewarn.sdk.documents import PREVIEW_VERSION
@@ -73,6 +73,15 @@ def surroundings(agent: AgentSettings) -> list[str]:
         f"Metrics and probes: {listens}. An event that is missing is over after {agent.settle:g} s.",
         f"A type of event that is not known here: every handler prepares, and it is {_unknown(agent)}.",
     ]
+
+
+def recovery_times(config: Config) -> str:
+    """Return in words which handlers recover at boot."""
+    at_boot = [each.name for each in config.handlers if each.recover_at is RecoverAt.BOOT]
+    if not at_boot:
+        return "Recovery: when the event ends."
+    types = " or ".join(sorted(RESTARTING))
+    return f"Recovery: at boot after a {types} ({', '.join(at_boot)}), otherwise when the event ends."
 
 
 def _unknown(agent: AgentSettings) -> str:

@@ -135,9 +135,15 @@ def check(session: Session, config: ConfigFile = None) -> None:
 
 
 def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[str]) -> None:
-    from forewarn.agent.setup.summary import explain, grouped, short_notice_warning, surroundings
+    from forewarn.agent.setup.summary import (
+        explain,
+        grouped,
+        recovery_times,
+        short_notice_warning,
+        surroundings,
+    )
 
-    for line in surroundings(config.agent):
+    for line in (*surroundings(config.agent), recovery_times(config)):
         terminal.fold(line)
     for alike in grouped(explain(config)):
         each = alike[0]

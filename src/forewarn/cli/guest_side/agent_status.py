@@ -16,6 +16,7 @@ from forewarn.sdk.platform import system
 TIMEOUT_SECONDS = 5.0
 # Beside a handler's name there should be room left for what became of it.
 WIDEST_HEAD = 36
+FAILED = "preparation failed"
 # How an attempt stands, in words; the journal has shorter ones.
 STATES = {"again": "to be tried again", "never": "failed"}
 
@@ -93,9 +94,16 @@ def _readiness(status: dict[str, Any]) -> str:
 
 def _show_event(event: dict[str, Any], *, runs: bool) -> None:
     since = format_span_briefly(event["for_seconds"])
-    doing = event["doing"] if runs else f"was {event['doing']}"
+    doing = event["doing"]
+    if not runs and doing != FAILED:
+        doing = f"was {doing}"
     terminal.fold(f"{event['type']} {terminal.short(event['id'])}: {_stands(event)}")
     terminal.echo(f"  {doing}, first seen {since} ago")
+    # An agent of an earlier version does not say.
+    if why := event.get("not_approved"):
+        terminal.fold(f"not approved: {why}", indent="  ", hanging="    ")
+    if step := event.get("next"):
+        terminal.fold(f"next: {step}", indent="  ", hanging="    ")
     width = max((len(each["handler"]) for each in event["handlers"]), default=0)
     for each in event["handlers"]:
         head = f"  {each['handler']:{width}}  {each['side']}  "

@@ -165,7 +165,8 @@ def _events(report: DoctorReport) -> str:
     if report.document is None:
         return "unknown"
     own = "" if report.mine is None else f", {report.mine} of them for this machine"
-    return f"{len(report.document.events)}{own}"
+    odd = len(report.document.unreadable)
+    return f"{len(report.document.events)}{own}" + (f"; {odd} more cannot be read" if odd else "")
 
 
 def _others(others: ConnectedProcesses | None) -> str:

@@ -26,9 +26,11 @@ REDRAWN = 4  # times a second
 
 def as_json(document: "Document", client: "GuestClient") -> dict[str, Any]:
     """Write a document for a program."""
+    odd = [{"id": each.id or None, "why": each.why} for each in document.unreadable]
     return {
         "incarnation": document.incarnation,
         "events": [_event(event, client) for event in document.events],
+        **({"unreadable": odd} if odd else {}),
     }
 
 
@@ -50,6 +52,13 @@ def _event(event: "Event", client: "GuestClient") -> dict[str, Any]:
 def show_events(document: "Document", client: "GuestClient") -> None:
     """Print a table with countdowns."""
     event_table(client).print(document.events)
+    for line in unreadable(document):
+        terminal.print_error(line)
+
+
+def unreadable(document: "Document") -> list[str]:
+    """Return a line for each event that cannot be read."""
+    return [f"an event cannot be read ({each.why})" for each in document.unreadable]
 
 
 def event_table(client: "GuestClient") -> "terminal.ItemTable[Event]":
@@ -145,9 +154,11 @@ class _Drawing:
 
         if self.document is None:
             return Text("Asking; the first answer may take two minutes …")
-        if not self.document.events:
+        odd = [Text(line) for line in unreadable(self.document)]
+        if not self.document.events and not odd:
             return Text(NOTHING if self._trouble is None else NOTHING_THEN)
-        return Text("\n").join(event_table(self._client).lines(self.document.events))
+        lines = event_table(self._client).lines(self.document.events) if self.document.events else []
+        return Text("\n").join([*lines, *odd])
 
 
 def _complain(trouble: "Unavailable | None") -> None:

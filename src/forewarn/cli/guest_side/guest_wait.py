@@ -86,7 +86,8 @@ class _Watch(threading.Thread):
 
     def _mine(self, document: "Document", machine: str | None) -> list[str]:
         events = document.events if machine is None else document.naming(machine)
-        return [f"{event.type} ({event.status}, {event.id})" for event in events]
+        odd = [f"an event that cannot be read ({each.why})" for each in document.unreadable]
+        return [*(f"{event.type} ({event.status}, {event.id})" for event in events), *odd]
 
     def _note(self, trouble: Unavailable | None) -> None:
         if trouble is not None:

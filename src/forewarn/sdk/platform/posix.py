@@ -86,6 +86,14 @@ def up_seconds() -> float | None:
     return None if clock is None else time.clock_gettime(clock)
 
 
+def boot_id() -> str | None:
+    """Return what differs after each start of this machine. None if the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
 def process_age(pid: int) -> float | None:
     """Return how many seconds ago a process was started. None if it is gone."""
     if sys.platform == "linux":
@@ -109,12 +117,8 @@ def process_executable(pid: int) -> Path | None:
 
 
 def _started_on_linux(pid: int) -> str | None:
-    ticks = _start_ticks(pid)
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return None
-    return None if ticks is None else f"{boot}:{ticks}"
+    ticks, boot = _start_ticks(pid), boot_id()
+    return None if ticks is None or boot is None else f"{boot}:{ticks}"
 
 
 def _start_ticks(pid: int) -> int | None:

@@ -77,6 +77,11 @@ def up_seconds() -> float | None:
     return float(kernel.GetTickCount64()) / 1000.0
 
 
+def boot_id() -> str | None:
+    """Return what differs after each start of this machine. None: this system does not tell."""
+    return None
+
+
 def process_age(pid: int) -> float | None:
     """Return how many seconds ago a process was started. None if it is gone."""
     made = _created(pid)
