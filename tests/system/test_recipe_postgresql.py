@@ -1,29 +1,32 @@
 """The recipe for a pair of PostgreSQL servers, with two real ones: no acknowledged write is lost."""
 
 import os
-import pwd
 import re
 import shutil
+import signal
 import subprocess
-import tempfile
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import count
+from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
 from tests.agent_program import AgentProgram, serving
-from tests.process import PATIENCE, Program, free_port, until
+from tests.process import Program, free_port, until
 from tests.recipe_agents import EXAMPLES, agent_with, readme, rehearsed
+from tests.system.postgresql_servers import (
+    BIN,
+    TABLE,
+    Database,
+    Look,
+    Writer,
+    as_postgres,
+    folder_for_postgres,
+    give_to_postgres,
+)
 
-BIN = Path("/usr/lib/postgresql/15/bin")
 TRY_AGAIN = 75
-WORTH_A_SWITCHOVER = 50
 # What a server of PostgreSQL needs beyond the README to be quick and to run beside another.
 CONFIG = """
 data_directory = '{folder}/data'
@@ -42,32 +45,13 @@ host all tester 127.0.0.1/32 trust
 """
 
 
-def as_postgres(*words: str | Path, check: bool = True) -> "subprocess.CompletedProcess[str]":
-    """Run one of PostgreSQL's own programs, which refuse to run as root."""
-    ran = subprocess.run(
-        list(map(str, words)),
-        user="postgres",
-        group="postgres",
-        extra_groups=[],
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0 or not check, ran.stdout
-    return ran
-
-
-class Server:
+class Server(Database):
     """A Debian cluster `15/main` of a machine of its own, that is, with folders of its own."""
 
     def __init__(self, folder: Path, data: Path) -> None:
         folder.mkdir()
+        super().__init__(free_port(), folder / "data")
         self.folder = folder
-        self.port = free_port()
-        self.data = folder / "data"
         subprocess.run(["cp", "-a", data, self.data], check=True)
         self._cluster = folder / "etc" / "15" / "main"
         self._cluster.mkdir(parents=True)
@@ -93,37 +77,6 @@ class Server:
         """Start it as it is configured, as the boot of its machine does."""
         options = f"-c config_file={self._cluster}/postgresql.conf"
         as_postgres(BIN / "pg_ctl", "start", "-w", "-D", self.data, "-l", self.folder / "log", "-o", options)
-
-    def kill(self) -> None:
-        """End it as a machine that is switched off does; its processes are gone when this returns."""
-        as_postgres(BIN / "pg_ctl", "stop", "-w", "-m", "immediate", "-D", self.data, check=False)
-
-    def runs(self) -> bool:
-        return as_postgres(BIN / "pg_ctl", "status", "-D", self.data, check=False).returncode == 0
-
-    def ask(self, query: str) -> str:
-        """Return the one value of a query."""
-        with self.connection() as connection:
-            row = connection.execute(query).fetchone()  # type: ignore[call-overload]
-            assert row is not None
-            return str(row[0])
-
-    def connection(self) -> "psycopg.Connection[tuple[object, ...]]":
-        where = f"host=127.0.0.1 port={self.port} user=tester dbname=postgres connect_timeout=10"
-        return psycopg.connect(where, autocommit=True)
-
-    def is_primary(self) -> bool:
-        """Tell whether it takes writes now; a server that does not answer takes none."""
-        try:
-            return self.ask("SELECT NOT pg_is_in_recovery()") == "True"
-        except psycopg.OperationalError:
-            return False
-
-    def streams(self) -> bool:
-        try:
-            return self.ask("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'") == "1"
-        except psycopg.OperationalError:
-            return False
 
     def places(self, other: "Server") -> dict[str, str]:
         """Return what the recipe's config says for this machine, whose peer is the other one."""
@@ -152,104 +105,14 @@ class Server:
             "REPAIR": "yes",
             "PG_CLUSTER_CONF_ROOT": str(self.folder / "etc"),
         }
-        words = [EXAMPLES / "postgresql" / "switchover", side]
-        return subprocess.run(
-            words,
-            env=os.environ | own | more,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-
-
-def give_to_postgres(*paths: Path) -> None:
-    account = pwd.getpwnam("postgres")
-    for path in paths:
-        os.chown(path, account.pw_uid, account.pw_gid)
-
-
-class Look:
-    """Looks all the time how many primaries there are."""
-
-    def __init__(self, servers: Sequence[Server]) -> None:
-        self._servers = servers
-        self._over = threading.Event()
-        self.looks = 0
-        self.two_at_once = False
-
-    @contextmanager
-    def looking(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._look)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            thread.join()
-        assert self.looks
-        assert not self.two_at_once
-
-    def _look(self) -> None:
-        first, second = self._servers
-        while not self._over.is_set():
-            # The role may move between two questions. It does not come back within three.
-            seen = [first.is_primary(), second.is_primary(), first.is_primary()]
-            self.two_at_once |= all(seen)
-            self.looks += 1
-            self._over.wait(0.05)
-
-
-class Writer:
-    """Writes one number after the other to the primary, and remembers which were acknowledged."""
-
-    def __init__(self, servers: Sequence[Server]) -> None:
-        hosts, ports = ",".join(["127.0.0.1"] * len(servers)), ",".join(str(each.port) for each in servers)
-        self._where = f"host={hosts} port={ports} user=tester dbname=postgres target_session_attrs=read-write"
-        self.acknowledged: list[int] = []
-        self._over = threading.Event()
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._write)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            thread.join()
-
-    def _write(self) -> None:
-        numbers = count()
-        while not self._over.is_set():
-            try:
-                with psycopg.connect(self._where, autocommit=True, connect_timeout=10) as connection:
-                    while not self._over.is_set():
-                        number = next(numbers)
-                        connection.execute("INSERT INTO numbers VALUES (%s)", [number])
-                        self.acknowledged.append(number)
-                        self._over.wait(0.005)
-            except psycopg.Error:
-                self._over.wait(0.02)
-
-    def more(self) -> None:
-        """Wait until some more are written."""
-        before = len(self.acknowledged)
-        until(lambda: len(self.acknowledged) >= before + WORTH_A_SWITCHOVER, what="more to be written")
-
-    def assert_all_are_in(self, server: Server) -> None:
-        with server.connection() as connection:
-            found = {row[0] for row in connection.execute("SELECT number FROM numbers").fetchall()}
-        assert len(self.acknowledged) >= WORTH_A_SWITCHOVER
-        assert set(self.acknowledged) <= found
+        program = EXAMPLES / "postgresql" / "switchover"
+        return as_postgres(program, side, environment={**os.environ, **own, **more}, check=False)
 
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    """Make a folder that the user postgres can reach, unlike those of the tests."""
-    with tempfile.TemporaryDirectory(prefix="forewarn-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
+    with folder_for_postgres() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="module")
@@ -264,20 +127,9 @@ def template(place: Path) -> Path:
         BIN / "initdb",
         *("--pgdata", data, "--no-sync", "--no-instructions", "--auth", "trust", "--wal-segsize", "1"),
     )
-    sql = [part[1] for part in re.finditer(r"```sql\n(.*?)```", readme("postgresql"), re.DOTALL)]
-    sql += ["CREATE ROLE tester SUPERUSER LOGIN;", "CREATE TABLE numbers (number integer PRIMARY KEY);"]
-    words = [BIN / "postgres", "--single", "-F", "-j", "-D", data, "postgres"]
-    subprocess.run(
-        list(map(str, words)),
-        input="\n\n".join(re.sub(r";\n(?=.)", ";\n\n", part) for part in sql) + "\n\n",
-        user="postgres",
-        group="postgres",
-        extra_groups=[],
-        cwd="/",
-        text=True,
-        capture_output=True,
-        check=True,
-    )
+    (sql,) = re.findall(r"```sql\n(.*?)```", readme("postgresql"), re.DOTALL)
+    lines = [*sql.splitlines(), "CREATE ROLE tester SUPERUSER LOGIN;", f"{TABLE};", ""]
+    as_postgres(BIN / "postgres", "--single", "-F", "-D", data, "postgres", given="\n".join(lines))
     (passwords := place / "passwords").write_text("127.0.0.1:*:*:forewarn:change-me\n")
     passwords.chmod(0o600)
     give_to_postgres(passwords)
@@ -307,73 +159,144 @@ def agent_of(service: Program, machine: str, folder: Path, server: Server, other
     )
 
 
-def test_the_standby_takes_over_and_gives_back_and_no_write_is_lost(
-    tmp_path: Path, pair: tuple[Server, Server]
-) -> None:
-    first, second = pair
+def test_the_standby_takes_over_and_no_write_is_lost(tmp_path: Path, pair: tuple[Server, Server]) -> None:
+    old, new = pair
     writer, look = Writer(pair), Look(pair)
     with (
         serving(tmp_path) as service,
-        agent_of(service, "db", tmp_path, first, second) as agent,
-        agent_of(service, "web-0", tmp_path, second, first) as other_agent,
+        agent_of(service, "db", tmp_path, old, new) as agent,
         look.looking(),
         writer.writing(),
     ):
         writer.more()
         service.post("/v1/machines/db/redeploy")
-        # The agent ends in the middle; what it has begun goes on, and the next one waits for that.
+        # The agent ends in the middle. Its program goes on, and the next agent waits for it.
         agent.out.wait_for("stopping the primary")
         agent.kill()
         agent.start()
         agent.wait_for(Approved)
         # The role was handed over before the approval, not because of it.
-        assert (first.is_primary(), second.is_primary()) == (False, True)
+        assert (old.is_primary(), new.is_primary()) == (False, True)
         writer.more()
 
-        first.kill()
+        old.kill()
         agent.kill()
         writer.more()
-        first.start()
+        old.start()
         agent.start()
         service.advance(900)
         agent.wait_for(Over)
-        agent.out.wait_for(f"this is a standby of 127.0.0.1:{second.port}")
-        assert first.streams()
+        agent.out.wait_for(f"this is a standby of 127.0.0.1:{new.port}")
+        assert old.streams()
 
-        # The next event finds nothing to hand over; one of the other machine hands the role back.
+        # The next event finds nothing to hand over.
         event = service.post("/v1/machines/db/restart")["event"]["id"]
         agent.wait_for(Approved, event=event)
         agent.out.wait_for("this is a standby: nothing to hand over")
-        assert second.is_primary()
-        service.advance(900)
-        agent.wait_for(Over, event=event)
-        service.post("/v1/machines/web-0/restart")
-        other_agent.wait_for(Approved)
-        assert (first.is_primary(), second.is_primary()) == (True, False)
-        writer.more()
-        service.advance(900)
-        other_agent.wait_for(Over)
-    writer.assert_all_are_in(first)
-    until(second.streams, what="the other to stream")
-    current = first.ask("SELECT pg_current_wal_lsn()")
-    until(
-        lambda: second.ask(f"SELECT pg_last_wal_replay_lsn() >= '{current}'") == "True",
-        what="the standby to have everything",
-    )
-    writer.assert_all_are_in(second)
+        assert new.is_primary()
+    writer.assert_all_are_in(new)
 
 
 def test_without_a_healthy_standby_nothing_is_approved_until_there_is_one(
     tmp_path: Path, pair: tuple[Server, Server]
 ) -> None:
-    first, second = pair
-    second.kill()
-    with serving(tmp_path) as service, agent_of(service, "db", tmp_path, first, second) as agent:
+    primary, standby = pair
+    standby.kill()
+    with serving(tmp_path) as service, agent_of(service, "db", tmp_path, primary, standby) as agent:
         service.post("/v1/machines/db/redeploy")
         agent.wait_for(Ended, side=Side.PREPARE, ending=Ending.AGAIN)
-        agent.out.wait_for(f"127.0.0.1:{second.port} does not answer")
-        assert first.is_primary()
+        agent.out.wait_for(f"127.0.0.1:{standby.port} does not answer")
+        assert primary.is_primary()
         assert not any(isinstance(entry, Approved) for entry in agent.entries())
-        second.start()
+        standby.start()
         agent.wait_for(Approved)
-        assert second.is_primary()
+        assert standby.is_primary()
+
+
+# The program by itself
+
+# Ends the program that calls it, as a crash would.
+CRASH = "kill -9 $PPID"
+
+
+@pytest.mark.parametrize("machine_restarts", [False, True], ids=["cancelled", "restarted"])
+def test_a_crash_before_the_promotion_leaves_the_old_primary_in_its_role(
+    pair: tuple[Server, Server], machine_restarts: bool
+) -> None:
+    old, new = pair
+    # The worst moment: the old primary has stopped, and the other one is not told to take over.
+    crashed = old.run("prepare", new, STOP=f"sh -c 'pg_ctlcluster 15 main stop; {CRASH}'")
+    assert crashed.returncode == -signal.SIGKILL
+    assert (old.is_primary(), new.is_primary()) == (False, False)
+    if machine_restarts:
+        old.start()
+        assert not old.is_primary(), "whatever starts it starts a standby"
+    recovered = old.run("recover", new)
+    assert (recovered.returncode, recovered.stdout) == (0, "this is the primary\n")
+    assert (old.is_primary(), new.is_primary()) == (True, False)
+    until(new.streams, what="the standby to stream")
+
+
+def test_a_crash_after_the_promotion_is_finished_by_the_next_attempt(pair: tuple[Server, Server]) -> None:
+    old, new = pair
+    crashed = old.run("prepare", new, START=f"sh -c '{CRASH}'")
+    assert crashed.returncode == -signal.SIGKILL
+    assert (old.is_primary(), new.is_primary()) == (False, True)
+    assert old.run("prepare", new).returncode == 0
+    recovered = old.run("recover", new)
+    assert (recovered.returncode, recovered.stdout.splitlines()[-1]) == (
+        0,
+        f"this is a standby of 127.0.0.1:{new.port}",
+    )
+    assert old.streams()
+
+
+def test_a_standby_that_lacks_the_last_record_is_not_promoted(pair: tuple[Server, Server]) -> None:
+    old, new = pair
+    # It does not replay while the primary stops.
+    pause = f"psql -h 127.0.0.1 -p {new.port} -U tester -d postgres -c 'SELECT pg_wal_replay_pause()'"
+    script = old.folder / "pause-and-stop"
+    script.write_text(f"#!/bin/sh\n{pause}\npg_ctlcluster 15 main stop\n")
+    script.chmod(0o755)
+    refused = old.run("prepare", new, STOP=str(script), FOREWARN_SECONDS_LEFT="11")
+    assert refused.returncode == TRY_AGAIN
+    assert refused.stdout.splitlines()[-1] == (
+        f"127.0.0.1:{new.port} has not replayed the last record: this is the primary again"
+    )
+    assert (old.is_primary(), new.is_primary()) == (True, False)
+
+
+def test_a_primary_that_was_cut_off_is_rewound_or_copied(pair: tuple[Server, Server]) -> None:
+    old, new = pair
+    assert old.run("prepare", new, FOREWARN_SECONDS_LEFT="1").returncode == TRY_AGAIN
+    # A person promotes the standby, while the old primary goes on.
+    with new.connection() as connection:
+        connection.execute("SELECT pg_promote()")
+    with old.connection() as connection:
+        connection.execute("INSERT INTO numbers VALUES (1)")
+    refused = old.run("recover", new, REPAIR="no")
+    assert "promoted meanwhile: this server stops" in refused.stdout
+    assert refused.returncode == 1
+    assert (old.is_primary(), new.is_primary()) == (False, True)
+    rewound = old.run("recover", new)
+    assert rewound.returncode == 0, rewound.stdout
+    assert "copying" not in rewound.stdout
+    assert old.streams()
+    assert old.ask("SELECT count(*) FROM numbers") == "0"
+
+
+def test_two_primaries_before_the_event_are_left_to_a_person(pair: tuple[Server, Server]) -> None:
+    old, new = pair
+    with new.connection() as connection:
+        connection.execute("SELECT pg_promote()")
+    refused = old.run("prepare", new)
+    assert refused.returncode == 1
+    assert "a person must stop one of them" in refused.stdout
+    assert old.run("recover", new).returncode == 0
+    assert old.is_primary()
+
+
+def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, pair: tuple[Server, Server]) -> None:
+    old, new = pair
+    rehearsed("postgresql", tmp_path, old.places(new))
+    assert (old.is_primary(), new.is_primary()) == (False, True)
