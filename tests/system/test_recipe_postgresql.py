@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -75,8 +76,17 @@ class Server(Database):
 
     def start(self) -> None:
         """Start it as it is configured, as the boot of its machine does."""
+        as_postgres(*self.start_words)
+
+    @property
+    def start_words(self) -> list[str]:
         options = f"-c config_file={self._cluster}/postgresql.conf"
-        as_postgres(BIN / "pg_ctl", "start", "-w", "-D", self.data, "-l", self.folder / "log", "-o", options)
+        where = ["-D", str(self.data), "-l", str(self.folder / "log"), "-o", options]
+        return [str(BIN / "pg_ctl"), "start", "--silent", *where]
+
+    @property
+    def stop_words(self) -> list[str]:
+        return [str(BIN / "pg_ctl"), "stop", "--silent", "-D", str(self.data)]
 
     def places(self, other: "Server") -> dict[str, str]:
         """Return what the recipe's config says for this machine, whose peer is the other one."""
@@ -98,12 +108,11 @@ class Server(Database):
             "DATA": str(self.data),
             "CONFIG": str(self._cluster / "postgresql.conf"),
             "BIN": str(BIN),
-            "START": "pg_ctlcluster 15 main start",
-            "STOP": "pg_ctlcluster 15 main stop",
+            "START": shlex.join(self.start_words),
+            "STOP": shlex.join(self.stop_words),
             "STATE": str(self.folder / "state"),
-            "STANDBY_SECONDS": "3",
+            "STANDBY_SECONDS": "2",
             "REPAIR": "yes",
-            "PG_CLUSTER_CONF_ROOT": str(self.folder / "etc"),
         }
         program = EXAMPLES / "postgresql" / "switchover"
         return as_postgres(program, side, environment={**os.environ, **own, **more}, check=False)
@@ -225,14 +234,13 @@ def test_a_crash_before_the_promotion_leaves_the_old_primary_in_its_role(
 ) -> None:
     old, new = pair
     # The worst moment: the old primary has stopped, and the other one is not told to take over.
-    crashed = old.run("prepare", new, STOP=f"sh -c 'pg_ctlcluster 15 main stop; {CRASH}'")
+    crashed = old.run("prepare", new, STOP=f"sh -c '{shlex.join(old.stop_words)}; {CRASH}'")
     assert crashed.returncode == -signal.SIGKILL
     assert (old.is_primary(), new.is_primary()) == (False, False)
     if machine_restarts:
         old.start()
         assert not old.is_primary(), "whatever starts it starts a standby"
-    recovered = old.run("recover", new)
-    assert (recovered.returncode, recovered.stdout) == (0, "this is the primary\n")
+    assert recovered(old, new) == "this is the primary\n"
     assert (old.is_primary(), new.is_primary()) == (True, False)
     until(new.streams, what="the standby to stream")
 
@@ -243,11 +251,7 @@ def test_a_crash_after_the_promotion_is_finished_by_the_next_attempt(pair: tuple
     assert crashed.returncode == -signal.SIGKILL
     assert (old.is_primary(), new.is_primary()) == (False, True)
     assert old.run("prepare", new).returncode == 0
-    recovered = old.run("recover", new)
-    assert (recovered.returncode, recovered.stdout.splitlines()[-1]) == (
-        0,
-        f"this is a standby of 127.0.0.1:{new.port}",
-    )
+    assert recovered(old, new).endswith(f"this is a standby of 127.0.0.1:{new.port}\n")
     assert old.streams()
 
 
@@ -256,9 +260,9 @@ def test_a_standby_that_lacks_the_last_record_is_not_promoted(pair: tuple[Server
     # It does not replay while the primary stops.
     pause = f"psql -h 127.0.0.1 -p {new.port} -U tester -d postgres -c 'SELECT pg_wal_replay_pause()'"
     script = old.folder / "pause-and-stop"
-    script.write_text(f"#!/bin/sh\n{pause}\npg_ctlcluster 15 main stop\n")
+    script.write_text(f"#!/bin/sh\n{pause}\n{shlex.join(old.stop_words)}\n")
     script.chmod(0o755)
-    refused = old.run("prepare", new, STOP=str(script), FOREWARN_SECONDS_LEFT="11")
+    refused = old.run("prepare", new, STOP=str(script), FOREWARN_SECONDS_LEFT="10")
     assert refused.returncode == TRY_AGAIN
     assert refused.stdout.splitlines()[-1] == (
         f"127.0.0.1:{new.port} has not replayed the last record: this is the primary again"
@@ -266,29 +270,52 @@ def test_a_standby_that_lacks_the_last_record_is_not_promoted(pair: tuple[Server
     assert (old.is_primary(), new.is_primary()) == (True, False)
 
 
-def test_a_primary_that_was_cut_off_is_rewound_or_copied(pair: tuple[Server, Server]) -> None:
+@pytest.mark.parametrize("way", ["rewinding", "copying"])
+def test_a_stale_primary_is_repaired_after_a_person_has_promoted_the_standby(
+    pair: tuple[Server, Server], way: str
+) -> None:
     old, new = pair
     assert old.run("prepare", new, FOREWARN_SECONDS_LEFT="1").returncode == TRY_AGAIN
-    # A person promotes the standby, while the old primary goes on.
-    with new.connection() as connection:
-        connection.execute("SELECT pg_promote()")
+    new.ask("SELECT pg_promote()")
     with old.connection() as connection:
         connection.execute("INSERT INTO numbers VALUES (1)")
-    refused = old.run("recover", new, REPAIR="no")
-    assert "promoted meanwhile: this server stops" in refused.stdout
-    assert refused.returncode == 1
+    stopped = old.run("recover", new, REPAIR="no", STANDBY_SECONDS="0")
+    assert "promoted meanwhile: this server stops" in stopped.stdout
+    assert stopped.returncode == 1, stopped.stdout
     assert (old.is_primary(), new.is_primary()) == (False, True)
-    rewound = old.run("recover", new)
-    assert rewound.returncode == 0, rewound.stdout
-    assert "copying" not in rewound.stdout
+    programs = BIN if way == "rewinding" else without_pg_rewind(old.folder)
+    said = recovered(old, new, BIN=str(programs))
+    assert ("Done!" if way == "rewinding" else "copying") in said
     assert old.streams()
     assert old.ask("SELECT count(*) FROM numbers") == "0"
 
 
+def recovered(server: Server, other: Server, **more: str) -> str:
+    """Run `recover` as the agent does, until it is done; returns what it said."""
+    said = []
+
+    def is_done() -> bool:
+        ran = server.run("recover", other, **more)
+        said.append(ran.stdout)
+        assert ran.returncode in (0, TRY_AGAIN), ran.stdout
+        return ran.returncode == 0
+
+    until(is_done, what="the server to recover")
+    return "".join(said)
+
+
+def without_pg_rewind(folder: Path) -> Path:
+    """Make a folder of PostgreSQL's programs in which pg_rewind does not work."""
+    made = folder / "bin"
+    made.mkdir()
+    for program in BIN.iterdir():
+        (made / program.name).symlink_to("/bin/false" if program.name == "pg_rewind" else program)
+    return made
+
+
 def test_two_primaries_before_the_event_are_left_to_a_person(pair: tuple[Server, Server]) -> None:
     old, new = pair
-    with new.connection() as connection:
-        connection.execute("SELECT pg_promote()")
+    new.ask("SELECT pg_promote()")
     refused = old.run("prepare", new)
     assert refused.returncode == 1
     assert "a person must stop one of them" in refused.stdout
