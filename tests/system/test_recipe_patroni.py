@@ -11,7 +11,7 @@ import pytest
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
 from tests.agent_program import AgentProgram, serving
-from tests.process import PATIENCE, Program, free_port, running, until
+from tests.process import PATIENCE, Process, Program, free_port, running, until
 from tests.recipe_agents import agent_with
 from tests.system.postgresql_servers import (
     BIN,
@@ -47,6 +47,7 @@ class Member(Database):
         self.state = folder / "state"
         self._folder = folder
         self._stack = ExitStack()
+        self.patroni: Process | None = None
         api = f"127.0.0.1:{free_port()}"
         server = f"127.0.0.1:{self.port}"
         config = {
@@ -83,14 +84,19 @@ class Member(Database):
 
     def stop(self) -> None:
         """Stop it as systemd does: Patroni stops the server."""
+        assert self.patroni is not None
         self.patroni.terminate()
         self.patroni.wait(PATIENCE)
         self._stack.close()
 
     def switch_off(self) -> None:
         """End it as a machine that is switched off does."""
-        self._stack.close()
+        if self.patroni is not None:
+            self.patroni.kill()
+            self.patroni.wait(PATIENCE)
+        # The server goes first: it has inherited Patroni's output, which is read to its end.
         self.kill()
+        self._stack.close()
 
 
 @contextmanager
