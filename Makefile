@@ -159,10 +159,15 @@ $(WEB)/generated/api.d.ts: node_modules/openapi.json
 
 FORCE:
 
-# What is in unpacked.txt is not installed: another kubectl, say, may be there under the same name.
+CREATECLUSTER := /etc/postgresql-common/createcluster.d
+
+# What is in unpacked.txt is not installed: another kubectl, say, may be there under the same name. Nor is etcd-server, whose
+# package would start it. PostgreSQL's package makes and starts a server of its own, unless it is told not to.
 $(VENV)/.system: $(VENV)/.dev tests/system/packages.txt tests/system/unpacked.txt tests/system/requirements.txt
 	@test "$$(id -u)" = 0 || { echo "make test-system installs Debian packages: run it as root"; exit 1; }
-	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$(cat tests/system/packages.txt) > /dev/null
+	mkdir -p $(CREATECLUSTER) && echo 'create_main_cluster = false' > $(CREATECLUSTER)/forewarn.conf
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$(cat tests/system/packages.txt) > /dev/null; \
+	  code=$$?; rm $(CREATECLUSTER)/forewarn.conf; rmdir --ignore-fail-on-non-empty $(CREATECLUSTER); exit $$code
 	cd $(VENV) && for name in $$(cat $(CURDIR)/tests/system/unpacked.txt); do \
 	  apt-get download -qq $$name && dpkg -x $${name}_*.deb $$name && rm $${name}_*.deb || exit 1; done
 	$(PIP) --requirement tests/system/requirements.txt
