@@ -7,11 +7,14 @@ from typing import Protocol
 
 from forewarn.core.disclosure import Names
 from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import Host, HostLoad
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.model.summary import FleetSummary
 from forewarn.core.words import GroupName, HostName, MachineId, NameKind, ProjectName
+
+# Fewer characters occur in the vm-ids of many machines.
+LEAST_OF_ID = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,8 @@ class MachineFilter:
     bound_for: HostName | None = None
     names: frozenset[str] = frozenset()  # in any case
     begins: str = ""  # how their names do, in any case
+    # A part of the name, the address or (of at least `LEAST_OF_ID` characters) the vm-id, in any case.
+    contains: str = ""
 
 
 ANY_MACHINE = MachineFilter()
@@ -53,6 +58,10 @@ class FleetQueries(Protocol):
 
     def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
         """List hosts by name; for a project, those that carry a machine of it."""
+        ...
+
+    def host_loads(self, hosts: Sequence[Host]) -> Mapping[HostName, HostLoad]:
+        """Count what each of these hosts carries, and what is free there."""
         ...
 
     def host(self, name: HostName) -> Host | None:

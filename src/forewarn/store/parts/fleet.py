@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
 
-from forewarn.control.parts.fleet import ANY_MACHINE, MachineFilter
+from forewarn.control.parts.fleet import ANY_MACHINE, LEAST_OF_ID, MachineFilter
 from forewarn.core.disclosure import Names
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import Host, HostLoad
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.model.summary import FleetSummary
@@ -19,6 +19,7 @@ from forewarn.core.words import GroupName, HostName, MachineId, MachineState, Na
 from forewarn.store import tables
 from forewarn.store.reads.name_reads import NameReads
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among
+from forewarn.store.reads.room_reads import RoomReads
 from forewarn.store.reads.summary_reads import SummaryReads
 from forewarn.store.rows.mapping import Row
 from forewarn.store.rows.stored import HOSTS, MACHINES, PROJECTS, name_key
@@ -69,6 +70,10 @@ class FleetReads(Reader):
     def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
         """List hosts by name; for a project, those that carry a machine of it."""
         return self._page(HOSTS.read, self._my_hosts(), (_H.name,), after=after, limit=limit)
+
+    def host_loads(self, hosts: Sequence[Host]) -> Mapping[HostName, HostLoad]:
+        """Count what each of these hosts carries, and what is free there."""
+        return RoomReads(self._transaction).loads(hosts)
 
     def unreachable_hosts(self) -> Sequence[Host]:
         """List the hosts that cannot be reached, by name."""
@@ -147,8 +152,20 @@ def _machines_wanted(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.bound_for is not None:
         yield _M.place == wanted.bound_for  # which has an index
         yield _M.bound_for == wanted.bound_for
+    yield from _names_wanted(wanted)
+
+
+def _names_wanted(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.names:
         yield _M.key.in_(sorted(map(name_key, wanted.names)))
     if wanted.begins:
         first = name_key(wanted.begins)
         yield and_(_M.key >= first, _M.key <= first + _LAST)  # which an index answers, and LIKE would not
+    if wanted.contains:
+        yield _has(name_key(wanted.contains))
+
+
+def _has(part: str) -> ColumnElement[bool]:
+    """Match a part of the name, the address or the vm-id. No index helps: the database looks at each machine."""
+    columns = (_M.key, _M.address, _M.id) if len(part) >= LEAST_OF_ID else (_M.key, _M.address)
+    return or_(*(column.contains(part, autoescape=True) for column in columns))
