@@ -166,6 +166,6 @@ def _names_wanted(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
 
 
 def _has(part: str) -> ColumnElement[bool]:
-    """Match a part of the name, the address or the vm-id. No index helps: the database looks at each machine."""
+    """Match a part of the name, the address or the vm-id. Every machine is read."""
     columns = (_M.key, _M.address, _M.id) if len(part) >= LEAST_OF_ID else (_M.key, _M.address)
     return or_(*(column.contains(part, autoescape=True) for column in columns))

@@ -1,4 +1,4 @@
-/** At the right of the header: the link to the server, service time, the red button, the menu. */
+/** At the right of the header: the link to the server, service time, the Hold button, the menu. */
 
 import { ask } from "../actions/action_dialog.js";
 import { HOLD } from "../actions/hold_verbs.js";
@@ -35,7 +35,7 @@ class StatusBar extends LiveElement {
           {
             type: "button",
             key: "hold",
-            class: "red hold-button",
+            class: "stop hold-button",
             title: "Announce and start nothing new",
             onclick: () => ask(HOLD, null),
           },

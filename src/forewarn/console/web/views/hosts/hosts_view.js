@@ -153,7 +153,7 @@ function hostLine(host, machines) {
       host.state === "cordoned" &&
         host.cordoned_for &&
         h("div", { class: "small" }, "for order ", orderLink(host.cordoned_for)),
-      holds.length > 0 && badge({ tone: "danger", glyph: "‖", label: "held" }),
+      holds.length > 0 && badge({ tone: "warn", glyph: "‖", label: "held" }),
     ),
     cell(
       "Driver",
