@@ -100,13 +100,16 @@ export function eventAppearance(event) {
   return { tone: "idle", glyph: "○", label: event.status.toLowerCase() };
 }
 
+/** @param {import("../types").Schemas["HostState"]} state */
+export const hostAppearance = (state) => HOSTS[state] ?? unknown(state);
+
 /**
  * Show the state of a host. A host that cannot be reached is not shown as ok.
  *
  * @param {import("../types").Host} host
  */
 export const hostBadges = (host) => [
-  (host.state !== "ok" || host.reachable !== false) && badge(HOSTS[host.state] ?? unknown(host.state)),
+  (host.state !== "ok" || host.reachable !== false) && badge(hostAppearance(host.state)),
   host.reachable === false && badge({ tone: "warn", glyph: "?", label: "not reached" }),
 ];
 

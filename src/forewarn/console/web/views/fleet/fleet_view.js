@@ -14,6 +14,8 @@ import { FleetFilter } from "./fleet_filter.js";
 import { fleetCounts, fleetTools, legend } from "./fleet_head.js";
 import { Folding } from "./folding.js";
 import "./group_row.js";
+import { groupTroubles, TROUBLES } from "./now_items.js";
+import "./now_strip.js";
 import { projectList } from "./project_list.js";
 import "./machine_card.js";
 
@@ -32,7 +34,7 @@ class FleetView extends View {
     for (const type of ["machines", "events"])
       copy.addEventListener(type, updateComes, { signal: this.ended });
     super.opened();
-    this.watch(copy, "machines", "events", "summary", "projects", "loaded");
+    this.watch(copy, "machines", "events", "orders", "hosts", "summary", "projects", "loaded");
     this.watch(preferences, "changed");
     this.ended.addEventListener("abort", () => {
       clearTimeout(this.#typing);
@@ -50,13 +52,9 @@ class FleetView extends View {
     const wanted = this.#wantedBy(filter);
     if (!this.#wanted.isOf(wanted)) this.#lookAt(wanted);
     return [
-      h(
-        "div",
-        { class: "fleet-top" },
-        h("h1", null, "Fleet"),
-        fleetCounts(summary, filter),
-        actionButtons("fleet", null),
-      ),
+      h("div", { class: "fleet-top" }, h("h1", null, "Fleet"), actionButtons("fleet", null)),
+      h("fw-now-strip", { key: "now" }),
+      fleetCounts(summary, filter),
       fleetTools(summary, filter),
       legend(),
       this.#rows(summary, filter),
@@ -84,13 +82,15 @@ class FleetView extends View {
       return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading machines …");
     const shown = summary.groups.filter((group) => filter.takesGroup(group));
     if (!shown.length) return nothing(filter);
+    const troubles = groupTroubles();
     return h(
       "div",
       { class: "groups" },
-      shown.map((group) => {
+      troubledFirst(shown, troubles).map((group) => {
         const key = groupKey(group.name, group.project);
+        const trouble = troubles.get(key) ?? null;
         const isFolded = !filter.asksServer && folding.isFoldedGroup(key);
-        return h("fw-group-row", { key, ".row": { group, filter, isFolded, isProvided } });
+        return h("fw-group-row", { key, ".row": { group, filter, isFolded, isProvided, trouble } });
       }),
     );
   }
@@ -129,6 +129,21 @@ class FleetView extends View {
     if (text) words.push("--begins", text);
     return words;
   }
+}
+
+/**
+ * Put groups in trouble before the others, the gravest first.
+ *
+ * @param {Summary["groups"]} groups
+ * @param {Map<string, import("./now_items.js").Trouble>} troubles
+ */
+function troubledFirst(groups, troubles) {
+  /** @param {Summary["groups"][number]} group */
+  const rank = (group) => {
+    const trouble = troubles.get(groupKey(group.name, group.project));
+    return trouble ? TROUBLES.indexOf(trouble) : TROUBLES.length;
+  };
+  return groups.toSorted((one, other) => rank(one) - rank(other));
 }
 
 /** @param {FleetFilter} filter */
