@@ -27,5 +27,5 @@ def test_a_large_fleet_opens_folded_and_is_searched_on_the_server(serve: Serve, 
     expect(page.locator(".tile[data-machine]")).to_have_count(0)
     page.get_by_role("button", name="group-1", exact=True).click()
     expect(page.locator(".tile[data-machine]")).to_have_count(775)
-    page.get_by_label("Name begins with").fill("VM-0003")
+    page.get_by_label("Search by name or address").fill("M-0003")
     expect(page.locator(".tile[data-machine]")).to_have_count(10)

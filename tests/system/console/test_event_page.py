@@ -19,7 +19,7 @@ def test_an_event_is_followed_from_its_notice_to_its_end(server: Program, visit:
     expect(title).to_have_text("Reboot: web-0 will restart")
     expect(page.get_by_text("Starts not before 2027-03-01 09:15:00 (in 15 m).")).to_be_visible()
     expect(page.get_by_text("Sooner with the approval of any of its machines.")).to_be_visible()
-    expect(page.get_by_text("not approved; may start at")).to_be_visible()
+    expect(page.get_by_text("Waits", exact=True)).to_have_count(0)
     expect(machines).to_contain_text("not told yet")
 
     server.guest(WEB_0).document()

@@ -114,7 +114,7 @@ function part(path, noun, numbers, named = (state) => state, signs = null) {
 export function fleetTools(summary, filter) {
   const groups = summary.groups.filter((group) => group.name !== null).map((group) => group.name ?? "");
   return tools(
-    searchTool(copy.machines.isWhole ? "Search by name" : "Name begins with"),
+    searchTool("Search by name or address"),
     copy.projects.size > 1 &&
       choiceTool("Project", "project", options("All projects", [...copy.projects.keys()])),
     groups.length > 1 && choiceTool("Group", "group", options("All groups", groups)),

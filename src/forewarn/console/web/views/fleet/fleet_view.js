@@ -52,9 +52,9 @@ class FleetView extends View {
     const wanted = this.#wantedBy(filter);
     if (!this.#wanted.isOf(wanted)) this.#lookAt(wanted);
     return [
-      h("div", { class: "fleet-top" }, h("h1", null, "Fleet"), actionButtons("fleet", null)),
+      h("h1", null, "Fleet"),
       h("fw-now-strip", { key: "now" }),
-      fleetCounts(summary, filter),
+      h("div", { class: "fleet-top" }, fleetCounts(summary, filter), actionButtons("fleet", null)),
       fleetTools(summary, filter),
       legend(),
       this.#rows(summary, filter),
@@ -102,7 +102,7 @@ class FleetView extends View {
    * @returns {import("../../service/machine_shelf.js").Wanted | null}
    */
   #wantedBy(filter) {
-    if (filter.asksServer) return { begins: filter.text };
+    if (filter.asksServer) return { contains: filter.text };
     return !copy.machines.isWhole && this.#isAllOpen ? {} : null;
   }
 
@@ -113,7 +113,7 @@ class FleetView extends View {
       this.#wanted.look(wanted, () => this.redraw());
       this.redraw();
     };
-    this.#typing = setTimeout(look, wanted?.begins ? TYPING : 0);
+    this.#typing = setTimeout(look, wanted?.contains ? TYPING : 0);
   }
 
   get #isAllOpen() {
@@ -126,7 +126,7 @@ class FleetView extends View {
     const words = ["machine", "list"];
     if (group) words.push("--group", group);
     if (project) words.push("--project", project);
-    if (text) words.push("--begins", text);
+    if (text) words.push("--contains", text);
     return words;
   }
 }
@@ -153,7 +153,7 @@ function nothing(filter) {
     filter.project && `project ${filter.project}`,
   ].filter(Boolean);
   const what = [
-    filter.text && `a name that ${copy.machines.isWhole ? "has" : "begins with"} “${filter.text}”`,
+    filter.text && `a name or address with “${filter.text}”`,
     filter.state && (filter.state === "touched" ? "something that touches it" : `the state ${filter.state}`),
   ].filter(Boolean);
   return h(
