@@ -6,6 +6,8 @@ import { preferences } from "../page/preferences.js";
 import { h } from "../page/tree.js";
 import { clock } from "../service/connected.js";
 
+const WHOLE_MINUTE = /^(\d\d:\d\d):00$/;
+
 class BriefTime extends LiveElement {
   #at = "";
 
@@ -24,7 +26,8 @@ class BriefTime extends LiveElement {
   }
 
   drawn() {
-    return h("time", { datetime: this.at, title: dateTime(this.at) }, brieflyAt(this.at, clock.now()));
+    const text = brieflyAt(this.at, clock.now());
+    return h("time", { datetime: this.at, title: dateTime(this.at) }, text.replace(WHOLE_MINUTE, "$1"));
   }
 }
 

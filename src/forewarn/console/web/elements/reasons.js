@@ -81,6 +81,9 @@ function approvalLine(waiting, until, isHindered) {
     isHindered ? "NotBefore is " : "starts ",
     briefTime(latest),
     !isHindered && " at the latest",
+    " (",
+    countdown(latest),
+    ")",
     events.length > 1 &&
       h(
         "details",

@@ -163,6 +163,8 @@ class SearchDialog extends LiveElement {
     if (press.key === "ArrowDown") this.#mark(this.#active < last ? this.#active + 1 : 0);
     else if (press.key === "ArrowUp") this.#mark(this.#active > 0 ? this.#active - 1 : last);
     else if (press.key === "Enter") this.#enter();
+    // The browser would only clear the field.
+    else if (press.key === "Escape") this.#close();
     else return;
     press.preventDefault();
   }
