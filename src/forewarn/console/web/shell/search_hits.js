@@ -35,7 +35,9 @@ export function knownHits(text) {
   const hasId = (id) => part.length >= LEAST_OF_ID && has(id);
   /** @type {Hit[][]} */
   const hits = [
-    [...copy.machines.values()].filter((machine) => hasText(machine, text)).map(machineHit),
+    [...copy.machines.values()]
+      .filter((machine) => hasText(machine, text))
+      .map((machine) => machineHit(machine, text)),
     [...(copy.hosts?.values() ?? [])].filter((host) => has(host.name)).map(hostHit),
     [...copy.groups.values()].filter((group) => has(group.name)).map(groupHit),
     [...copy.events.values()].filter((event) => hasId(event.id) || has(...event.resources)).map(eventHit),
@@ -93,7 +95,7 @@ async function foundMachines(text) {
   const answers = await Promise.all(
     queries.map((query) => api.get("/v1/machines", { query: { ...query, limit: MOST_OF_A_KIND } })),
   );
-  return answers.flatMap(({ machines }) => machines.map(machineHit));
+  return answers.flatMap(({ machines }) => machines.map((machine) => machineHit(machine, text)));
 }
 
 /** @param {string} text */
@@ -135,11 +137,21 @@ function best(hits, part) {
     .slice(0, MOST_OF_A_KIND);
 }
 
-/** @param {Machine} machine @returns {Hit} */
-function machineHit({ name, project, group, host, address: at, vm_id: id }) {
+/**
+ * @param {Machine} machine
+ * @param {string} text  that was looked for: the vm-id is shown if it has that
+ * @returns {Hit}
+ */
+function machineHit({ name, project, group, host, address: at, vm_id: id }, text) {
   const query = copy.projects.size > 1 ? { project } : {};
-  const about = [group && `group ${group}`, host && `on ${host}`, at, id].filter(Boolean).join(" · ");
-  return { kind: "machine", name, about, href: address("/machines/{name}", { name }, query) };
+  const isById = text.length >= LEAST_OF_ID && id.toLowerCase().includes(text.toLowerCase());
+  const about = [group && `group ${group}`, host && `on ${host}`, at, isById && id];
+  return {
+    kind: "machine",
+    name,
+    about: about.filter(Boolean).join(" · "),
+    href: address("/machines/{name}", { name }, query),
+  };
 }
 
 /** @param {import("../types").Host} host @returns {Hit} */

@@ -4,8 +4,10 @@ import { badge, hostBadges, workAppearance } from "../../elements/appearance.js"
 import { hostLink, orderLink } from "../../elements/links.js";
 import { orderWords } from "../../elements/order_facts.js";
 import { importedFrom } from "../../elements/sources.js";
+import { listed } from "../../page/formatting.js";
 import { router } from "../../page/router.js";
 import { h } from "../../page/tree.js";
+import { copy } from "../../service/connected.js";
 import { holdsOn, ordersOn } from "./host_load.js";
 import { pressed, sortText } from "./host_sorting.js";
 
@@ -15,6 +17,8 @@ import { pressed, sortText } from "./host_sorting.js";
 /** @typedef {import("./host_sorting.js").Column} Column */
 /** @typedef {import("./host_sorting.js").ColumnKey} ColumnKey */
 /** @typedef {import("./host_sorting.js").Sort} Sort */
+
+const NAMES_SHOWN = 2;
 
 /**
  * @param {readonly Host[]} hosts
@@ -159,7 +163,9 @@ function openOrder([order, ...others]) {
 function waits(orders) {
   const [first, ...others] = orders.flatMap((order) => order.waiting);
   if (!first) return h("span", { class: "muted" }, "nothing");
-  const text = `${first.what}: ${first.reason}`;
+  const event = copy.events.get(first.what);
+  const what = event ? `${event.type} of ${listed(event.resources, NAMES_SHOWN)}` : first.what;
+  const text = `${what}: ${first.reason}`;
   const more = others.length ? ` (and ${others.length} more)` : "";
   return h("span", { class: "name", title: text }, text, more);
 }
