@@ -103,7 +103,7 @@ def test_hosts_say_how_many_machines_they_carry_and_what_is_left_of_their_resour
     save(store, hosts=(large,), machines=(there, coming))
     with store.read() as snapshot:
         hosts, _ = snapshot.fleet.hosts(after=None, limit=10)
-        loads = snapshot.fleet.host_loads(hosts)
+        loads = snapshot.rules.host_loads(hosts)
     assert loads == {
         "large": HostLoad(carried=2, free={"memory": 20}),
         "small": HostLoad(carried=0),

@@ -59,7 +59,7 @@ class FleetViews(FleetReading):
         """List hosts, what they carry, and who does the work on them."""
         with self._store.read() as snapshot:
             hosts, after = snapshot.fleet.hosts(after=after, limit=limit)
-            loads = snapshot.fleet.host_loads(hosts)
+            loads = snapshot.rules.host_loads(hosts)
             return ListedHosts(hosts=hosts, loads=loads, drivers=snapshot.rules.host_drivers(), after=after)
 
     def host(self, name: str) -> tuple[Host, Sequence[Machine], HostDrivers]:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from forewarn.core.disclosure import Names
 from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host, HostLoad
+from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.model.summary import FleetSummary
@@ -58,10 +58,6 @@ class FleetQueries(Protocol):
 
     def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
         """List hosts by name; for a project, those that carry a machine of it."""
-        ...
-
-    def host_loads(self, hosts: Sequence[Host]) -> Mapping[HostName, HostLoad]:
-        """Count what each of these hosts carries, and what is free there."""
         ...
 
     def host(self, name: HostName) -> Host | None:

@@ -10,7 +10,7 @@ from forewarn.control.parts.fleet import ANY_MACHINE, LEAST_OF_ID, MachineFilter
 from forewarn.core.disclosure import Names
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host, HostLoad
+from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.model.summary import FleetSummary
@@ -19,7 +19,6 @@ from forewarn.core.words import GroupName, HostName, MachineId, MachineState, Na
 from forewarn.store import tables
 from forewarn.store.reads.name_reads import NameReads
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among
-from forewarn.store.reads.room_reads import RoomReads
 from forewarn.store.reads.summary_reads import SummaryReads
 from forewarn.store.rows.mapping import Row
 from forewarn.store.rows.stored import HOSTS, MACHINES, PROJECTS, name_key
@@ -70,10 +69,6 @@ class FleetReads(Reader):
     def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
         """List hosts by name; for a project, those that carry a machine of it."""
         return self._page(HOSTS.read, self._my_hosts(), (_H.name,), after=after, limit=limit)
-
-    def host_loads(self, hosts: Sequence[Host]) -> Mapping[HostName, HostLoad]:
-        """Count what each of these hosts carries, and what is free there."""
-        return RoomReads(self._transaction).loads(hosts)
 
     def unreachable_hosts(self) -> Sequence[Host]:
         """List the hosts that cannot be reached, by name."""
