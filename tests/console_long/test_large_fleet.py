@@ -27,5 +27,15 @@ def test_a_large_fleet_opens_folded_and_is_searched_on_the_server(serve: Serve, 
     expect(page.locator(".tile[data-machine]")).to_have_count(0)
     page.get_by_role("button", name="group-1", exact=True).click()
     expect(page.locator(".tile[data-machine]")).to_have_count(775)
-    page.get_by_label("Name begins with").fill("VM-0003")
+    page.get_by_label("Search by name or address").fill("M-0003")
     expect(page.locator(".tile[data-machine]")).to_have_count(10)
+
+
+def test_everything_of_a_large_fleet_is_found_by_a_part_of_its_name(serve: Serve, visit: Visit) -> None:
+    page = visit(serve(fleet=_large_fleet(4, 3100))).open("/console/fleet")
+    expect(page.get_by_role("button", name="3,100 running")).to_be_visible()
+    page.keyboard.press("/")
+    page.get_by_role("combobox", name="Search").fill("M-03099")
+    # Entered before the server has answered.
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("vm-03099")

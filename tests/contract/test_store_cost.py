@@ -10,6 +10,7 @@ from forewarn.control.parts.fleet import MachineFilter
 from forewarn.control.parts.records import HistoryFilter, RecordFilter
 from forewarn.control.parts.work import EventFilter, OrderFilter
 from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.host import HostResource
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.store.reads.room_reads import TO_CHOOSE_FROM
 from forewarn.store.snapshots import SqlSnapshot
@@ -35,6 +36,7 @@ WEB = GroupName("web")
 OF_ALL_THAT_EVER_WAS = ("orders_host", "events_group")
 PAGE: dict[str, Any] = {"after": None, "limit": 10}
 
+MEMORY = {"memory": HostResource(amount=1)}
 QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
     "around": lambda snapshot: snapshot.rules.around(
         orders=[order_id(1)], machines=[machine_id("web-0")], hosts=[host("host-1").name], groups=[WEB]
@@ -44,6 +46,7 @@ QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
     "machines": lambda snapshot: snapshot.fleet.machines(**PAGE),
     "groups": lambda snapshot: snapshot.fleet.groups(**PAGE),
     "hosts": lambda snapshot: snapshot.fleet.hosts(**PAGE),
+    "loads of hosts": lambda snapshot: snapshot.rules.host_loads([host("host-1", resources=MEMORY)]),
     "orders": lambda snapshot: snapshot.work.orders(**PAGE),
     "orders by state": lambda snapshot: snapshot.work.orders(OrderFilter(state=OrderState.DONE), **PAGE),
     "orders of a host": lambda snapshot: snapshot.work.orders(OrderFilter(host=host("host-1").name), **PAGE),

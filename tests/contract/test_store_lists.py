@@ -12,8 +12,18 @@ from forewarn.control.parts.fleet import MachineFilter
 from forewarn.control.parts.work import EventFilter, OrderFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.core.errors import Invalid
+from forewarn.core.model.host import HostLoad, HostResource
 from forewarn.core.model.project import Project
-from forewarn.core.words import GroupKind, GroupName, MachineName, OrderState, ProjectName, Work
+from forewarn.core.words import (
+    GroupKind,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    OrderState,
+    ProjectName,
+    Work,
+)
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import (
     NOW,
@@ -65,7 +75,39 @@ def test_machines_are_found_by_their_names_and_by_how_these_begin(store: SqlStor
     assert names(begins="web_") == ["web_1"]
     assert names(begins="w", names=frozenset({"web-2"}), group=GroupName("web")) == ["web-2"]
     assert names(begins="web-1%") == []
+    assert names(contains="B-") == ["web-1", "Web-1", "web-2"]
+    assert names(contains="b_") == ["web_1"]
+    assert names(contains="%") == []
     assert len(pages(store, "fleet.machines", limit=2, wanted=MachineFilter(begins="web-"))) == 2
+
+
+def test_machines_are_found_by_a_part_of_their_address_and_of_their_vm_id(store: SqlStore) -> None:
+    far = machine("abc", id=MachineId("00000000-0000-4000-8000-0000feed0000"), address="10.0.0.17")
+    save_fleet(store, [far, machine("feed-0"), machine("xyz", address="fd00::17")])
+
+    def names(contains: str) -> list[str]:
+        (listed,) = pages(store, "fleet.machines", limit=10, wanted=MachineFilter(contains=contains))
+        return [each.name for each in listed]
+
+    assert names("0.17") == ["abc"]
+    assert names(":17") == ["xyz"]
+    assert names("FEED") == ["abc", "feed-0"]
+    assert names("fee") == ["feed-0"]  # as short a text is in the vm-ids of many machines
+
+
+def test_hosts_say_how_many_machines_they_carry_and_what_is_left_of_their_resources(store: SqlStore) -> None:
+    large = host("large", resources={"memory": HostResource(amount=16, ratio=2)})
+    there = machine("web-1", host=large.name, resources={"memory": 8, "cpus": 2})
+    coming = machine("web-2", host=HostName("small"), bound_for=large.name, resources={"memory": 4})
+    save_fleet(store, hosts=["small"])
+    save(store, hosts=(large,), machines=(there, coming))
+    with store.read() as snapshot:
+        hosts, _ = snapshot.fleet.hosts(after=None, limit=10)
+        loads = snapshot.rules.host_loads(hosts)
+    assert loads == {
+        "large": HostLoad(carried=2, free={"memory": 20}),
+        "small": HostLoad(carried=0),
+    }
 
 
 def test_names_are_ordered_the_same_in_both_databases(store: SqlStore) -> None:

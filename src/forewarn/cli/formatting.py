@@ -132,6 +132,7 @@ _FILTERS = {
     "text": "with",
     "month": "of month",
     "name": "of name",
+    "contains": "with",
     "begins": "whose names begin with",
 }
 

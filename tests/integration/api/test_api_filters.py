@@ -64,6 +64,8 @@ def test_machines_are_read_by_their_names_and_those_that_nothing_has_are_passed_
     assert found(api, "machines?name=spot", "project") == ["a", "b"]
     assert found(api, "machines?begins=A-", "name") == ["a-0", "a-1"]
     assert found(api, "machines?begins=b", "name", A_USER) == []
+    assert found(api, "machines?contains=A-1", "name") == ["a-1"]
+    assert found(api, "machines?contains=-0", "name", A_USER) == ["a-0"]
     many = "&".join(f"name=machine-{number}" for number in range(501))
     answer = api("GET", f"/v1/machines?{many}", headers=bearer(OPERATOR))
     assert answer.status_code == 400

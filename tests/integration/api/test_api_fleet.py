@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.wire.answers.fleet_answers import GroupAnswer, HostAnswer, MachineAnswer
+from forewarn.wire.answers.fleet_answers import GroupAnswer, ListedHostAnswer, MachineAnswer
 from tests.harness import Service
 from tests.served import Api, app_of, check_answer, check_page, sample
 from tests.stores import sqlite_url
@@ -130,7 +130,8 @@ def test_groups_and_hosts_are_listed_and_shown(api: Api) -> None:
     assert [group["name"] for group in groups["groups"]] == ["web"]
     check_answer(GroupAnswer, api("GET", "/v1/groups/web").json())
     hosts = api("GET", "/v1/hosts").json()
-    check_page(HostAnswer, hosts)
+    check_page(ListedHostAnswer, hosts)
+    assert [host["carried"] for host in hosts["hosts"]] == [3, 3, 2]
     assert [host["name"] for host in hosts["hosts"]] == ["host-1", "host-2", "host-3"]
     assert api("GET", "/v1/hosts/host-2").json() == {
         "host": {

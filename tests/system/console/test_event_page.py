@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.browsing import PHONE
 from tests.console_fixtures import Visit
 from tests.process import Program
 
@@ -19,7 +20,7 @@ def test_an_event_is_followed_from_its_notice_to_its_end(server: Program, visit:
     expect(title).to_have_text("Reboot: web-0 will restart")
     expect(page.get_by_text("Starts not before 2027-03-01 09:15:00 (in 15 m).")).to_be_visible()
     expect(page.get_by_text("Sooner with the approval of any of its machines.")).to_be_visible()
-    expect(page.get_by_text("not approved; may start at")).to_be_visible()
+    expect(page.get_by_text("Waits", exact=True)).to_have_count(0)
     expect(machines).to_contain_text("not told yet")
 
     server.guest(WEB_0).document()
@@ -54,6 +55,43 @@ def test_an_event_that_is_far_away_is_not_armed_and_one_that_is_postponed_says_f
     postponed = page.locator("p", has_text="it was to start not before 2027-03-08 09:00:00")
     expect(postponed).to_contain_text("domain 0")
     expect(postponed.get_by_role("link", name=first[:8])).to_be_visible()
+
+
+def test_an_event_waits_for_others_of_its_stage_and_never_for_itself(server: Program, visit: Visit) -> None:
+    placed = server.post("/v1/hosts/host-1/maintenance", json={"action": "freeze"})
+    machines = sum(len(event["resources"]) for event in placed["events"])
+    own, *others = placed["events"]
+    missing = sum(len(event["resources"]) for event in others)
+    visitor = visit(server)
+    page = visitor.open(f"/console/events/{own['id']}")
+    waits = page.locator(".notice", has_text="Waits")
+    expect(waits).to_contain_text(
+        f"{missing} of {machines} machines have not approved; starts 09:15 at the latest (in 15 m)"
+    )
+    expect(waits).not_to_contain_text(own["id"][:8])
+    order = visitor.open(f"/console/orders/{placed['order']['id']}")
+    reasons = order.locator(".notice", has_text="Waits")
+    expect(reasons.locator("ul").first.locator("> li")).to_have_count(1)
+    expect(reasons).to_contain_text(f"{machines} of {machines} machines have not approved")
+    reasons.get_by_text(f"{len(placed['events'])} events").click()
+    expect(reasons.get_by_role("link", name=own["id"][:8])).to_be_visible()
+
+
+def test_a_term_is_explained_where_it_stands_by_keyboard_and_by_touch(server: Program, visit: Visit) -> None:
+    event = server.post("/v1/hosts/host-1/degrade")["events"][0]["id"]
+    page = visit(server, screen=PHONE).open(f"/console/events/{event}")
+    armed = page.get_by_role("button", name="armed").first
+    armed.tap()
+    meaning = page.get_by_role("note")
+    expect(meaning).to_contain_text("keeps the other update domains of its group away")
+    box = meaning.bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= PHONE.width
+    page.keyboard.press("Escape")
+    expect(meaning).to_have_count(0)
+    armed.press("Enter")
+    expect(meaning).to_contain_text("and may start")
 
 
 def test_an_event_that_never_was_is_said_to_be_none(calm: Program, visit: Visit) -> None:

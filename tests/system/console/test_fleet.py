@@ -45,7 +45,7 @@ def test_what_is_shown_stands_in_the_address(server: Program, visit: Visit) -> N
     server.post("/v1/machines/web-0/restart")
     visitor = visit(server)
     page = visitor.open("/console/fleet")
-    page.get_by_label("Search by name").fill("web")
+    page.get_by_label("Search by name or address").fill("web")
     page.get_by_label("State", exact=True).select_option("touched")
     expect(page.locator(".tile[data-machine]")).to_have_count(1)
     sent = visitor.open(page.url.removeprefix(server.operators))

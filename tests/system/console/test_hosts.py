@@ -19,8 +19,7 @@ from tests.system.console.acting import go
 def test_each_host_says_what_it_carries_and_what_is_ordered_for_it(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/hosts")
     line = page.get_by_role("row", name="host-1")
-    expect(line).to_contain_text("5 machines")
-    expect(line).to_contain_text("web UD 0 (2)")
+    expect(line.locator('[data-column="machines"]')).to_contain_text("5")
     expect(page.get_by_text("All hosts are simulated")).to_be_visible()
     server.guest("127.0.1.10").document()
     server.post("/v1/hosts/host-1/maintenance", json={"action": "reboot"})
@@ -38,6 +37,57 @@ def test_hosts_are_found_by_name_and_by_what_holds_them(server: Program, visit: 
     page.get_by_role("button", name="Show all").click()
     page.get_by_label("Search by name").fill("-3")
     expect(page.locator("tbody th")).to_have_text(["host-3"])
+
+
+RACKS = """
+[defaults]
+driver = "simulated"
+[hosts.one]
+labels = {rack = "b"}
+resources = {memory = 32}
+[hosts.two]
+labels = {rack = "a"}
+resources = {memory = 64}
+[hosts.three]
+[[machines]]
+name = "m-0"
+host = "one"
+resources = {memory = 4}
+[[machines]]
+name = "m-1"
+host = "three"
+[[machines]]
+name = "m-2"
+host = "three"
+"""
+
+
+def test_hosts_have_a_line_each_and_are_sorted_as_the_address_says(serve: Serve, visit: Visit) -> None:
+    server = serve(fleet=RACKS)
+    visitor = visit(server)
+    page = visitor.open("/console/hosts")
+    names = page.locator("tbody th")
+    expect(names).to_have_text(["one", "three", "two"])
+    for button, wanted, sort in (
+        ("Machines", ["three", "one", "two"], "-machines"),
+        ("Machines", ["two", "one", "three"], "machines"),
+        ("Rack", ["two", "one", "three"], "rack"),
+        ("Free memory", ["two", "one", "three"], "-memory"),
+    ):
+        page.get_by_role("button", name=button).click()
+        expect(names).to_have_text(wanted)
+        expect(page).to_have_url(re.compile(f"sort={sort}$"))
+    expect(page.get_by_role("columnheader", name="Free memory")).to_have_attribute("aria-sort", "descending")
+    expect(page.get_by_role("row", name=re.compile("^one"))).to_contain_text("28 of 32")
+    server.post("/v1/hosts/three/maintenance", json={"action": "freeze"})
+    page.get_by_label("Sort by").select_option("With an open order first")
+    expect(names).to_have_text(["three", "one", "two"])
+    sent = visitor.open(page.url.removeprefix(server.operators))
+    expect(sent.locator("tbody th")).to_have_text(["three", "one", "two"])
+    for width in (360, 768, 1440):
+        sent.set_viewport_size({"width": width, "height": 800})
+        heights = sent.locator("tbody tr").evaluate_all("rows => rows.map(row => row.offsetHeight)")
+        assert max(heights) < 48, (width, heights)
 
 
 def test_a_host_says_what_its_maintenance_would_touch_before_anybody_orders_it(
@@ -106,6 +156,10 @@ def test_what_was_imported_says_from_where_and_a_host_why_its_driver_cannot_be_u
     row = page.get_by_role("row", name=re.compile("kvm01"))
     for words in ("imported from blades", "not reached", "driver blades is not installed"):
         expect(row).to_contain_text(words)
+    go(page, "/fleet")
+    stuck = page.get_by_role("region", name="Now").locator('[data-kind="stuck"]')
+    expect(stuck.get_by_role("link", name="kvm01")).to_be_visible()
+    go(page, "/hosts?sort=reached")
     row.get_by_role("link", name="kvm01").click()
     expect(page.locator(".page-title")).to_contain_text("not reached")
     expect(page.locator(".notice", has_text="waits")).to_contain_text("driver blades is not installed")

@@ -11,18 +11,24 @@ from forewarn.core.model.host import Host
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer
+from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer, ListedHostAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
 router = ApiRouter("hosts")
 
 
 @router.call("GET /v1/hosts", "List hosts")
-def list_hosts(page: PageQuery, reads: CallerReading) -> Page[HostAnswer]:
+def list_hosts(page: PageQuery, reads: CallerReading) -> Page[ListedHostAnswer]:
     """List hosts by name."""
-    found, after, drivers = reads.fleet.views.hosts(after=page.after, limit=page.limit)
-    shown = [HostAnswer.driven(host, drivers, **_reached(reads.fleet.views, host, drivers)) for host in found]
-    return Page(kind=HostAnswer, items=shown, next=after)
+    views = reads.fleet.views
+    found = views.hosts(after=page.after, limit=page.limit)
+    shown = [
+        ListedHostAnswer.of(
+            host, found.loads[host.name], found.drivers, **_reached(views, host, found.drivers)
+        )
+        for host in found.hosts
+    ]
+    return Page(kind=ListedHostAnswer, items=shown, next=found.after)
 
 
 @router.call("GET /v1/hosts/{name}", "Show a host", errors=(404,))

@@ -7,7 +7,7 @@ from forewarn.api.bodies import MachineOrderBody, MoveBody
 from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import TableInBody
 from forewarn.api.queries import ListQuery, MachineInPath, NewMachineInPath
-from forewarn.api.request_fields import GROUP, HOST, MACHINE, PROJECT, several
+from forewarn.api.request_fields import GROUP, HOST, LINE, MACHINE, PROJECT, several
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, Services
 from forewarn.control.orders.order_use_cases import Placed
@@ -46,6 +46,7 @@ class MachinesQuery(ListQuery):
         default=(),
     )
     begins: MachineName | None = maybe(MACHINE, "Only those whose names begin so, in any case.")
+    contains: str | None = maybe(LINE, "Only those with this in name, address or vm-id, in any case.")
 
 
 @declared
@@ -65,6 +66,7 @@ def list_machines(query: MachinesQuery, reads: CallerReading) -> Page[MachineAns
             bound_for=query.bound_for,
             names=frozenset(query.name),
             begins=query.begins or "",
+            contains=query.contains or "",
         ),
         after=query.after,
         limit=query.limit,

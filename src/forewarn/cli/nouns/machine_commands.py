@@ -38,9 +38,14 @@ def list_(
     begins: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only those whose names begin so, in any case.")
     ] = None,
+    contains: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only those with this in name, address or vm-id, in any case."),
+    ] = None,
 ) -> None:
     """List machines."""
-    wanted = {"name": names, "begins": begins, "group": group, "host": host, **session.scope}
+    wanted = {"name": names, "begins": begins, "contains": contains, "group": group, "host": host}
+    wanted |= session.scope
     reply = session.client.all(MachineAnswer, **wanted)
     none = "No machines: `forewarn fleet apply FILE` declares a fleet."
     empty = formatting.none_found("machines", none, **wanted)

@@ -12,7 +12,7 @@ from forewarn.core.copies import replace
 from forewarn.core.fleet import declared, machines
 from forewarn.core.model.declaration import FleetSpec, HostDrivers
 from forewarn.core.model.hold import Hold
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import Host, HostLoad
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.words import GroupKind, HostName, NameKind
@@ -42,13 +42,25 @@ class KnownDriver:
     why: str | None = None  # it cannot be used, if that is known
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedHosts:
+    """A page of hosts."""
+
+    hosts: Sequence[Host]
+    loads: Mapping[HostName, HostLoad]
+    drivers: HostDrivers
+    after: str | None  # the cursor of the next page
+
+
 class FleetViews(FleetReading):
     """The use cases that read what belongs to no project."""
 
-    def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None, HostDrivers]:
-        """List hosts, and who does the work on them."""
+    def hosts(self, *, after: str | None, limit: int) -> ListedHosts:
+        """List hosts, what they carry, and who does the work on them."""
         with self._store.read() as snapshot:
-            return *snapshot.fleet.hosts(after=after, limit=limit), snapshot.rules.host_drivers()
+            hosts, after = snapshot.fleet.hosts(after=after, limit=limit)
+            loads = snapshot.rules.host_loads(hosts)
+            return ListedHosts(hosts=hosts, loads=loads, drivers=snapshot.rules.host_drivers(), after=after)
 
     def host(self, name: str) -> tuple[Host, Sequence[Machine], HostDrivers]:
         """Show one host, what it carries, and who does the work on hosts."""

@@ -13,6 +13,9 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.summary import FleetSummary
 from forewarn.core.words import GroupName, HostName, MachineId, NameKind, ProjectName
 
+# Fewer characters occur in the vm-ids of many machines.
+LEAST_OF_ID = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFilter:
@@ -25,6 +28,8 @@ class MachineFilter:
     bound_for: HostName | None = None
     names: frozenset[str] = frozenset()  # in any case
     begins: str = ""  # how their names do, in any case
+    # A part of the name, the address or (of at least `LEAST_OF_ID` characters) the vm-id, in any case.
+    contains: str = ""
 
 
 ANY_MACHINE = MachineFilter()

@@ -1,11 +1,12 @@
 """What use cases decide on, and where they save what was decided."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import Event
+from forewarn.core.model.host import Host, HostLoad
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.slice import Sent, Slice
 from forewarn.core.words import EventId, GroupName, HostName, MachineId, OrderId
@@ -61,6 +62,10 @@ class RuleQueries(ScopedRuleQueries, Protocol):
 
     def host_drivers(self) -> HostDrivers:
         """Return who does the work on which host."""
+        ...
+
+    def host_loads(self, hosts: Sequence[Host]) -> Mapping[HostName, HostLoad]:
+        """Count what each of these hosts carries, whatever its project, and what is free there."""
         ...
 
 

@@ -25,6 +25,14 @@ class HostResource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostLoad:
+    """What a host carries; machines that are moving count at their target."""
+
+    carried: int = 0
+    free: Mapping[str, float] = field(default_factory=dict)  # of each resource that the host declares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """The physical node that carries machines."""
 

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
 
-from forewarn.control.parts.fleet import ANY_MACHINE, MachineFilter
+from forewarn.control.parts.fleet import ANY_MACHINE, LEAST_OF_ID, MachineFilter
 from forewarn.core.disclosure import Names
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.group import Group
@@ -147,8 +147,20 @@ def _machines_wanted(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.bound_for is not None:
         yield _M.place == wanted.bound_for  # which has an index
         yield _M.bound_for == wanted.bound_for
+    yield from _names_wanted(wanted)
+
+
+def _names_wanted(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.names:
         yield _M.key.in_(sorted(map(name_key, wanted.names)))
     if wanted.begins:
         first = name_key(wanted.begins)
         yield and_(_M.key >= first, _M.key <= first + _LAST)  # which an index answers, and LIKE would not
+    if wanted.contains:
+        yield _has(name_key(wanted.contains))
+
+
+def _has(part: str) -> ColumnElement[bool]:
+    """Match a part of the name, the address or the vm-id. Every machine is read."""
+    columns = (_M.key, _M.address, _M.id) if len(part) >= LEAST_OF_ID else (_M.key, _M.address)
+    return or_(*(column.contains(part, autoescape=True) for column in columns))

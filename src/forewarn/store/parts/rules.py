@@ -1,11 +1,12 @@
 """What decisions are made on: a part of the fleet, or all of it, and who is concerned."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import select
 
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import Event
+from forewarn.core.model.host import Host, HostLoad
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import (
@@ -72,3 +73,7 @@ class RuleReads(SliceReads):
         declared = select(_H.name, _H.driver).where(tables.OWN_DRIVER)
         own = {HostName(name): driver for name, driver in self._all(declared)}
         return HostDrivers(defaults=self._meta.defaults, own=own)
+
+    def host_loads(self, hosts: Sequence[Host]) -> Mapping[HostName, HostLoad]:
+        """Count what each of these hosts carries, whatever its project, and what is free there."""
+        return self._rooms.loads(hosts)

@@ -9,7 +9,7 @@ from sqlalchemy import Integer, Select, bindparam, func, literal_column, select,
 from forewarn.core.copies import replace
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host, HostResource
+from forewarn.core.model.host import Host, HostLoad, HostResource
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.room import RACK, Room
 from forewarn.core.words import GroupKind, GroupName, HostName, HostState
@@ -82,6 +82,8 @@ _MEMBERS = (
     .group_by(_M.place, _M.group_name, _M.update_domain)
 )
 
+_CARRIED = among(select(_H.name, _H.carried), _H.name)
+
 _RESOURCE = STORED.reader(HostResource)
 
 
@@ -132,6 +134,16 @@ class RoomReads(Reader):
                 found |= self._rooms(_UNCROWDED, wanted, listed)
         return self._with_resources(found, machines)
 
+    def loads(self, hosts: Collection[Host]) -> dict[HostName, HostLoad]:
+        """Count what each of these hosts carries, and what is free there."""
+        found: dict[HostName, HostLoad] = {}
+        for names in chunks(host.name for host in hosts):
+            counted = self._all(_CARRIED, {"keys": names})
+            found |= {HostName(name): HostLoad(carried=carried) for name, carried in counted}
+        free = {host.name: _capacities(host.resources) for host in hosts if host.resources}
+        self._take(free)
+        return found | {name: replace(found[name], free=left) for name, left in free.items() if name in found}
+
     def _with_resources(
         self, rooms: dict[HostName, Room], machines: Iterable[Machine]
     ) -> dict[HostName, Room]:
@@ -140,12 +152,16 @@ class RoomReads(Reader):
         if not declared or not any(machine.resources for machine in machines):
             return rooms
         free = {name: dict(rooms[name].free) for name in declared}
-        for names in chunks(declared):
+        self._take(free)
+        return rooms | {name: replace(rooms[name], free=left) for name, left in free.items()}
+
+    def _take(self, free: Mapping[HostName, dict[str, float]]) -> None:
+        """Subtract what the machines of each host take there."""
+        for names in chunks(free):
             for host, resources in self._all(_TAKEN, {"hosts": names}):
                 left = free[host]
                 for resource in left.keys() & resources.keys():
                     left[resource] -= resources[resource]
-        return rooms | {name: replace(rooms[name], free=left) for name, left in free.items()}
 
     def _named(self, names: Iterable[HostName], groups: Collection[GroupName]) -> dict[HostName, Room]:
         found: dict[HostName, Room] = {}
@@ -176,3 +192,7 @@ class RoomReads(Reader):
             )
             for name, carried, busy, driver, labels, resources, away in hosts
         }
+
+
+def _capacities(resources: Mapping[str, HostResource]) -> dict[str, float]:
+    return {name: resource.capacity for name, resource in resources.items()}

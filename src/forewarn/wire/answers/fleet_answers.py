@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host, HostResource
+from forewarn.core.model.host import Host, HostLoad, HostResource
 from forewarn.core.model.machine import Machine, MachineTraits
 from forewarn.core.model.project import Project
 from forewarn.core.model.summary import FleetSummary
@@ -87,10 +87,18 @@ class HostAnswer(ApiAnswer):
     unreachable_since: datetime | None = None
     unreachable_because: str | None = None
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedHostAnswer(HostAnswer):
+    """A host, and how much it carries; machines that are moving count at their target."""
+
+    carried: int = 0  # how many machines; not sent by servers of before
+    free: Mapping[str, float] = field(default_factory=dict)  # what is left of each of its `resources`
+
     @classmethod
-    def driven(cls, host: Host, drivers: HostDrivers, **reached: Any) -> Self:
+    def of(cls, host: Host, load: HostLoad, drivers: HostDrivers, **reached: Any) -> Self:
         """Show a host, who does the work on it, and whether they reach it."""
-        return cls.like(host, driver=drivers.of(host.name), **reached)
+        return cls.like(host, load, driver=drivers.of(host.name), **reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

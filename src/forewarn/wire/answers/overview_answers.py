@@ -7,7 +7,7 @@ from forewarn.wire.answers.event_answers import ListedEventAnswer
 from forewarn.wire.answers.fleet_answers import (
     DriverAnswer,
     GroupAnswer,
-    HostAnswer,
+    ListedHostAnswer,
     MachineAnswer,
     ProjectAnswer,
     SummaryAnswer,
@@ -28,7 +28,7 @@ class OverviewAnswer(ApiAnswer):
     projects: tuple[ProjectAnswer, ...] | None
     events: tuple[ListedEventAnswer, ...] | None
     orders: tuple[OrderAnswer, ...] | None  # open ones
-    hosts: tuple[HostAnswer, ...] | None
+    hosts: tuple[ListedHostAnswer, ...] | None
     rollouts: tuple[RolloutAnswer, ...] | None  # open ones
     holds: tuple[HoldAnswer, ...] | None
     drivers: tuple[DriverAnswer, ...] | None

@@ -1,4 +1,4 @@
-/** The big red button: nothing new is announced or started, in all the fleet, a project or a host. */
+/** The Hold button: nothing new is announced or started, in all the fleet, a project or a host. */
 
 import { hostLink } from "../elements/links.js";
 import { shortId } from "../page/formatting.js";

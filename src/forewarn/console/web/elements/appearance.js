@@ -7,7 +7,7 @@ import { h } from "../page/tree.js";
 
 /** @typedef {import("../types").Machine} Machine */
 /** @typedef {import("../types").ListedEvent} ListedEvent */
-/** @typedef {"calm" | "warn" | "danger" | "info" | "move" | "idle"} Tone */
+/** Red (`danger`) is for failures and broken promises alone. @typedef {"calm" | "warn" | "danger" | "info" | "restart" | "move" | "idle"} Tone */
 /** @typedef {{ tone: Tone, glyph: string, label: string }} Appearance */
 /**
  * The states of everything that is done; a rollout that is being aborted says so besides.
@@ -19,7 +19,7 @@ import { h } from "../page/tree.js";
 const MACHINES = {
   running: { tone: "calm", glyph: "●", label: "running" },
   frozen: { tone: "info", glyph: "❄", label: "frozen" },
-  restarting: { tone: "danger", glyph: "↻", label: "restarting" },
+  restarting: { tone: "restart", glyph: "↻", label: "restarting" },
   moving: { tone: "move", glyph: "➜", label: "moving" },
   stopped: { tone: "idle", glyph: "■", label: "stopped" },
 };
@@ -29,7 +29,7 @@ const ANNOUNCED = { tone: "warn", glyph: "▲", label: "announced" };
 /** @type {Appearance} */
 const APPROVED = { tone: "warn", glyph: "✓", label: "approved" };
 /** @type {Appearance} */
-const STARTED = { tone: "danger", glyph: "◆", label: "started" };
+const STARTED = { tone: "info", glyph: "◆", label: "started" };
 
 /** How machines may look, from calm to gone: what a legend explains. */
 export const MACHINE_LOOKS = [
@@ -65,8 +65,8 @@ const WORK = {
   done: { tone: "calm", glyph: "✓", label: "done" },
   failed: { tone: "danger", glyph: "✕", label: "failed" },
   cancelled: { tone: "idle", glyph: "⊘", label: "cancelled" },
-  aborting: { tone: "danger", glyph: "◆", label: "aborting" },
-  aborted: { tone: "danger", glyph: "⊘", label: "aborted" },
+  aborting: { tone: "warn", glyph: "◆", label: "aborting" },
+  aborted: { tone: "idle", glyph: "⊘", label: "aborted" },
   moot: { tone: "idle", glyph: "⊘", label: "moot" },
 };
 
@@ -100,14 +100,17 @@ export function eventAppearance(event) {
   return { tone: "idle", glyph: "○", label: event.status.toLowerCase() };
 }
 
+/** @param {import("../types").Schemas["HostState"]} state */
+export const hostAppearance = (state) => HOSTS[state] ?? unknown(state);
+
 /**
  * Show the state of a host. A host that cannot be reached is not shown as ok.
  *
  * @param {import("../types").Host} host
  */
 export const hostBadges = (host) => [
-  (host.state !== "ok" || host.reachable !== false) && badge(HOSTS[host.state] ?? unknown(host.state)),
-  host.reachable === false && badge({ tone: "danger", glyph: "✕", label: "not reached" }),
+  (host.state !== "ok" || host.reachable !== false) && badge(hostAppearance(host.state)),
+  host.reachable === false && badge({ tone: "warn", glyph: "?", label: "not reached" }),
 ];
 
 /**

@@ -22,7 +22,7 @@ const TYPES = {
     several: ["pause", "pause", "paused"],
   },
   Reboot: {
-    tone: "danger",
+    tone: "restart",
     glyph: "↻",
     label: "Reboot",
     one: ["restart", "restarts", "restarted"],
@@ -77,7 +77,7 @@ export const typeAppearance = (type) => TYPES[type];
 export function progressAppearance(event) {
   if (event.ended_at && event.started_at) return { tone: "calm", glyph: "✓", label: "finished" };
   if (event.ended_at) return { tone: "idle", glyph: "⊘", label: "called off" };
-  if (event.status === "Started") return { tone: "danger", glyph: "◆", label: "started" };
+  if (event.status === "Started") return { tone: "info", glyph: "◆", label: "started" };
   if (event.approved) return { tone: "warn", glyph: "✓", label: "approved" };
   return { tone: "warn", glyph: "▲", label: "scheduled" };
 }

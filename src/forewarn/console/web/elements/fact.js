@@ -7,8 +7,9 @@ import { h } from "../page/tree.js";
  *
  * @param {string} term
  * @param {import("../types").Child} value
+ * @param {import("../types").Child} [label]  the term, if it explains itself
  */
-export const fact = (term, value) =>
+export const fact = (term, value, label = term) =>
   value === null || value === undefined || value === ""
     ? null
-    : [h("dt", { key: `${term}?` }, term), h("dd", { key: term, class: "name" }, value)];
+    : [h("dt", { key: `${term}?` }, label), h("dd", { key: term, class: "name" }, value)];

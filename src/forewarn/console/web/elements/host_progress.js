@@ -20,7 +20,7 @@ export const LOOKS = /** @satisfies {{ [progress: string]: Appearance }} */ ({
   done: { tone: "calm", glyph: "✓", label: "done" },
   failed: { tone: "danger", glyph: "✕", label: "failed" },
   lost: { tone: "danger", glyph: "?", label: "lost" },
-  leftOut: { tone: "danger", glyph: "⊘", label: "left out" },
+  leftOut: { tone: "warn", glyph: "⊘", label: "left out" },
 });
 
 /**

@@ -51,7 +51,7 @@ const givenUpLabel = (order) =>
 /** Say how far an order is, and whether it is being given up. @param {Order} order */
 export const stateBadges = (order) => [
   badge(workAppearance(order.state)),
-  order.stuck && badge({ tone: "danger", glyph: "!", label: "stuck" }),
+  order.stuck && badge({ tone: "warn", glyph: "!", label: "stuck" }),
   order.abandoned_by && !order.ended_at && badge({ tone: "warn", glyph: "⊘", label: givenUpLabel(order) }),
 ];
 

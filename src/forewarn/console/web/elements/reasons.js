@@ -1,21 +1,30 @@
-/** Why something waits: shown as the API says it. */
+/** Why something waits: each reason once, with everything that waits for it. */
 
-import { listed } from "../page/formatting.js";
+import { count, listed } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
+import { briefTime } from "./brief_time.js";
 import { inTheWay } from "./in_the_way.js";
 import { eventLink, groupLink, linkedIds } from "./links.js";
 import { countdown, time } from "./times.js";
 
+/** @typedef {import("../types").Waiting} Waiting */
+/** @typedef {import("../types").Order} Order */
+/** @typedef {import("../types").ListedEvent} ListedEvent */
+
 const NAMES_SHOWN = 3;
+const WAITING_SHOWN = 3;
 
 /**
- * @param {readonly import("../types").Waiting[]} waiting
+ * @param {readonly Waiting[]} waiting
  * @param {string | null} [until]  when the first of the reasons ends by itself
- * @param {import("../types").Order} [order]  that waits: then whose events are in its way is said too
+ * @param {Order} [order]  that waits: then the events that block it are named, too
+ * @param {string} [about]  the id of the event whose page this is: it is not named again
  */
-export function reasons(waiting, until, order) {
+export function reasons(waiting, until, order, about) {
   if (!waiting.length) return null;
+  const unapproved = waiting.filter((each) => awaitsApproval(each));
+  const others = waiting.filter((each) => !awaitsApproval(each));
   return h(
     "div",
     { class: "notice", "data-tone": "warn" },
@@ -23,16 +32,88 @@ export function reasons(waiting, until, order) {
     h(
       "ul",
       { class: "reasons" },
-      waiting.map((each) =>
-        h("li", null, whatWaits(each.what), ": ", linkedIds(each.reason), order && inTheWay(each, order)),
+      unapproved.length > 0 && approvalLine(unapproved, until ?? null, others.length > 0),
+      [...Map.groupBy(others, (each) => each.reason)].map(([reason, alike]) =>
+        h(
+          "li",
+          { key: reason },
+          subjects(alike.filter((each) => each.what !== about)),
+          linkedIds(reason),
+          order && alike.map((each) => inTheWay(each, order)),
+        ),
       ),
     ),
-    until && h("p", { class: "small" }, "until ", time(until), " (", countdown(until), ")"),
+    until &&
+      others.length > 0 &&
+      h("p", { class: "small" }, "until ", time(until), " (", countdown(until), ")"),
   );
 }
 
+/** Whether an event waits for its approval or its NotBefore; a postponed one has another reason. @param {Waiting} waiting */
+function awaitsApproval({ what }) {
+  const event = copy.events.get(what);
+  return Boolean(event?.awaits && !event.postponed);
+}
+
 /**
- * Name what waits: an event by its link and its machines, for nobody knows ids by heart.
+ * Count the machines that have not approved, of all those whose events wait in the same order.
+ *
+ * @param {readonly Waiting[]} waiting
+ * @param {string | null} until
+ * @param {boolean} isHindered  whether the order waits for something else, too
+ */
+function approvalLine(waiting, until, isHindered) {
+  const events = waiting.flatMap((each) => copy.events.get(each.what) ?? []);
+  const orders = new Set(events.map((event) => event.order));
+  const announced = [...copy.events.values()].filter(
+    (event) => orders.has(event.order) && event.status === "Scheduled",
+  );
+  const missing = events.reduce((sum, event) => sum + notApproved(event), 0);
+  const all = announced.reduce((sum, event) => sum + event.resources.length, 0);
+  const latest = [...events.map((event) => event.not_before), until ?? ""].sort().at(-1) ?? "";
+  const isOne = all === 1;
+  return h(
+    "li",
+    { key: "approval" },
+    isOne
+      ? [h("span", { class: "name" }, events[0]?.resources.join(", ")), " has not approved; "]
+      : `${missing.toLocaleString("en")} of ${count(all, "machine has", "machines have")} not approved; `,
+    isHindered ? "NotBefore is " : "starts ",
+    briefTime(latest),
+    !isHindered && " at the latest",
+    " (",
+    countdown(latest),
+    ")",
+    events.length > 1 &&
+      h(
+        "details",
+        { class: "small" },
+        h("summary", null, count(events.length, "event")),
+        h(
+          "ul",
+          { class: "reasons" },
+          events.map((event) => h("li", { key: event.id }, whatWaits(event.id), `: awaits ${event.awaits}`)),
+        ),
+      ),
+  );
+}
+
+/** Where all must approve, some may have. @param {ListedEvent} event */
+const notApproved = (event) => (event.approval === "all" ? event.awaited.length : event.resources.length);
+
+/** @param {readonly Waiting[]} waiting */
+function subjects(waiting) {
+  if (!waiting.length) return null;
+  const more = waiting.length - WAITING_SHOWN;
+  return [
+    waiting.slice(0, WAITING_SHOWN).map((each, place) => [place > 0 && ", ", whatWaits(each.what)]),
+    more > 0 && ` and ${count(more, "more", "more")}`,
+    ": ",
+  ];
+}
+
+/**
+ * Name what waits: an event by its link and its machines.
  *
  * @param {string} what
  */

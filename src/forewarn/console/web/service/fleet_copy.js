@@ -28,7 +28,7 @@ const MOST_WAITING = 2000;
 const CONCERNS = /** @type {const} */ ({
   groups: ["group", "fleet"],
   projects: ["project", "fleet"],
-  hosts: ["host", "fleet"],
+  hosts: ["host", "machine", "step", "fleet"],
   events: ["event", "order", "step", "machine", "promise", "notice"],
   orders: ["order", "event", "step", "hold", "rollout", "machine", "host"],
   rollouts: ["rollout", "order", "event", "step", "hold", "host"],

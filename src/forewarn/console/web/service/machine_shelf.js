@@ -2,7 +2,7 @@
 
 /** @typedef {import("../types").Machine} Machine */
 /** @typedef {import("../types").Record} Record */
-/** @typedef {{ group?: string, host?: string, bound_for?: string, begins?: string, project?: string, name?: string[] }} Wanted */
+/** @typedef {{ group?: string, host?: string, bound_for?: string, contains?: string, project?: string, name?: string[] }} Wanted */
 /**
  * Which machines are new, different or gone, by their keys, and which groups they are of; null for all.
  *
@@ -303,10 +303,28 @@ export class MachineShelf extends EventTarget {
   }
 }
 
+// Fewer characters occur in the ids of many things.
+export const LEAST_OF_ID = 4;
+
+/**
+ * Whether the name, the address or the vm-id of a machine has a text, as the API's `contains` looks for it.
+ *
+ * @param {{ name: string, address?: string | null, vm_id?: string }} machine
+ * @param {string} text
+ */
+export function hasText({ name, address, vm_id: id }, text) {
+  const part = text.toLowerCase();
+  return (
+    name.toLowerCase().includes(part) ||
+    (address ?? "").toLowerCase().includes(part) ||
+    (part.length >= LEAST_OF_ID && (id ?? "").toLowerCase().includes(part))
+  );
+}
+
 /**
  * Whether a machine is among those that are wanted.
  *
- * @param {{ name: string, project: string | null, group: string | null, host: string | null, bound_for?: string | null }} machine
+ * @param {{ name: string, project: string | null, group: string | null, host: string | null, bound_for?: string | null, address?: string | null, vm_id?: string }} machine
  * @param {Wanted} wanted
  */
 function matches(machine, wanted) {
@@ -316,7 +334,7 @@ function matches(machine, wanted) {
     (wanted.group === undefined || wanted.group === machine.group) &&
     (wanted.host === undefined || wanted.host === machine.host) &&
     (wanted.bound_for === undefined || wanted.bound_for === machine.bound_for) &&
-    (wanted.begins === undefined || name.startsWith(wanted.begins.toLowerCase())) &&
+    (wanted.contains === undefined || hasText(machine, wanted.contains)) &&
     (wanted.name === undefined || wanted.name.some((each) => each.toLowerCase() === name))
   );
 }

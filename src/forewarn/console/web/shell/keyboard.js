@@ -8,6 +8,7 @@ import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
 import { showPanel } from "./panel_dialog.js";
 import { SECTIONS, sectionRoutes } from "./routes.js";
+import { showSearch } from "./search_dialog.js";
 
 // The second key after `g`; the first letters of "rollouts" and "promises" are theirs, "history" has its second.
 const GO = /** @type {{ [path: string]: string }} */ ({
@@ -27,11 +28,25 @@ let goneAt = -Infinity;
 /** Begin to listen. */
 export function startKeyboard() {
   addEventListener("keydown", (key) => {
+    if (isSearch(key)) {
+      key.preventDefault();
+      showSearch();
+      return;
+    }
     if (key.defaultPrevented || key.ctrlKey || key.metaKey || key.altKey || !preferences.hasKeys) return;
     if (!copy.caller || isTyping(key) || document.querySelector("dialog[open], :popover-open")) return;
     if (press(key.key)) key.preventDefault();
   });
 }
+
+/** Whether Ctrl-K was pressed, which also works while something is typed. @param {KeyboardEvent} key */
+const isSearch = (key) =>
+  (key.ctrlKey || key.metaKey) &&
+  !key.altKey &&
+  !key.shiftKey &&
+  key.key.toLowerCase() === "k" &&
+  copy.caller !== null &&
+  !document.querySelector("dialog[open]");
 
 /** @param {KeyboardEvent} key */
 function isTyping(key) {
@@ -49,7 +64,7 @@ function press(key) {
   if (isSecond) return go(key);
   if (key === "?") showKeyboard();
   else if (key === "!" && copy.may("run")) ask(HOLD, null);
-  else if (key === "/") return search();
+  else if (key === "/") showSearch();
   else return false;
   return true;
 }
@@ -61,13 +76,6 @@ function go(key) {
   return Boolean(route);
 }
 
-/** Put the cursor where this view is searched. */
-function search() {
-  const field = /** @type {HTMLElement | null} */ (document.querySelector("main input[type=search]"));
-  field?.focus();
-  return Boolean(field);
-}
-
 /** Show what the keys do. */
 export function showKeyboard() {
   showPanel("Keyboard", () => [
@@ -77,7 +85,7 @@ export function showKeyboard() {
       sectionRoutes()
         .filter((route) => SECTIONS.includes(route.path))
         .map((route) => line(["g", GO[route.path] ?? ""], route.title)),
-      line(["/"], "Search in this view"),
+      line(["/", "Ctrl-K"], "Search everything"),
       copy.may("run") ? line(["!"], "Hold: asks first") : null,
       line(["Tab", "Enter"], "Reach and press everything; a menu is walked with the arrows"),
       line(["Esc"], "Close a dialog or a menu, without doing anything"),

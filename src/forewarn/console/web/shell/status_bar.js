@@ -1,4 +1,4 @@
-/** At the right of the header: the link to the server, service time, the red button, the menu. */
+/** At the right of the header: search, the link to the server, service time, the Hold button, the menu. */
 
 import { ask } from "../actions/action_dialog.js";
 import { HOLD } from "../actions/hold_verbs.js";
@@ -7,6 +7,7 @@ import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
 import "./clock_stepper.js";
 import "./menu.js";
+import { showSearch } from "./search_dialog.js";
 
 const LINKS = {
   live: { tone: "calm", glyph: "●", label: "live" },
@@ -23,6 +24,18 @@ class StatusBar extends LiveElement {
     const link = LINKS[copy.link];
     return [
       h(
+        "button",
+        {
+          type: "button",
+          key: "search",
+          class: "search-button",
+          title: "Search everything (/ or Ctrl-K)",
+          onclick: showSearch,
+        },
+        h("span", { "aria-hidden": "true" }, "⌕"),
+        h("span", { class: "search-label" }, "Search"),
+      ),
+      h(
         "span",
         { class: "badge link-state", "data-tone": link.tone, key: "link", title: copy.trouble || null },
         h("span", { "aria-hidden": "true" }, link.glyph),
@@ -35,7 +48,7 @@ class StatusBar extends LiveElement {
           {
             type: "button",
             key: "hold",
-            class: "red hold-button",
+            class: "stop hold-button",
             title: "Announce and start nothing new",
             onclick: () => ask(HOLD, null),
           },

@@ -10,6 +10,7 @@ import { notThere } from "../../elements/missing.js";
 import { orderWords, stateBadges } from "../../elements/order_facts.js";
 import { pageHead } from "../../elements/page_head.js";
 import { reasons } from "../../elements/reasons.js";
+import { term } from "../../elements/terms.js";
 import { countdown, startCountdown, time } from "../../elements/times.js";
 import { workProgress } from "../../elements/work_progress.js";
 import { measured, span } from "../../page/formatting.js";
@@ -20,6 +21,7 @@ import { View } from "../../page/view.js";
 import { api, copy } from "../../service/connected.js";
 import { LiveAnswer } from "../../service/live_answer.js";
 import { recordLog } from "../history/record_log.js";
+import { reasonsOf } from "./event_reasons.js";
 import "./event_strip.js";
 import { approvalLedger, machineNotices } from "./event_tables.js";
 
@@ -64,7 +66,7 @@ class EventView extends View {
       this.#answer?.trouble &&
         h("p", { class: "notice", "data-tone": "danger", role: "alert" }, this.#answer.trouble),
       this.#standing(event),
-      !event.ended_at && reasons(order.waiting, order.waiting_until, order),
+      !event.ended_at && reasons(reasonsOf(event, order), order.waiting_until, order, event.id),
       h("fw-event-strip", { key: "strip", ".event": event }),
       h(
         "section",
@@ -160,10 +162,20 @@ class EventView extends View {
         h(
           "p",
           null,
-          "Not armed yet: it keeps nobody away until shortly before, and waits then for other update domains of its group.",
+          "Not ",
+          term("armed"),
+          " yet: it keeps nobody away until shortly before, and waits then for other update domains of its group.",
         ),
       event.awaits &&
-        h("p", null, "Sooner with the approval of ", h("span", { class: "name" }, event.awaits), "."),
+        h(
+          "p",
+          null,
+          "Sooner with the ",
+          term("approved", "approval"),
+          " of ",
+          h("span", { class: "name" }, event.awaits),
+          ".",
+        ),
     );
   }
 
@@ -180,7 +192,7 @@ class EventView extends View {
         fact(
           "Group",
           event.group
-            ? [groupLink(event.group), `, update domain ${event.update_domain}`]
+            ? [groupLink(event.group), ", ", term("update domain"), ` ${event.update_domain}`]
             : "a standalone machine",
         ),
         event.project && fact("Project", h("span", { class: "name" }, event.project)),
@@ -189,7 +201,11 @@ class EventView extends View {
         fact("Approval", APPROVAL[event.approval] ?? event.approval),
         fact("Announced", time(event.announced_at)),
         (event.armed_at || !event.ended_at) &&
-          fact("Armed", event.armed_at ? time(event.armed_at) : "not yet: it keeps nobody away"),
+          fact(
+            "Armed",
+            event.armed_at ? time(event.armed_at) : "not yet: it keeps nobody away",
+            term("armed", "Armed"),
+          ),
         fact("Impact announced", event.duration_seconds < 0 ? "unknown (-1)" : span(event.duration_seconds)),
         fact("Impact measured", impact(event)),
         fact("Id", h("span", { class: "mono" }, event.id)),

@@ -2,7 +2,7 @@
 
 import { machineAppearance } from "../../elements/appearance.js";
 import { copy } from "../../service/connected.js";
-import { groupKey } from "../../service/machine_shelf.js";
+import { groupKey, hasText } from "../../service/machine_shelf.js";
 
 /** @typedef {import("../../types").Machine} Machine */
 /** @typedef {import("../../types").Summary["groups"][number]} GroupSummary */
@@ -49,7 +49,7 @@ export class FleetFilter {
 
   /** @param {Machine} machine */
   takes(machine) {
-    return this.#takesName(machine.name.toLowerCase()) && this.#takesState(machine);
+    return this.#takesText(machine) && this.#takesState(machine);
   }
 
   /**
@@ -69,12 +69,9 @@ export class FleetFilter {
     return this.#isCounted(group);
   }
 
-  /** @param {string} name */
-  #takesName(name) {
-    const text = this.text.toLowerCase();
-    if (!text) return true;
-    if (copy.machines.isWhole) return name.includes(text);
-    return this.asksServer ? name.startsWith(text) : true;
+  /** @param {Machine} machine */
+  #takesText(machine) {
+    return !this.text || (!copy.machines.isWhole && !this.asksServer) || hasText(machine, this.text);
   }
 
   /** @param {Machine} machine */

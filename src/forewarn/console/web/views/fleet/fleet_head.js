@@ -1,6 +1,6 @@
 /** Above the fleet: how much of what there is, and what of it is shown. */
 
-import { MACHINE_LOOKS } from "../../elements/appearance.js";
+import { badge, hostAppearance, MACHINE_LOOKS } from "../../elements/appearance.js";
 import { choiceTool, searchTool, selectTool, tools } from "../../elements/tools.js";
 import { count } from "../../page/formatting.js";
 import { preferences } from "../../page/preferences.js";
@@ -14,6 +14,7 @@ import { fleetLooks } from "./group_counts.js";
 const DENSITIES = { roomy: "Roomy", dense: "Dense" };
 
 /** @typedef {import("./fleet_filter.js").FleetFilter} FleetFilter */
+/** @typedef {import("../../types").Child} Child */
 /** @typedef {import("../../types").Summary} Summary */
 
 /**
@@ -28,7 +29,7 @@ export function fleetCounts(summary, filter) {
     { class: "fleet-counts" },
     h(
       "div",
-      { class: "fleet-count" },
+      { class: "fleet-count machines" },
       h("strong", { class: "number" }, summary.machines.toLocaleString("en")),
       h("span", { class: "muted" }, summary.machines === 1 ? "machine" : "machines"),
       h(
@@ -63,10 +64,23 @@ function others(summary) {
   return [
     part("/timeline", "event", summary.events, (state) => state.toLowerCase()),
     part("/orders", "open order", summary.orders),
-    hosts && part("/hosts", "host", hosts, (state) => (state === "ok" ? "" : state)),
+    hosts &&
+      part(
+        "/hosts",
+        "host",
+        hosts,
+        (state) => (["ok", "failed", "lost"].includes(state) ? "" : state),
+        downHosts(hosts),
+      ),
     summary.rollouts && isAny(summary.rollouts) && part("/rollouts", "open rollout", summary.rollouts),
   ];
 }
+
+/** @param {{ [state: string]: number }} hosts */
+const downHosts = (hosts) =>
+  /** @type {const} */ (["failed", "lost"])
+    .filter((state) => hosts[state])
+    .map((state) => badge(hostAppearance(state), `${hosts[state]?.toLocaleString("en")} ${state}`));
 
 /** @param {{ [state: string]: number }} numbers */
 const isAny = (numbers) => Object.values(numbers).some((number) => number);
@@ -76,8 +90,9 @@ const isAny = (numbers) => Object.values(numbers).some((number) => number);
  * @param {string} noun
  * @param {{ [state: string]: number }} numbers
  * @param {(state: string) => string} [named]  "" for what goes without saying
+ * @param {Child} [signs]
  */
-function part(path, noun, numbers, named = (state) => state) {
+function part(path, noun, numbers, named = (state) => state, signs = null) {
   const all = Object.values(numbers).reduce((sum, number) => sum + number, 0);
   const states = Object.entries(numbers)
     .filter(([state, number]) => number && named(state))
@@ -88,6 +103,7 @@ function part(path, noun, numbers, named = (state) => state) {
     h("strong", { class: "number" }, all.toLocaleString("en")),
     h("span", null, count(all, noun).replace(/^\S+ /, "")),
     states.length ? h("span", { class: "muted small" }, states.join(", ")) : null,
+    signs,
   );
 }
 
@@ -98,7 +114,7 @@ function part(path, noun, numbers, named = (state) => state) {
 export function fleetTools(summary, filter) {
   const groups = summary.groups.filter((group) => group.name !== null).map((group) => group.name ?? "");
   return tools(
-    searchTool(copy.machines.isWhole ? "Search by name" : "Name begins with"),
+    searchTool("Search by name or address"),
     copy.projects.size > 1 &&
       choiceTool("Project", "project", options("All projects", [...copy.projects.keys()])),
     groups.length > 1 && choiceTool("Group", "group", options("All groups", groups)),

@@ -15,6 +15,8 @@ import { FleetFilter } from "./fleet_filter.js";
 import { fleetCounts, fleetTools } from "./fleet_head.js";
 import { Folding } from "./folding.js";
 import "./group_row.js";
+import { groupTroubles, TROUBLES } from "./now_items.js";
+import "./now_strip.js";
 import { projectList } from "./project_list.js";
 import "./machine_card.js";
 
@@ -33,7 +35,7 @@ class FleetView extends View {
     for (const type of ["machines", "events"])
       copy.addEventListener(type, updateComes, { signal: this.ended });
     super.opened();
-    this.watch(copy, "machines", "events", "summary", "projects", "loaded");
+    this.watch(copy, "machines", "events", "orders", "hosts", "summary", "projects", "loaded");
     this.watch(preferences, "changed");
     this.ended.addEventListener("abort", () => {
       clearTimeout(this.#typing);
@@ -51,10 +53,11 @@ class FleetView extends View {
     const wanted = this.#wantedBy(filter);
     if (!this.#wanted.isOf(wanted)) this.#lookAt(wanted);
     return [
+      h("h1", null, "Fleet"),
+      h("fw-now-strip", { key: "now" }),
       h(
         "div",
         { class: "fleet-top" },
-        h("h1", null, "Fleet"),
         fleetCounts(summary, filter),
         phoneFold("Add and change", actionButtons("fleet", null)),
       ),
@@ -84,13 +87,15 @@ class FleetView extends View {
       return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading machines …");
     const shown = summary.groups.filter((group) => filter.takesGroup(group));
     if (!shown.length) return nothing(filter);
+    const troubles = groupTroubles();
     return h(
       "div",
       { class: "groups" },
-      shown.map((group) => {
+      troubledFirst(shown, troubles).map((group) => {
         const key = groupKey(group.name, group.project);
+        const trouble = troubles.get(key) ?? null;
         const isFolded = !filter.asksServer && folding.isFoldedGroup(key);
-        return h("fw-group-row", { key, ".row": { group, filter, isFolded, isProvided } });
+        return h("fw-group-row", { key, ".row": { group, filter, isFolded, isProvided, trouble } });
       }),
     );
   }
@@ -102,7 +107,7 @@ class FleetView extends View {
    * @returns {import("../../service/machine_shelf.js").Wanted | null}
    */
   #wantedBy(filter) {
-    if (filter.asksServer) return { begins: filter.text };
+    if (filter.asksServer) return { contains: filter.text };
     return !copy.machines.isWhole && this.#isAllOpen ? {} : null;
   }
 
@@ -113,7 +118,7 @@ class FleetView extends View {
       this.#wanted.look(wanted, () => this.redraw());
       this.redraw();
     };
-    this.#typing = setTimeout(look, wanted?.begins ? TYPING : 0);
+    this.#typing = setTimeout(look, wanted?.contains ? TYPING : 0);
   }
 
   get #isAllOpen() {
@@ -126,9 +131,24 @@ class FleetView extends View {
     const words = ["machine", "list"];
     if (group) words.push("--group", group);
     if (project) words.push("--project", project);
-    if (text) words.push("--begins", text);
+    if (text) words.push("--contains", text);
     return words;
   }
+}
+
+/**
+ * Put groups in trouble before the others, the gravest first.
+ *
+ * @param {Summary["groups"]} groups
+ * @param {Map<string, import("./now_items.js").Trouble>} troubles
+ */
+function troubledFirst(groups, troubles) {
+  /** @param {Summary["groups"][number]} group */
+  const rank = (group) => {
+    const trouble = troubles.get(groupKey(group.name, group.project));
+    return trouble ? TROUBLES.indexOf(trouble) : TROUBLES.length;
+  };
+  return groups.toSorted((one, other) => rank(one) - rank(other));
 }
 
 /** @param {FleetFilter} filter */
@@ -138,7 +158,7 @@ function nothing(filter) {
     filter.project && `project ${filter.project}`,
   ].filter(Boolean);
   const what = [
-    filter.text && `a name that ${copy.machines.isWhole ? "has" : "begins with"} “${filter.text}”`,
+    filter.text && `a name or address with “${filter.text}”`,
     filter.state && (filter.state === "touched" ? "something that touches it" : `the state ${filter.state}`),
   ].filter(Boolean);
   return h(

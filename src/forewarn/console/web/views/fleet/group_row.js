@@ -22,7 +22,15 @@ import { countedLooks } from "./group_counts.js";
  * @property {FleetFilter} filter
  * @property {boolean} isFolded
  * @property {boolean} isProvided  whether the view has asked for the machines itself
+ * @property {import("./now_items.js").Trouble | null} trouble
  */
+
+/** @type {{ [trouble in import("./now_items.js").Trouble]: import("../../elements/appearance.js").Appearance }} */
+const TROUBLE_LOOKS = {
+  failed: { tone: "danger", glyph: "✕", label: "failed" },
+  stuck: { tone: "warn", glyph: "!", label: "stuck" },
+  late: { tone: "warn", glyph: "◔", label: "late" },
+};
 
 /** One group: its update domains as columns, its machines as tiles. It is drawn again when something of it has changed. */
 class GroupRow extends LiveElement {
@@ -36,8 +44,8 @@ class GroupRow extends LiveElement {
   }
 
   set row(row) {
-    const { group, filter, isFolded, isProvided } = /** @type {Row} */ (row);
-    const shown = JSON.stringify([group, filter.key, isFolded, isProvided]);
+    const { group, filter, isFolded, isProvided, trouble } = /** @type {Row} */ (row);
+    const shown = JSON.stringify([group, filter.key, isFolded, isProvided, trouble]);
     this.#row = row;
     if (shown === this.#shown) return;
     this.#shown = shown;
@@ -89,7 +97,7 @@ class GroupRow extends LiveElement {
 
   /** @param {number} shown */
   #head(shown) {
-    const { group, filter, isFolded } = /** @type {Row} */ (this.#row);
+    const { group, filter, isFolded, trouble } = /** @type {Row} */ (this.#row);
     const source = importedFrom(copy.groups.get(group.name ?? "")?.source ?? "declared");
     const isPart = !isFolded && (filter.state || filter.text) && shown !== group.machines;
     return h(
@@ -110,6 +118,7 @@ class GroupRow extends LiveElement {
           h("span", { class: "name" }, titleOf(group)),
         ),
       ),
+      trouble && badge(TROUBLE_LOOKS[trouble]),
       h(
         "span",
         { class: "muted small" },

@@ -3,6 +3,7 @@
 import { actionButton } from "../../actions/action_buttons.js";
 import { commandText } from "../../elements/command_text.js";
 import { orderLink } from "../../elements/links.js";
+import { term } from "../../elements/terms.js";
 import { countdown, time } from "../../elements/times.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
@@ -98,7 +99,8 @@ function cordoned(id) {
   return h(
     "p",
     { class: "notice", "data-tone": "info", key: "standing" },
-    "Cordoned for order ",
+    term("cordoned", "Cordoned"),
+    " for order ",
     orderLink(id),
     order?.reason && [" (", h("span", { class: "name" }, order.reason), ")"],
     ": it takes machines again when the work on it is over.",

@@ -55,7 +55,7 @@ class HostView extends View {
       host.reachable === false &&
         h(
           "p",
-          { class: "notice", "data-tone": "danger" },
+          { class: "notice", "data-tone": "warn" },
           "It cannot be reached",
           host.unreachable_since && [" since ", time(host.unreachable_since)],
           ". No machine is sent there, and what is to be done there waits: ",
@@ -167,7 +167,7 @@ function holds(host) {
   return holdsOn(host.name).map((hold) =>
     h(
       "div",
-      { key: hold.id, class: "notice", "data-tone": "danger" },
+      { key: hold.id, class: "notice", "data-tone": "warn" },
       h("strong", null, `Held: ${hold.reach}`),
       h(
         "p",

@@ -50,15 +50,3 @@ export const ordersOn = (host) => [...copy.orders.values()].filter((order) => or
  */
 export const holdsOn = (host) =>
   (copy.holds ?? []).filter((hold) => hold.host === host || (hold.host === null && hold.project === null));
-
-/**
- * Say which update domains of a group there are, and of which how many machines: `UD 0, 2 (3), 4`.
- *
- * @param {Carried} carried
- */
-export function domainWords({ domains }) {
-  const each = [...domains].map(([domain, { length }]) =>
-    length > 1 ? `${domain} (${length})` : String(domain),
-  );
-  return `UD ${each.join(", ")}`;
-}

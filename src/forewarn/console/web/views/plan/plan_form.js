@@ -34,7 +34,7 @@ export function planField(field, filling) {
     field.hint && h("span", { class: "hint", id: `${id}-hint`, key: "hint" }, field.hint, zoneHint(field)),
     field.warning &&
       filling.text &&
-      h("p", { class: "notice small", "data-tone": "danger", role: "note", key: "warning" }, field.warning),
+      h("p", { class: "notice small", "data-tone": "warn", role: "note", key: "warning" }, field.warning),
     filling.problem &&
       h("p", { class: "problem", id: `${id}-problem`, role: "alert", key: "problem" }, filling.problem),
   ];

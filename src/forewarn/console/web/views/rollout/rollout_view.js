@@ -113,10 +113,9 @@ class RolloutView extends View {
 
   /** @param {Rollout} rollout */
   #why(rollout) {
-    const tone = rollout.state === "aborted" || rollout.aborting ? "danger" : "warn";
     return h(
       "div",
-      { class: "notice", "data-tone": tone, key: "why", role: "status" },
+      { class: "notice", "data-tone": "warn", key: "why", role: "status" },
       h("strong", null, capital(rolloutState(rollout))),
       h("span", { class: "name" }, rollout.why),
     );

@@ -258,7 +258,7 @@ export function hatches() {
     svg(
       "defs",
       null,
-      ["calm", "warn", "danger", "info", "move", "idle"].map((tone) =>
+      ["calm", "warn", "danger", "info", "restart", "move", "idle"].map((tone) =>
         svg(
           "pattern",
           { id: `hatch-${tone}`, "data-tone": tone, width: 6, height: 6, patternUnits: "userSpaceOnUse" },
