@@ -4,7 +4,7 @@ import { badge } from "./appearance.js";
 import { noticeText, progressAppearance, promiseBadge, typeBadge } from "./event_facts.js";
 import { eventLink, groupLink, machineLink } from "./links.js";
 import { cell } from "./stacking_table.js";
-import { countdown, time } from "./times.js";
+import { countdown, startCountdown, time } from "./times.js";
 import { h } from "../page/tree.js";
 
 /** @typedef {import("./event_facts.js").AnyEvent} AnyEvent */
@@ -46,7 +46,7 @@ export const notBeforeCell = (event) =>
 function distanceOf(event) {
   if (event.ended_at) return ["ended ", countdown(event.ended_at)];
   if (event.started_at) return ["started ", countdown(event.started_at)];
-  return countdown(event.not_before);
+  return startCountdown(event.not_before);
 }
 
 /** What notice it gave. @param {AnyEvent} event */

@@ -9,7 +9,7 @@ import {
   typeBadge,
 } from "../../elements/event_facts.js";
 import { fact } from "../../elements/fact.js";
-import { countdown, time } from "../../elements/times.js";
+import { countdown, startCountdown, time } from "../../elements/times.js";
 import { h } from "../../page/tree.js";
 
 /** @typedef {import("../../elements/event_facts.js").AnyEvent} AnyEvent */
@@ -26,7 +26,7 @@ export function eventFacts(event) {
       fact("announced", time(event.announced_at)),
       fact("not before", [
         time(event.not_before),
-        !event.started_at && !event.ended_at && toGo(event.not_before),
+        !event.started_at && !event.ended_at && [" (", startCountdown(event.not_before), ")"],
       ]),
       event.started_at && fact("started", time(event.started_at)),
       event.ended_at && fact("left", [time(event.ended_at), toGo(event.ended_at)]),
