@@ -276,7 +276,9 @@ def test_projects_are_added_changed_held_and_deleted(server: Program, visit: Vis
     page = visit(server).open("/console/fleet")
     dialog = press(page.locator(".fleet-top"), "Add a project", in_menu=True)
     fill(dialog, {"Name": "lab", "Maintenance windows": "sat,sun 22:00 4h\n21:00 90m", "Rehearsals": True})
-    expect_command(dialog, "project put lab --new --window 'sat,sun 22:00 4h' --window '21:00 90m' --rehearsal")
+    expect_command(
+        dialog, "project put lab --new --window 'sat,sun 22:00 4h' --window '21:00 90m' --rehearsal"
+    )
     answer(dialog, "Add")
     page.locator("details.projects > summary").click()
     row = page.get_by_role("group", name="Projects").get_by_role("row", name=re.compile("lab"))

@@ -50,6 +50,8 @@ class ActionDialog extends LiveElement {
   #isLoading = false;
   /** What another person has changed since the form was filled. @type {import("./verb.js").Difference[]} */
   #meanwhile = [];
+  /** What it shows in the end. @type {import("../types").Child} */
+  #shown = null;
   #isBusy = false;
   #isTried = false;
   // The same call is done once, however often it is sent: after a lost answer it has the same key.
@@ -81,6 +83,7 @@ class ActionDialog extends LiveElement {
   }
 
   drawn() {
+    if (this.#shown) return this.#outcome();
     const { verb, subject } = this;
     const asked = this.#asked();
     const rare = asked.filter((field) => field.isRare);
@@ -185,6 +188,31 @@ class ActionDialog extends LiveElement {
 
   #asked() {
     return this.#fields.filter((field) => field.when?.(this.#values) ?? true);
+  }
+
+  /** It stays until it is closed: a secret is shown once. */
+  #outcome() {
+    return h(
+      "dialog",
+      {
+        class: "action-dialog",
+        "aria-labelledby": "action-question",
+        "aria-describedby": "action-about",
+        "data-stays": "true",
+        oncancel: (/** @type {Event} */ cancel) => cancel.preventDefault(),
+        onclose: () => this.remove(),
+      },
+      h(
+        "div",
+        { class: "stack", key: "outcome" },
+        this.#shown,
+        h(
+          "div",
+          { class: "row dialog-buttons" },
+          h("button", { type: "button", class: "primary", onclick: () => this.#close() }, "Close"),
+        ),
+      ),
+    );
   }
 
   #command() {
@@ -327,9 +355,11 @@ class ActionDialog extends LiveElement {
     this.#meanwhile = [];
     this.redraw();
     try {
-      const how = { key: this.#key, tag: this.#tag };
+      const how = { key: this.#key, tag: this.#tag, isQuiet: this.verb.isQuiet };
       const answer = await performed.perform(this.verb, this.subject, said, how);
-      this.#close();
+      this.#shown = this.verb.shown?.(answer, this.subject) ?? null;
+      if (this.#shown) requestAnimationFrame(() => this.querySelector("button")?.focus());
+      else this.#close();
       if (this.verb.leadsTo) router.go(this.verb.leadsTo(answer));
     } catch (error) {
       await this.#failed(error, said);

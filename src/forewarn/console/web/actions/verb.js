@@ -57,6 +57,8 @@ import { parseSpan } from "../page/typed_times.js";
  * @property {(subject: S, values: Values) => string | null} [typed]  what must be typed first: only for the worst
  * @property {(answer: any) => string} [leadsTo]  the address that is shown afterwards
  * @property {(answer: any) => void} [after]  what the page does once it is done, beside following the stream
+ * @property {(answer: any, subject: S) => Child} [shown]  what the dialog shows in the end, such as a secret
+ * @property {boolean} [isQuiet]  the dialog shows the outcome, and no other part of the page
  * @property {(answer: any, subject: S) => Child} [outcome]  what happened, where the answer has no order
  */
 

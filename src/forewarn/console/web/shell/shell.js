@@ -7,6 +7,7 @@ import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
 import "./hold_bar.js";
 import "./link_banner.js";
+import { notForYou } from "./not_for_you.js";
 import { sectionRoutes } from "./routes.js";
 import { session } from "./session.js";
 import "./sign_in.js";
@@ -76,6 +77,8 @@ class Shell extends LiveElement {
       const why = copy.trouble || copy.link === "lost" ? `: ${copy.trouble || "no server answers"}` : " …";
       return h("p", { class: "shell-wait", role: "status" }, `Reading the fleet${why}`);
     }
+    const { title, right } = /** @type {import("./routes.js").ConsoleRoute} */ (place.route);
+    if (right && !copy.may(right)) return notForYou(title, right);
     return h(place.route.tag, {
       key: `${place.route.tag} ${JSON.stringify(place.names)}`,
       ".names": place.names,
