@@ -1,5 +1,6 @@
 /** The question before anything is done: what it touches, what may be said about it, and the command for it. */
 
+import { linkedIds } from "../elements/links.js";
 import { commandText } from "../elements/command_text.js";
 import { messageOf } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
@@ -131,7 +132,7 @@ class ActionDialog extends LiveElement {
           h(
             "p",
             { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" },
-            this.#trouble,
+            linkedIds(this.#trouble),
             this.#existing && [
               " ",
               h("a", { href: this.#existing, onclick: () => this.#close() }, "Show the existing one"),

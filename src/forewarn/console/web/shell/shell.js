@@ -12,6 +12,7 @@ import { sectionRoutes } from "./routes.js";
 import { session } from "./session.js";
 import "./sign_in.js";
 import "./status_bar.js";
+import "./zone_note.js";
 import "./announcer.js";
 
 class Shell extends LiveElement {
@@ -42,6 +43,7 @@ class Shell extends LiveElement {
       h("fw-link-banner", null),
       h("fw-hold-bar", null),
       h("main", { id: "main", tabindex: "-1" }, this.#view(place)),
+      copy.isLoaded && h("footer", { class: "shell-footer" }, h("fw-zone-note", null)),
       h("fw-announcer", null),
       h("fw-toasts", null),
     ];
