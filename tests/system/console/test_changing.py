@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests import accessibility
+from tests.browsing import wait_until
 from tests.console_fixtures import Serve, Visit
 from tests.process import Program
 from tests.system.console.acting import answer, fill, go, press
@@ -125,6 +126,12 @@ def test_a_stale_form_overwrites_nothing_and_keeps_what_was_typed(server: Progra
     accessibility.check(page)
     machine = server.get("/v1/machines/web-0")["machine"]
     assert (machine["size"], machine["host"], machine["zone"]) == ("", "host-2", "b")
+    expect(said).to_be_in_viewport()
+    for width in (390, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        wait_until(
+            page, "(dialog => dialog.scrollWidth <= dialog.clientWidth)(document.querySelector('dialog'))"
+        )
     expect(dialog.get_by_label("Host", exact=True)).to_have_value("host-2")
     expect(dialog.get_by_label("Size", exact=True)).to_have_value("large")
     answer(dialog, "Save")

@@ -367,6 +367,7 @@ class ActionDialog extends LiveElement {
     }
     this.#isBusy = false;
     this.redraw();
+    requestAnimationFrame(() => this.querySelector("[role=alert]")?.scrollIntoView({ block: "nearest" }));
   }
 
   /**

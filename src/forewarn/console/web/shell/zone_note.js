@@ -14,15 +14,20 @@ class ZoneNote extends LiveElement {
   }
 
   drawn() {
-    return h("p", { class: "small muted" }, `All times on this page are in ${zoneInWords()}.`);
+    return h(
+      "p",
+      { class: "small muted" },
+      `All times on this page are in ${zoneInWords()}, except where another zone is named.`,
+    );
   }
 }
 
 function zoneInWords() {
-  if (preferences.zone === "utc") return "UTC; the menu changes that";
+  if (preferences.zone === "utc") return "UTC";
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const ahead = -new Date(clock.now()).getTimezoneOffset();
-  if (!ahead) return zone === "UTC" ? "UTC, your local time" : `your local time (${zone}, now UTC)`;
+  if (zone === "UTC") return "UTC";
+  if (!ahead) return `your local time (${zone}, now UTC)`;
   const [hours, minutes] = [Math.floor(Math.abs(ahead) / HOUR), Math.abs(ahead) % HOUR];
   const offset = `${ahead < 0 ? "\u2212" : "+"}${hours}${minutes ? `:${String(minutes).padStart(2, "0")}` : ""}`;
   return `your local time (${zone}, now UTC${offset})`;
