@@ -9,7 +9,7 @@ from tests import accessibility
 from tests.browsing import wait_until
 from tests.console_fixtures import Serve, Visit
 from tests.process import Program
-from tests.system.console.acting import answer, fill, go, press
+from tests.system.console.acting import answer, fill, press
 
 FLEET = """
 [projects.shop]
@@ -149,14 +149,13 @@ def test_a_form_begins_with_the_values_of_the_server(server: Program, visit: Vis
 
 
 def test_what_was_deleted_meanwhile_stays_deleted(server: Program, visit: Visit) -> None:
-    server.call("PUT", "/v1/hosts/host-9", json={})
+    server.call("PUT", "/v1/groups/cache", json={"kind": "scale-set"})
     visitor = visit(server)
-    visitor.expects("^404 GET /v1/hosts/host-9", "^409 PUT /v1/hosts/host-9")
-    page = visitor.open("/console/hosts/host-9")
-    dialog = _change(page)
-    fill(dialog, {"URI": "ssh://host-9/"})
-    server.call("DELETE", "/v1/hosts/host-9")
+    visitor.expects("^404 GET /v1/groups/cache", "^409 PUT /v1/groups/cache")
+    page = visitor.open("/console/fleet")
+    dialog = press(page.get_by_role("region", name="cache"), "Change", in_menu=True)
+    fill(dialog, {"Update domains": "3"})
+    server.call("DELETE", "/v1/groups/cache")
     expect(_try(dialog, "Save")).to_contain_text("does not exist any more")
     dialog.get_by_role("button", name="Do nothing").click()
-    go(page, "/hosts")
-    assert server.call("GET", "/v1/hosts/host-9").status_code == 404
+    assert server.call("GET", "/v1/groups/cache").status_code == 404

@@ -83,6 +83,11 @@ class ActionDialog extends LiveElement {
     /** @type {HTMLElement | null} */ (first ?? this.querySelector("button.safe"))?.focus();
   }
 
+  /** Whether the end of the session leaves it open: it shows a secret, or waits for one. */
+  get staysOpen() {
+    return Boolean(this.#shown) || (this.#isBusy && Boolean(this.verb.shown));
+  }
+
   drawn() {
     if (this.#shown) return this.#outcome();
     const { verb, subject } = this;
@@ -199,7 +204,6 @@ class ActionDialog extends LiveElement {
         class: "action-dialog",
         "aria-labelledby": "action-question",
         "aria-describedby": "action-about",
-        "data-stays": "true",
         oncancel: (/** @type {Event} */ cancel) => cancel.preventDefault(),
         onclose: () => this.remove(),
       },

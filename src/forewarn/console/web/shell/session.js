@@ -92,8 +92,8 @@ class Session extends EventTarget {
     copy.stop();
     // Nobody who has signed out is asked anything.
     // A secret that is shown once stays until it is closed: the first token's ends this session.
-    for (const dialog of document.querySelectorAll("dialog:not([data-stays])"))
-      /** @type {HTMLDialogElement} */ (dialog).close();
+    for (const dialog of document.querySelectorAll("dialog"))
+      if (!(/** @type {any} */ (dialog.parentElement).staysOpen)) dialog.close();
     this.#set("signed-out");
   }
 
