@@ -34,7 +34,7 @@ EVERYBODY = frozenset(range(1, sum(group[4] for group in GROUPS) + len(ALONE) + 
 
 VIEWS = (
     *("fleet", "machine", "hosts", "host", "timeline", "event", "orders", "order"),
-    *("rollouts", "plan", "rollout", "history", "promises"),
+    *("rollouts", "plan", "rollout", "history", "promises", "tokens", "webhooks"),
 )
 
 MINUTE = 60
@@ -186,4 +186,6 @@ def _views(
         "rollout": f"/console/rollouts/{rollout['id']}",
         "history": "/console/history",
         "promises": "/console/promises",
+        "tokens": "/console/tokens",
+        "webhooks": "/console/webhooks",
     }

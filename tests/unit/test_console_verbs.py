@@ -14,8 +14,8 @@ WEB = resources.files("forewarn.console") / "web"
 # The tables of verbs, and where a rollout is planned.
 TABLES = ("actions", "views/plan")
 CHANGING = ("post", "put", "delete")
-# Settings of the service, which are made once and by scripts; and signing in, which is no verb.
-ELSEWHERE = re.compile(r"/v1/(?:webhooks|tokens|session|fleet|projects/\{name\}/rehearsal)\b")
+# The fleet file and rehearsals, which scripts send; and signing in, which is no verb.
+ELSEWHERE = re.compile(r"/v1/(?:session|fleet|projects/\{name\}/rehearsal)\b")
 # What a rehearsal says of its own orders.
 OF_REHEARSALS = {"rehearsal"}
 

@@ -13,6 +13,7 @@ from typing import Any, NewType, Union, get_args, get_origin
 
 from starlette.responses import Response
 
+from forewarn.api.conditions import DESCRIPTIONS, InConditions
 from forewarn.api.credentials import COOKIE
 from forewarn.api.declared import Body
 from forewarn.api.errors import documented
@@ -117,12 +118,18 @@ def _parameters(name: str, found: Input) -> list[dict[str, Any]]:
         case InPath(description=description):
             return [_parameter("path", name, {"type": "string", "description": description}, required=True)]
         case InHeader(description=description):
-            nullable = {"anyOf": [{"type": "string"}, {"type": "null"}], "description": description}
-            return [_parameter("header", name.replace("_", "-"), nullable)]
+            return [_header(name.replace("_", "-"), description)]
+        case InConditions():
+            return [_header(header, description) for header, description in DESCRIPTIONS.items()]
         case InQuery(kind=kind):
             return [_parameter("query", each, schema) for each, schema in kind.properties().items()]
         case _:
             return []
+
+
+def _header(name: str, description: str) -> dict[str, Any]:
+    nullable = {"anyOf": [{"type": "string"}, {"type": "null"}], "description": description}
+    return _parameter("header", name, nullable)
 
 
 def _parameter(where: str, name: str, schema: Schema, *, required: bool = False) -> dict[str, Any]:

@@ -37,10 +37,11 @@ A = TypeVar("A", bound=Answer)
 
 @dataclass(frozen=True, slots=True)
 class WithStatus(Generic[A]):
-    """An answer that is not sent with the endpoint's usual status."""
+    """An answer with a status or an ETag of its own."""
 
     body: A
-    status: int
+    status: int = 200
+    tag: str | None = None  # its ETag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +241,8 @@ class ApiRoute(Route):
 
     def _response(self, answer: Any) -> Response:
         if isinstance(answer, WithStatus):
-            return JSONResponse(write_body(answer.body), status_code=answer.status)
+            headers = None if answer.tag is None else {"ETag": answer.tag}
+            return JSONResponse(write_body(answer.body), status_code=answer.status, headers=headers)
         return JSONResponse(write_body(answer), status_code=self.promise.status)
 
 

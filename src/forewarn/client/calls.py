@@ -115,9 +115,11 @@ class OperatorClient:
         *,
         body: object = None,
         params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Reply[A]:
         """Send a request and return the server's reply."""
-        return reply_of(self._send(method, path, body=body, params=params or {}), answer, url=self._url)
+        sent = self._send(method, path, body=body, params=params or {}, headers=headers)
+        return reply_of(sent, answer, url=self._url)
 
     def page(self, item: type[A], **params: Any) -> "Reply[Page[A]]":
         """Ask for one page of a list."""
@@ -170,11 +172,19 @@ class OperatorClient:
 
         return AsyncOperatorClient(httpx.AsyncClient(base_url=self._url, **self._options()))
 
-    def _send(self, method: str, path: str, *, body: object = None, params: Mapping[str, Any]) -> Json:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        params: Mapping[str, Any],
+        headers: Mapping[str, str] | None = None,
+    ) -> Json:
         key = new_key() if method == "POST" else None
         changes = changes_something(method, body=body, params=params)
         return self._patiently(
-            lambda: self._try(method, path, body=body, params=params, key=key),
+            lambda: self._try(method, path, body=body, params=params, key=key, headers=headers),
             Tries(has_key=key is not None, changes=changes),
         )
 
@@ -191,11 +201,20 @@ class OperatorClient:
             self._wait(seconds)
 
     def _try(
-        self, method: str, path: str, *, body: object, params: Mapping[str, Any], key: str | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object,
+        params: Mapping[str, Any],
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Json:
-        headers = None if key is None else {KEY_HEADER: key}
+        sent_headers = {**(headers or {}), **({} if key is None else {KEY_HEADER: key})}
         with self._reaching(method), self._open() as client:
-            sent = client.request(method, self._url + path, params=given(params), json=body, headers=headers)
+            sent = client.request(
+                method, self._url + path, params=given(params), json=body, headers=sent_headers
+            )
         return read_reply(self._url, sent)
 
     @contextmanager

@@ -325,9 +325,9 @@ def write_fleet(spec: FleetSpec) -> dict[str, object]:
     """Write a fleet the way it is read."""
     return {
         "projects": {project.name: write_project(project) for project in spec.projects},
-        "groups": {group.name: fields.write(group, GROUP) for group in spec.groups},
+        "groups": {group.name: write_group(group) for group in spec.groups},
         "defaults": fields.write(spec.defaults, DEFAULTS),
-        "hosts": {host.name: fields.write(host, HOST) for host in spec.hosts},
+        "hosts": {host.name: write_host(host) for host in spec.hosts},
         "machines": [write_machine(machine) for machine in spec.machines],
     }
 
@@ -335,6 +335,16 @@ def write_fleet(spec: FleetSpec) -> dict[str, object]:
 def write_machine(spec: MachineSpec) -> dict[str, object]:
     """Write a machine's declaration the way it is read."""
     return fields.write(spec, MACHINE)
+
+
+def write_host(spec: HostSpec) -> dict[str, object]:
+    """Write a host's declaration the way it is read."""
+    return fields.write(spec, HOST)
+
+
+def write_group(spec: GroupSpec) -> dict[str, object]:
+    """Write a group's declaration the way it is read."""
+    return fields.write(spec, GROUP)
 
 
 def write_policy(policy: GroupPolicy) -> dict[str, object]:

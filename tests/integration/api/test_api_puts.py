@@ -142,3 +142,97 @@ def test_a_project_with_a_group_is_not_removed(api: Api) -> None:
         409,
         'project "shop" still has group "db": remove it, or keep the project',
     )
+
+
+NEW = {"If-None-Match": "*"}
+# What is there already, what a form that adds something would send, and what the refusal names.
+EXISTING = (
+    ("hosts/host-1", {"uri": "qemu+ssh://other/system"}, 'host "host-1" exists already'),
+    (
+        "groups/web",
+        {"kind": "scale-set", "project": "lab"},
+        'group "web" exists already (in project default)',
+    ),
+    ("projects/lab", {"sees_hosts": True}, 'project "lab" exists already'),
+    (
+        "machines/WEB-0",
+        {"host": "host-3"},
+        'machine "web-0" exists already (in project default, group web, on host-1)',
+    ),
+)
+
+
+@pytest.mark.parametrize(("path", "body", "named"), EXISTING)
+def test_what_exists_is_not_changed_by_a_put_that_only_adds(
+    api: Api, path: str, body: dict[str, Any], named: str
+) -> None:
+    put(api, "projects/lab")
+    before = api("GET", f"/v1/{path}").json()
+    refused = api("PUT", f"/v1/{path}", json=body, headers=NEW)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "AlreadyExists")
+    assert refused.json()["error"]["message"].startswith(named)
+    assert "choose another name, or change the existing one" in refused.json()["error"]["message"]
+    assert api("GET", f"/v1/{path}").json() == before
+
+
+def test_what_is_new_is_put_on_condition_that_it_is(api: Api) -> None:
+    for path, body in (
+        ("hosts/kvm", {}),
+        ("projects/lab", {}),
+        ("groups/db", {"kind": "scale-set", "project": "lab"}),
+        ("machines/web-0", {"group": "db", "host": "kvm"}),  # a name that project default has, too
+    ):
+        assert api("PUT", f"/v1/{path}", json=body, headers=NEW).status_code == 201
+    assert api("GET", "/v1/machines/web-0?project=lab").json()["machine"]["group"] == "db"
+    assert api("GET", "/v1/machines/web-0?project=default").json()["machine"]["group"] == "web"
+
+
+@pytest.mark.parametrize(
+    ("path", "mine", "theirs"),
+    [
+        ("hosts/host-1", {"at_once": 2}, {"uri": "qemu+ssh://other/system"}),
+        ("groups/web", {"policy": {"notice": "1h"}}, {"policy": {"budget": 1}}),
+        ("projects/default", {"time_zone": "Europe/Berlin"}, {"blackout": ["2026-12-24"]}),
+        ("machines/web-0", {"size": "large"}, {"host": "host-3"}),
+    ],
+)
+def test_a_change_of_what_another_caller_has_changed_meanwhile_is_refused(
+    api: Api, path: str, mine: dict[str, Any], theirs: dict[str, Any]
+) -> None:
+    tag = api("GET", f"/v1/{path}").headers["ETag"]
+    assert put(api, path, **theirs)[0] == 200
+    refused = api("PUT", f"/v1/{path}", json=mine, headers={"If-Match": tag})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "Changed")
+    assert "read it again" in refused.json()["error"]["message"]
+    now = api("GET", f"/v1/{path}").headers["ETag"]
+    # A proxy that compresses answers makes a tag weak.
+    saved = api("PUT", f"/v1/{path}", json=mine, headers={"If-Match": f"W/{now}"})
+    assert saved.status_code == 200
+    assert saved.headers["ETag"] == api("GET", f"/v1/{path}").headers["ETag"] != now
+
+
+def test_a_tag_is_that_of_the_declaration_alone(api: Api) -> None:
+    tags = [api("GET", f"/v1/{path}").headers["ETag"] for path in ("machines/web-0", "groups/web")]
+    api("POST", "/v1/machines/web-0/restart")
+    assert [api("GET", f"/v1/{path}").headers["ETag"] for path in ("machines/web-0", "groups/web")] == tags
+
+
+def test_what_was_removed_meanwhile_is_not_added_again_by_a_change(api: Api) -> None:
+    put(api, "groups/db", kind="scale-set")
+    tag = api("GET", "/v1/groups/db").headers["ETag"]
+    api("DELETE", "/v1/groups/db")
+    for condition in (tag, "*"):
+        refused = api("PUT", "/v1/groups/db", json={"kind": "scale-set"}, headers={"If-Match": condition})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "Changed")
+    assert api("GET", "/v1/groups/db").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"If-None-Match": '"a"'}, {"If-Match": "a"}, {"If-Match": '"a"', "If-None-Match": "*"}],
+    ids=str,
+)
+def test_a_condition_that_cannot_be_read_is_refused(api: Api, headers: dict[str, str]) -> None:
+    refused = api("PUT", "/v1/groups/web", json={}, headers=headers)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "Invalid")
+    assert "If-" in refused.json()["error"]["message"]

@@ -133,9 +133,37 @@ def test_an_import_that_reaches_no_host_is_one_line(hypervisor: Hypervisor) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (("machine", "put", "web-0", "--host", "host-2"), ("machine", "show", "web-0")),
+        (("group", "put", "web", "--kind", "scale-set"), ("group", "show", "web")),
+        (("host", "put", "host-1", "--at-once", "7"), ("host", "show", "host-1")),
+        (("project", "put", "default", "--rehearsal"), ("project", "show", "default")),
+    ],
+)
+def test_what_exists_is_not_changed_by_a_command_that_only_adds(
+    command: tuple[str, ...], shown: tuple[str, ...]
+) -> None:
+    before = run(*shown).stdout
+    assert "exists already" in run(*command, "--new", code=1).output
+    assert run(*shown).stdout == before
+    run(*command)
+    assert run(*shown).stdout != before
+
+
 def test_things_are_put_and_deleted_one_at_a_time() -> None:
     host = run(
-        "host", "put", "kvm09", "--driver", "external", "--resource", "vcpus=64x4", "--label", "rack=1"
+        "host",
+        "put",
+        "kvm09",
+        "--new",
+        "--driver",
+        "external",
+        "--resource",
+        "vcpus=64x4",
+        "--label",
+        "rack=1",
     )
     assert "source" in host.stdout
     run("project", "put", "shop", "--window", "sat,sun 22:00 4h", "--window", "21:00 2h", "--rehearsal")

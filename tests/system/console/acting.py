@@ -28,7 +28,8 @@ def press(where: Page | Locator, label: str, *, in_menu: bool = False) -> Locato
 
 
 def fill(dialog: Locator, fields: Mapping[str, str | bool]) -> None:
-    """Fill in fields by their labels; those that are rare come after "More"."""
+    """Fill in fields by their labels, once they have their values; those that are rare come after "More"."""
+    expect(dialog).not_to_have_attribute("aria-busy", "true")
     folded = dialog.locator("details.more-fields:not([open]) > summary")
     for label, value in fields.items():
         field = dialog.get_by_label(re.compile(f"^{re.escape(label)}( \\(needed\\))?$"))

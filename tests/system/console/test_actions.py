@@ -188,7 +188,7 @@ def test_machines_are_added_changed_and_deleted(server: Program, visit: Visit) -
     page = visitor.open("/console/fleet")
     dialog = press(page, "Add a machine")
     fill(dialog, {"Name": "new-0", "Host": "host-1", "Address": "127.0.3.1", "Priority": "spot"})
-    expect_command(dialog, "machine put new-0 --host host-1 --priority spot --address 127.0.3.1")
+    expect_command(dialog, "machine put new-0 --new --host host-1 --priority spot --address 127.0.3.1")
     answer(dialog, "Add")
     assert server.get("/v1/machines/new-0")["machine"]["priority"] == "spot"
     for deed in DECLARATIONS:
@@ -213,7 +213,7 @@ def test_hosts_are_added_changed_and_deleted(server: Program, visit: Visit) -> N
     fill(dialog, {"URI": "ssh://host-9/", "Resources": "vcpus=64x4\nram-gib=256", "Labels": "rack=7"})
     expect_command(
         dialog,
-        "host put host-9 --driver external --uri ssh://host-9/ --resource vcpus=64x4 "
+        "host put host-9 --new --driver external --uri ssh://host-9/ --resource vcpus=64x4 "
         "--resource ram-gib=256 --label rack=7",
     )
     answer(dialog, "Add")
@@ -253,7 +253,7 @@ def test_groups_are_added_changed_and_deleted(server: Program, visit: Visit) -> 
     page = visit(server).open("/console/fleet")
     dialog = press(page.locator(".fleet-top"), "Add a group", in_menu=True)
     fill(dialog, {"Name": "cache", "Kind": "scale-set", "Update domains": "3", "Notice": "1h30m"})
-    expect_command(dialog, "group put cache --kind scale-set --update-domains 3 --policy notice=1h30m")
+    expect_command(dialog, "group put cache --new --kind scale-set --update-domains 3 --policy notice=1h30m")
     answer(dialog, "Add")
     group = page.get_by_role("region", name="cache")
     dialog = press(group, "Change", in_menu=True)
@@ -263,7 +263,6 @@ def test_groups_are_added_changed_and_deleted(server: Program, visit: Visit) -> 
     changed = server.get("/v1/groups/cache")["group"]
     assert (changed["kind"], changed["update_domains"]) == ("scale-set", 3)
     assert (changed["policy"]["notice"], changed["policy"]["auto_approve"]) == (7200, True)
-    page.reload()  # else the form may still be of the group as it was
     dialog = press(group, "Change", in_menu=True)
     expect(dialog.get_by_label("Notice", exact=True)).to_have_value("2h")
     dialog.get_by_role("button", name="Do nothing").click()
@@ -277,7 +276,9 @@ def test_projects_are_added_changed_held_and_deleted(server: Program, visit: Vis
     page = visit(server).open("/console/fleet")
     dialog = press(page.locator(".fleet-top"), "Add a project", in_menu=True)
     fill(dialog, {"Name": "lab", "Maintenance windows": "sat,sun 22:00 4h\n21:00 90m", "Rehearsals": True})
-    expect_command(dialog, "project put lab --window 'sat,sun 22:00 4h' --window '21:00 90m' --rehearsal")
+    expect_command(
+        dialog, "project put lab --new --window 'sat,sun 22:00 4h' --window '21:00 90m' --rehearsal"
+    )
     answer(dialog, "Add")
     page.locator("details.projects > summary").click()
     row = page.get_by_role("group", name="Projects").get_by_role("row", name=re.compile("lab"))

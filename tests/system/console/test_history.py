@@ -8,6 +8,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.console_fixtures import Visit
 from tests.process import Program, run
+from tests.system.console.acting import go
 
 HOSTILE = 'board, "swapped" <b>exe</b>'
 
@@ -135,3 +136,20 @@ def test_an_export_is_what_the_command_writes(busy: Program, visit: Visit, tmp_p
         assert written == (tmp_path / f"from-command.{form}").read_bytes()
         assert b"promise-broken" in written
         assert b"event-scheduled" not in written
+
+
+def test_a_history_opened_while_the_server_is_away_is_there_once_it_is_back(
+    server: Program, visit: Visit
+) -> None:
+    visitor = visit(server)
+    visitor.expects("^net::ERR_")
+    page = visitor.open("/console/fleet")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Fleet")
+    server.kill()
+    go(page, "/history")
+    expect(page.get_by_role("alert")).to_have_text("no server answers")
+    server.start()
+    expect(page.locator(".record")).not_to_have_count(0)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    server.post("/v1/hosts/host-1/cordon")
+    expect(page.locator(".record").first).to_contain_text("order done")

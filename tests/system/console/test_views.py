@@ -24,6 +24,24 @@ ADDRESSES = {"history": "/console/history?kind=promises"}
 # More would be a keyboard that never reaches the end.
 MOST_STOPS = 400
 
+# What is written on axes and beside them.
+AXIS_LABELS = ".tick, .wave-tick-label, .wave-fold-label, .promise-month, .promise-share, .promise-broken"
+OVERLAPPING = """selector => {
+    const labels = [...document.querySelectorAll(selector)].filter(each => each.checkVisibility());
+    const boxes = labels.map(each => ({of: each.parentElement.closest('svg, th, td'), text: each.textContent,
+        box: each.getBoundingClientRect()}));
+    return boxes.flatMap((one, place) => boxes.slice(place + 1).filter(other => one.of === other.of
+        && one.box.left < other.box.right && other.box.left < one.box.right
+        && one.box.top < other.box.bottom && other.box.top < one.box.bottom)
+        .map(other => `${one.text} and ${other.text}`));
+}"""
+# Commands and links may have them.
+SENTENCES = """() => {
+    const main = document.querySelector('main').cloneNode(true);
+    for (const each of main.querySelectorAll('code')) each.remove();
+    return main.textContent;
+}"""
+
 # A field for a time has several stops of its own.
 GOES_ON = """() => {
     const at = document.activeElement;
@@ -62,6 +80,12 @@ def test_a_view_can_be_used_by_everybody_and_names_are_only_text(
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
         wait_until(page, f"document.documentElement.scrollWidth <= {width}")
+        visitor.settle(page)
+        assert page.evaluate(OVERLAPPING, AXIS_LABELS) == [], f"labels overlap at {width} pixels"
+    assert re.findall(r"\d{4}-\d\d-\d\dT\d\d:[^ ]*", page.evaluate(SENTENCES)) == []
+    expect(page.get_by_role("contentinfo")).to_have_text(
+        re.compile("^All times on this page are in UTC, except")
+    )
     # As on a phone: tests/console_long.
     for theme in THEMES:
         page.emulate_media(color_scheme=theme)

@@ -1,9 +1,13 @@
 """Groups: show them."""
 
+from forewarn.api.conditions import tag_of
 from forewarn.api.queries import GroupInPath, ListQuery
-from forewarn.api.routing import ApiRouter
+from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerReading
 from forewarn.core.access import Right
+from forewarn.core.fleet.declared import group_spec
+from forewarn.core.model.group import Group
+from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import GroupAnswer
 
@@ -18,6 +22,11 @@ def list_groups(query: ListQuery, reads: CallerReading) -> Page[GroupAnswer]:
 
 
 @router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE, errors=(404,))
-def show_group(name: GroupInPath, reads: CallerReading) -> GroupAnswer:
-    """Show a group, and whether its guests listen."""
-    return GroupAnswer.of(reads.views.group(name))
+def show_group(name: GroupInPath, reads: CallerReading) -> WithStatus[GroupAnswer]:
+    """Show a group, and whether its guests listen; the ETag is that of its declaration."""
+    return shown_group(reads.views.group(name))
+
+
+def shown_group(group: Group, *, status: int = 200) -> WithStatus[GroupAnswer]:
+    """Show a group, with the ETag of its declaration."""
+    return WithStatus(GroupAnswer.of(group), status, tag_of(fleet.write_group(group_spec(group))))

@@ -1,15 +1,18 @@
 """Hosts: show them, and order something to be done to one."""
 
 from forewarn.api.bodies import FailBody, HostOrderBody, MaintenanceBody, OrderBody, ServiceBody
+from forewarn.api.conditions import tag_of
 from forewarn.api.queries import HostInPath, PageQuery
-from forewarn.api.routing import ApiRouter
+from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.reached_hosts import ReachState
+from forewarn.core.fleet.declared import host_spec
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.host import Host
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action
+from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer, ListedHostAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
@@ -32,15 +35,16 @@ def list_hosts(page: PageQuery, reads: CallerReading) -> Page[ListedHostAnswer]:
 
 
 @router.call("GET /v1/hosts/{name}", "Show a host", errors=(404,))
-def show_host(name: HostInPath, reads: CallerReading) -> HostWithMachinesAnswer:
-    """Show a host and what it carries."""
+def show_host(name: HostInPath, reads: CallerReading) -> WithStatus[HostWithMachinesAnswer]:
+    """Show a host and what it carries; the ETag is that of its declaration."""
     return shown_host(reads.fleet.views, name)
 
 
-def shown_host(views: FleetViews, name: str) -> HostWithMachinesAnswer:
+def shown_host(views: FleetViews, name: str, *, status: int = 200) -> WithStatus[HostWithMachinesAnswer]:
     """Show a host, what it carries, and whether it is reached."""
     host, machines, drivers = views.host(name)
-    return HostWithMachinesAnswer.of(host, machines, drivers, **_reached(views, host, drivers))
+    answer = HostWithMachinesAnswer.of(host, machines, drivers, **_reached(views, host, drivers))
+    return WithStatus(answer, status, tag_of(fleet.write_host(host_spec(host))))
 
 
 def _reached(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, object]:

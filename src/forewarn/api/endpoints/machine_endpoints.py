@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from forewarn.api.bodies import MachineOrderBody, MoveBody
+from forewarn.api.conditions import Condition, PutCondition, tag_of
 from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import TableInBody
 from forewarn.api.queries import ListQuery, MachineInPath, NewMachineInPath
@@ -16,9 +17,18 @@ from forewarn.control.views import MachineView
 from forewarn.core.access import Right
 from forewarn.core.catalogue import ON_MACHINES, ActionFacts
 from forewarn.core.errors import Invalid
+from forewarn.core.fleet.machines import spec_of
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, GroupName, HostName, MachineName, ProjectName, Source
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    Action,
+    GroupName,
+    HostName,
+    MachineName,
+    ProjectName,
+    Source,
+)
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer
@@ -75,9 +85,13 @@ def list_machines(query: MachinesQuery, reads: CallerReading) -> Page[MachineAns
 
 
 @router.call("GET /v1/machines/{name}", "Show a machine", right=Right.SEE, errors=(404, 409))
-def show_machine(name: MachineInPath, query: ProjectQuery, reads: CallerReading) -> MachineAnswer:
-    """Show a machine, whether its group listens (`enabled`), and when it was last seen."""
-    return _shown(reads.narrowed(query.project).views.machine(name))
+def show_machine(name: MachineInPath, query: ProjectQuery, reads: CallerReading) -> WithStatus[MachineAnswer]:
+    """Show a machine, whether its group listens (`enabled`), and when it was last seen.
+
+    The ETag is that of its declaration; a machine that was moved has another one.
+    """
+    view = reads.narrowed(query.project).views.machine(name)
+    return WithStatus(_shown(view), tag=_tag(view))
 
 
 @router.call(
@@ -90,6 +104,7 @@ async def put_machine(
     name: NewMachineInPath,
     body: Declaration,
     query: ProjectQuery,
+    condition: PutCondition,
     service: Service,
     caller: CallerName,
 ) -> WithStatus[MachineAnswer]:
@@ -102,8 +117,8 @@ async def put_machine(
     if "project" in body:
         _check_same(project or declared.project, declared.project, "as in the query")
         project = declared.project
-    view, created = await service.run(lambda: _put(service, name, body, project, caller))
-    return WithStatus(_shown(view), 201 if created else 200)
+    view, created = await service.run(lambda: _put(service, name, body, project, condition, caller))
+    return WithStatus(_shown(view), 201 if created else 200, _tag(view))
 
 
 @router.call("DELETE /v1/machines/{name}", "Remove a machine", errors=(404, 409))
@@ -118,14 +133,32 @@ def _shown(view: MachineView) -> MachineAnswer:
     return MachineAnswer.of(view.machine, view.group, last_seen=view.last_seen)
 
 
+def _tag(view: MachineView) -> str:
+    return tag_of(fleet.write_machine(spec_of(view.machine, view.group)))
+
+
 def _put(
-    service: Services, name: str, body: Mapping[str, Any], project: ProjectName | None, by: str
+    service: Services,
+    name: str,
+    body: Mapping[str, Any],
+    project: ProjectName | None,
+    condition: Condition,
+    by: str,
 ) -> tuple[MachineView, bool]:
     created = False
+    if condition.is_new and project is None:
+        # Machines of other projects may have the name of a new one.
+        group = body.get("group")
+        project = service.views.group(group).project if isinstance(group, str) else DEFAULT_PROJECT
 
     def change(present: MachineSpec | None) -> MachineSpec:
         nonlocal created
         created = present is None
+        condition.check(
+            f'machine "{name if present is None else present.name}"',
+            None if present is None else fleet.write_machine(present),
+            about="" if present is None else _place(present),
+        )
         # A new machine is in the project that the query names, if its declaration does not say.
         given = {"project": project, **body} if created and project else body
         return fleet.read_machine(given, name=name, present=present)
@@ -134,6 +167,11 @@ def _put(
         _check_same(service.views.group(body["group"]).project, project, "the project of its group")
     machine = service.fleet.declarations.put_machine(name, project=project, change=change, by=by)
     return service.narrowed(machine.project).views.machine(machine.name), created
+
+
+def _place(present: MachineSpec) -> str:
+    group = f", group {present.group}" if present.group else ""
+    return f"in project {present.project}{group}, on {present.host or 'no host'}"
 
 
 def _check_same(expected: ProjectName, got: ProjectName, why: str) -> None:

@@ -5,14 +5,20 @@ from typing import Annotated, Any
 
 from starlette.requests import Request
 
+from forewarn.api.conditions import PutCondition
+from forewarn.api.endpoints.group_endpoints import shown_group
 from forewarn.api.endpoints.host_endpoints import shown_host
+from forewarn.api.endpoints.project_endpoints import shown_project
 from forewarn.api.inputs import InPath, TableInBody
 from forewarn.api.queries import GroupInPath, HostInPath, ProjectInPath
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, Service
+from forewarn.core.model.declaration import GroupSpec, HostSpec
+from forewarn.core.model.project import Project
 from forewarn.core.words import GroupName, HostName, ProjectName
 from forewarn.wire import fields, fleet
 from forewarn.wire.answers.fleet_answers import GroupAnswer, HostWithMachinesAnswer, ProjectAnswer
+from forewarn.wire.projects import write_project
 
 router = ApiRouter("fleet")
 
@@ -26,15 +32,17 @@ _ERRORS = (404, 409, 413)
 
 @router.call("PUT /v1/hosts/{name}", "Add or change a host", errors=_ERRORS, also={201: "The host is new."})
 async def put_host(
-    name: NameInPath, body: HostDeclaration, service: Service, caller: CallerName
+    name: NameInPath, body: HostDeclaration, condition: PutCondition, service: Service, caller: CallerName
 ) -> WithStatus[HostWithMachinesAnswer]:
     """Add a host, or change one: what the body leaves out stays as it is, what is null goes."""
 
+    def change(present: HostSpec | None) -> HostSpec:
+        condition.check(f'host "{name}"', None if present is None else fleet.write_host(present))
+        return fleet.read_host(body, name=name, present=present)
+
     def put() -> WithStatus[HostWithMachinesAnswer]:
-        new = service.fleet.puts.put_host(
-            HostName(name), lambda present: fleet.read_host(body, name=name, present=present), by=caller
-        )
-        return WithStatus(shown_host(service.fleet.views, name), 201 if new else 200)
+        new = service.fleet.puts.put_host(HostName(name), change, by=caller)
+        return shown_host(service.fleet.views, name, status=201 if new else 200)
 
     return await service.run(put)
 
@@ -44,7 +52,7 @@ async def delete_host(name: HostInPath, service: Service, caller: CallerName) ->
     """Take a host out of the fleet; 409 while it carries a machine, or something is ordered on it."""
 
     def delete() -> HostWithMachinesAnswer:
-        shown = shown_host(service.fleet.views, name)
+        shown = shown_host(service.fleet.views, name).body
         service.fleet.puts.delete_host(HostName(name), by=caller)
         return shown
 
@@ -55,7 +63,7 @@ async def delete_host(name: HostInPath, service: Service, caller: CallerName) ->
     "PUT /v1/groups/{name}", "Add or change a group", errors=_ERRORS, also={201: "The group is new."}
 )
 async def put_group(
-    name: NameInPath, body: GroupDeclaration, service: Service, caller: CallerName
+    name: NameInPath, body: GroupDeclaration, condition: PutCondition, service: Service, caller: CallerName
 ) -> WithStatus[GroupAnswer]:
     """Add a group, or change one: what the body leaves out stays as it is, what is null goes.
 
@@ -64,11 +72,15 @@ async def put_group(
     A group that gets another project takes its machines along.
     """
 
+    def change(present: GroupSpec | None) -> GroupSpec:
+        declaration = None if present is None else fleet.write_group(present)
+        about = "" if present is None else f"in project {present.project}"
+        condition.check(f'group "{name}"', declaration, about=about)
+        return fleet.read_group(body, name=name, present=present)
+
     def put() -> WithStatus[GroupAnswer]:
-        new = service.fleet.puts.put_group(
-            GroupName(name), lambda present: fleet.read_group(body, name=name, present=present), by=caller
-        )
-        return WithStatus(GroupAnswer.of(service.views.group(name)), 201 if new else 200)
+        new = service.fleet.puts.put_group(GroupName(name), change, by=caller)
+        return shown_group(service.views.group(name), status=201 if new else 200)
 
     return await service.run(put)
 
@@ -85,16 +97,18 @@ async def delete_group(name: GroupInPath, service: Service, caller: CallerName) 
     "PUT /v1/projects/{name}", "Add or change a project", errors=_ERRORS, also={201: "The project is new."}
 )
 async def put_project(
-    name: NameInPath, body: ProjectDeclaration, service: Service, caller: CallerName
+    name: NameInPath, body: ProjectDeclaration, condition: PutCondition, service: Service, caller: CallerName
 ) -> WithStatus[ProjectAnswer]:
     """Add a project, or change one: what the body leaves out stays as it is, what is null goes."""
     own = ProjectName(name)
 
+    def change(present: Project | None) -> Project:
+        condition.check(f'project "{name}"', None if present is None else write_project(present))
+        return fleet.read_one_project(body, name=name, present=present)
+
     def put() -> WithStatus[ProjectAnswer]:
-        new = service.fleet.puts.put_project(
-            own, lambda present: fleet.read_one_project(body, name=name, present=present), by=caller
-        )
-        return WithStatus(ProjectAnswer.of(service.views.project(own)), 201 if new else 200)
+        new = service.fleet.puts.put_project(own, change, by=caller)
+        return shown_project(service.views.project(own), status=201 if new else 200)
 
     return await service.run(put)
 

@@ -7,7 +7,7 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import path_of
 from forewarn.cli.options.machine_options import pairs, plain
-from forewarn.cli.options.shared_options import name_argument
+from forewarn.cli.options.shared_options import OnlyNew, name_argument, only_new_headers
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
 from forewarn.wire.answers.fleet_answers import GroupAnswer
@@ -59,6 +59,7 @@ def put(
             metavar="KEY=VALUE", help="What it asks for, as notice=1h; notice= clears it; may be repeated."
         ),
     ] = None,
+    new: OnlyNew = False,
 ) -> None:
     """Add a group, or change what is given of one; --project says whose it is."""
     asked = {
@@ -66,7 +67,8 @@ def put(
         for key, value in pairs(policy, "--policy").items()
     }
     body = given({"kind": kind, "update_domains": update_domains, "policy": asked or None, **session.scope})
-    reply = session.client.call("PUT", path_of("group", name), GroupAnswer, body=body)
+    headers = only_new_headers(new)
+    reply = session.client.call("PUT", path_of("group", name), GroupAnswer, body=body, headers=headers)
     session.print_reply(reply, _show)
 
 

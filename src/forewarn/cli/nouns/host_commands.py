@@ -17,9 +17,11 @@ from forewarn.cli.options.shared_options import (
     HostArgument,
     HostWork,
     InPlace,
+    OnlyNew,
     Reason,
     Returning,
     Whole,
+    only_new_headers,
     service_mode,
 )
 from forewarn.cli.session import Noun, Session, as_typed
@@ -204,6 +206,7 @@ def put(
         bool | None,
         typer.Option("--bare-metal/--no-bare-metal", help="Whether it is the one machine that it carries."),
     ] = None,
+    new: OnlyNew = False,
 ) -> None:
     """Add a host, or change what is given of one."""
     for cleared, values, option in ((no_resources, resource, "resources"), (no_labels, label, "labels")):
@@ -221,7 +224,9 @@ def put(
         }
     )
     body |= {key: None for key in ("driver", "uri") if body.get(key) == ""}
-    reply = session.client.call("PUT", path_of("host", name), HostWithMachinesAnswer, body=body)
+    reply = session.client.call(
+        "PUT", path_of("host", name), HostWithMachinesAnswer, body=body, headers=only_new_headers(new)
+    )
     session.print_reply(reply, lambda host: show_host(session, host))
 
 

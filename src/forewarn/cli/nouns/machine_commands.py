@@ -10,7 +10,7 @@ from forewarn.cli.confirmation import confirm
 from forewarn.cli.id_lookup import path_of
 from forewarn.cli.options import completion
 from forewarn.cli.options.machine_options import with_declaration
-from forewarn.cli.options.shared_options import MachineArgument, Reason
+from forewarn.cli.options.shared_options import MachineArgument, OnlyNew, Reason, only_new_headers
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_machine
 from forewarn.core.catalogue import ON_MACHINES
@@ -62,10 +62,15 @@ def show(session: Session, name: MachineArgument) -> None:
 
 @app.command()
 @with_declaration
-def put(session: Session, name: MachineArgument, body: dict[str, Any]) -> None:
+def put(session: Session, name: MachineArgument, body: dict[str, Any], *, new: OnlyNew = False) -> None:
     """Add a machine, or change what is given of one."""
     reply = session.client.call(
-        "PUT", path_of("machine", name), MachineAnswer, body=body, params=session.scope
+        "PUT",
+        path_of("machine", name),
+        MachineAnswer,
+        body=body,
+        params=session.scope,
+        headers=only_new_headers(new),
     )
     session.print_reply(reply, terminal.details_of)
 

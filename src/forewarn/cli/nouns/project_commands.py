@@ -6,7 +6,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options.shared_options import name_argument
+from forewarn.cli.options.shared_options import OnlyNew, name_argument, only_new_headers
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
 from forewarn.core.moments import format_span_briefly
@@ -77,6 +77,7 @@ def put(
         bool | None,
         typer.Option("--sees-hosts/--no-sees-hosts", help="Whether its people see hosts and operators."),
     ] = None,
+    new: OnlyNew = False,
 ) -> None:
     """Add a project, or change what is given of one."""
     body = given(
@@ -90,7 +91,8 @@ def put(
             "sees_hosts": sees_hosts,
         }
     )
-    reply = session.client.call("PUT", path_of("project", name), ProjectAnswer, body=body)
+    headers = only_new_headers(new)
+    reply = session.client.call("PUT", path_of("project", name), ProjectAnswer, body=body, headers=headers)
     session.print_reply(reply, _show_project)
 
 

@@ -65,6 +65,16 @@ Heartbeat = Annotated[
 ]
 
 
+OnlyNew = Annotated[
+    bool, typer.Option("--new", help="Only add it: refused if one of this name exists, which stays as it is.")
+]
+
+
+def only_new_headers(new: bool) -> dict[str, str]:
+    """Return the headers of a PUT that may be told to change nothing that exists."""
+    return {"If-None-Match": "*"} if new else {}
+
+
 def name_argument(metavar: str, completed_by: str | None = None) -> Any:
     """Make the argument that names one thing; the shell completes it by a list of the server."""
     completion = names(completed_by) if completed_by else None

@@ -31,8 +31,10 @@ export type RolloutBody = Schemas["RolloutBody"];
 export type Stage = Schemas["Stage"];
 export type Step = Schemas["Step"];
 export type Summary = Answer<"/v1/summary", "get">["summary"];
+export type Token = Schemas["Token"];
 export type Waiting = Schemas["Waiting"];
 export type Wave = Schemas["Wave"];
+export type Webhook = Schemas["Webhook"];
 
 /** What an element may contain; see `page/tree.js`. */
 export type Child =

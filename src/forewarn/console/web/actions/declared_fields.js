@@ -12,6 +12,7 @@ import { parseSpan, typedSpan } from "../page/typed_times.js";
  * @property {(value: any) => string} [written]  what is declared, as the form has it
  * @property {(text: string) => unknown} [read]  what was typed, as the body has it
  * @property {(text: string) => string[]} [options]  what was typed, as the command has it
+ * @property {(text: string, thing: any) => string} [consequence]  what else another value means, in a sentence
  */
 /** @typedef {Field & Declaring} DeclaredField */
 
@@ -87,6 +88,35 @@ const changed = (fields, thing, values) =>
     const typed = values[field.name];
     return typed !== undefined && typed.trim() !== present(field, thing);
   });
+
+/**
+ * Describe what would be changed of what is declared.
+ *
+ * @param {readonly DeclaredField[]} fields
+ * @param {any} thing
+ * @param {Values} values
+ * @returns {import("./verb.js").Difference[]}
+ */
+export const differences = (fields, thing, values) =>
+  changed(fields, thing, values).map((field) => {
+    const text = (values[field.name] ?? "").trim();
+    return {
+      label: field.label,
+      before: inWords(field, present(field, thing)),
+      after: inWords(field, text),
+      consequence: field.consequence?.(text, thing) ?? "",
+    };
+  });
+
+/**
+ * @param {DeclaredField} field
+ * @param {string} text
+ */
+function inWords(field, text) {
+  if (field.kind === "flag") return text ? "yes" : "no";
+  if (field.kind === "choice") return field.choices?.[text] ?? (text || "not set");
+  return linesOf(text).join(", ") || "not set";
+}
 
 /**
  * @param {readonly DeclaredField[]} fields

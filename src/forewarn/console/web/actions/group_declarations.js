@@ -1,9 +1,10 @@
 /** Adding a group, changing what is declared of one, and taking one out of the fleet. */
 
 import { groupLink } from "../elements/links.js";
-import { copy } from "../service/connected.js";
-import { body, filled, NAME, options, typedName } from "./declared_fields.js";
-import { put, remove } from "./verb.js";
+import { count } from "../page/formatting.js";
+import { api, copy } from "../service/connected.js";
+import { body, differences, filled, NAME, options, typedName } from "./declared_fields.js";
+import { put, putNew, remove } from "./verb.js";
 
 /** @typedef {import("../types").Group} Group */
 /** @typedef {import("./declared_fields.js").DeclaredField} DeclaredField */
@@ -24,6 +25,9 @@ const policy = (field) => ({
   ],
 });
 
+/** @param {string} group */
+const machinesOf = (group) => copy.summary?.groups.find((each) => each.name === group)?.machines ?? 0;
+
 /** @type {DeclaredField[]} */
 const DECLARED = [
   {
@@ -43,6 +47,8 @@ const DECLARED = [
     kind: "text",
     hint: "Left out: default. Another one takes its machines along.",
     suggestions: () => copy.projects.keys(),
+    consequence: (project, group) =>
+      `${count(machinesOf(group.name), "machine")} of it ${machinesOf(group.name) === 1 ? "moves" : "move"} to project ${project || "default"} with it: the people of ${group.project} no longer see them.`,
   },
   policy({
     name: "approval",
@@ -108,8 +114,14 @@ export const ADD_GROUP = {
   doing: () => "Add",
   fields: () => [NAME, ...filled(DECLARED, null)],
   request: (_, values) =>
-    put("/v1/groups/{name}", { path: { name: typedName(values) }, body: body(DECLARED, null, values) }),
-  command: (_, values) => ["group", "put", typedName(values) || "NAME", ...options(DECLARED, null, values)],
+    putNew("/v1/groups/{name}", { path: { name: typedName(values) }, body: body(DECLARED, null, values) }),
+  command: (_, values) => [
+    "group",
+    "put",
+    typedName(values) || "NAME",
+    "--new",
+    ...options(DECLARED, null, values),
+  ],
   outcome: (answer) => saved(answer.group),
 };
 
@@ -121,6 +133,11 @@ export const CHANGE_GROUP = {
   about: "Changes what is declared of it; what is announced already keeps its notice.",
   question: (group) => `Change group ${group.name}?`,
   doing: () => "Save",
+  load: async (group) => {
+    const { answer, tag } = await api.getTagged("/v1/groups/{name}", { path: { name: group.name } });
+    return { subject: answer.group, tag };
+  },
+  differences: (group, values) => differences(DECLARED, group, values),
   fields: (group) => filled(DECLARED, group),
   request: (group, values) =>
     put("/v1/groups/{name}", { path: { name: group.name }, body: body(DECLARED, group, values) }),
@@ -137,9 +154,7 @@ export const DELETE_GROUP = {
   question: (group) => `Delete group ${group.name}?`,
   doing: (group) => `Delete ${group.name}`,
   whyNot: (group) =>
-    copy.summary?.groups.some((each) => each.name === group.name && each.machines > 0)
-      ? "it has machines: delete them first, or give them another group"
-      : null,
+    machinesOf(group.name) ? "it has machines: delete them first, or give them another group" : null,
   request: (group) => remove("/v1/groups/{name}", { path: { name: group.name } }),
   command: (group) => ["group", "delete", group.name],
   outcome: (_, group) => `${group.name} is no longer in the fleet.`,

@@ -3,10 +3,19 @@
 import { driverChoices, driversBeside } from "../elements/driver_choices.js";
 import { hostLink } from "../elements/links.js";
 import { address } from "../page/router.js";
-import { copy } from "../service/connected.js";
-import { body, filled, NAME, numberOr, options, pairsField, typedName } from "./declared_fields.js";
+import { api, copy } from "../service/connected.js";
+import {
+  body,
+  differences,
+  filled,
+  NAME,
+  numberOr,
+  options,
+  pairsField,
+  typedName,
+} from "./declared_fields.js";
 import { machinesOn } from "./touched.js";
-import { put, remove } from "./verb.js";
+import { put, putNew, remove } from "./verb.js";
 
 /** @typedef {import("../types").Host} Host */
 /** @typedef {import("./declared_fields.js").DeclaredField} DeclaredField */
@@ -85,7 +94,7 @@ export const ADD_HOST = {
   doing: () => "Add",
   fields: () => [NAME, ...filled(declared(null), null)],
   request: (_, values) =>
-    put("/v1/hosts/{name}", {
+    putNew("/v1/hosts/{name}", {
       path: { name: typedName(values) },
       body: body(declared(null), null, values),
     }),
@@ -93,8 +102,10 @@ export const ADD_HOST = {
     "host",
     "put",
     typedName(values) || "NAME",
+    "--new",
     ...options(declared(null), null, values),
   ],
+  existing: (values) => address("/hosts/{name}", { name: typedName(values) }),
   outcome: (answer) => saved(answer.host),
 };
 
@@ -106,6 +117,11 @@ export const CHANGE_HOST = {
   about: "Changes what is declared of it. What is under way on it is finished as it was begun.",
   question: (host) => `Change ${host.name}?`,
   doing: () => "Save",
+  load: async (host) => {
+    const { answer, tag } = await api.getTagged("/v1/hosts/{name}", { path: { name: host.name } });
+    return { subject: answer.host, tag };
+  },
+  differences: (host, values) => differences(declared(host), host, values),
   fields: (host) => filled(declared(host), host),
   request: (host, values) =>
     put("/v1/hosts/{name}", { path: { name: host.name }, body: body(declared(host), host, values) }),

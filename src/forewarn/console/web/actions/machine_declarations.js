@@ -1,9 +1,19 @@
 /** Adding a machine, and changing what is declared of one. */
 
-import { copy } from "../service/connected.js";
-import { body, filled, NAME, numberOr, options, pairsField, typedName } from "./declared_fields.js";
+import { address } from "../page/router.js";
+import { api, copy } from "../service/connected.js";
+import {
+  body,
+  differences,
+  filled,
+  NAME,
+  numberOr,
+  options,
+  pairsField,
+  typedName,
+} from "./declared_fields.js";
 import { machineOutcome, ofProject } from "./machine_verbs.js";
-import { option, put } from "./verb.js";
+import { option, put, putNew } from "./verb.js";
 
 /** @typedef {import("../types").Machine} Machine */
 /** @typedef {import("./verb.js").Field} Field */
@@ -16,6 +26,7 @@ const DECLARED = [
     label: "Group",
     kind: "text",
     hint: "Left out: standalone.",
+    consequence: (group, machine) => inOtherGroup(group, machine),
     suggestions: () => copy.groups.keys(),
   },
   {
@@ -24,6 +35,10 @@ const DECLARED = [
     label: "Host",
     kind: "text",
     hint: "The host that carries it; another one means that it was moved there.",
+    consequence: (host) =>
+      host
+        ? `This says that it runs on ${host} now, moved outside forewarn. Its guests get no notice; "Move" moves it with notice.`
+        : "This says that no host carries it.",
     suggestions: () => copy.hosts?.keys() ?? [],
   },
   { name: "update_domain", label: "Update domain", kind: "number" },
@@ -110,6 +125,17 @@ const DECLARED = [
   ),
 ];
 
+/**
+ * @param {string} group
+ * @param {Machine} machine
+ */
+function inOtherGroup(group, machine) {
+  if (!group) return "It becomes standalone: its group no longer sees its events.";
+  const project = copy.groups.get(group)?.project;
+  const moves = project && project !== machine.project ? ` It moves to project ${project} with it.` : "";
+  return `Group ${group} is told of its events from now on.${moves}`;
+}
+
 /** What can be declared of a machine that is there: its id stays. */
 const CHANGEABLE = DECLARED.filter(({ name }) => name !== "vm_id");
 
@@ -121,6 +147,14 @@ export const CHANGE_MACHINE = {
   about: "Changes what is declared of it. Another host or group is refused while an event of it is open.",
   question: (machine) => `Change ${machine.name}?`,
   doing: () => "Save",
+  load: async (machine) => {
+    const { answer, tag } = await api.getTagged("/v1/machines/{name}", {
+      path: { name: machine.name },
+      query: { project: machine.project },
+    });
+    return { subject: answer.machine, tag };
+  },
+  differences: (machine, values) => differences(CHANGEABLE, machine, values),
   fields: (machine) => filled(CHANGEABLE, machine),
   request: (machine, values) =>
     put("/v1/machines/{name}", {
@@ -138,6 +172,10 @@ export const CHANGE_MACHINE = {
   outcome: (answer) => machineOutcome(answer.machine ?? answer),
 };
 
+/** Where the server looks for a new machine's name. @param {import("./verb.js").Values} values */
+const projectOf = (values) =>
+  values.project || copy.groups.get((values.group ?? "").trim())?.project || "default";
+
 /** @type {import("./verb.js").Verb<any>} */
 export const ADD_MACHINE = {
   verb: "put",
@@ -146,7 +184,8 @@ export const ADD_MACHINE = {
   isFrequent: true,
   // A machine needs a host.
   concerns: () => copy.hosts?.size !== 0,
-  about: "Declares a machine. A whole fleet is declared by `forewarn fleet apply FILE`.",
+  about:
+    "Declares a machine that is not in the fleet yet. A whole fleet is declared by `forewarn fleet apply FILE`.",
   question: () => "Add a machine?",
   doing: () => "Add",
   fields: () => [
@@ -165,7 +204,7 @@ export const ADD_MACHINE = {
     ...filled(DECLARED, null),
   ],
   request: (_, values) =>
-    put("/v1/machines/{name}", {
+    putNew("/v1/machines/{name}", {
       path: { name: typedName(values) },
       query: values.project ? { project: values.project } : {},
       body: body(DECLARED, null, values),
@@ -174,8 +213,11 @@ export const ADD_MACHINE = {
     "machine",
     "put",
     typedName(values) || "NAME",
+    "--new",
     ...option("--project", values.project),
     ...options(DECLARED, null, values),
   ],
+  existing: (values) =>
+    address("/machines/{name}", { name: typedName(values) }, { project: projectOf(values) }),
   outcome: (answer) => machineOutcome(answer.machine ?? answer),
 };

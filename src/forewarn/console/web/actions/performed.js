@@ -23,10 +23,11 @@ class Performed extends EventTarget {
    * @param {import("./verb.js").Verb<S>} verb
    * @param {S} subject
    * @param {import("./verb.js").Values} values
-   * @param {{ key: string, isQuiet?: boolean }} how
+   * @param {{ key: string, tag?: string, isQuiet?: boolean }} how  `tag`: that of the values that it changes
    */
-  async perform(verb, subject, values, { key, isQuiet = false }) {
-    const answer = await api.send(verb.request(subject, values), key);
+  async perform(verb, subject, values, { key, tag = "", isQuiet = false }) {
+    const request = verb.request(subject, values);
+    const answer = await api.send(tag ? { ...request, headers: { "If-Match": tag } } : request, key);
     verb.after?.(answer);
     const outcome = verb.outcome?.(answer, subject) ?? ordered(verb.doing(subject), answer);
     this.#add({

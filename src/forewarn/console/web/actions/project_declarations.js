@@ -1,9 +1,10 @@
 /** Adding a project, changing what is declared of one, and taking one out of the fleet. */
 
+import { dayRanges } from "../page/day_ranges.js";
 import { typedSpan } from "../page/typed_times.js";
-import { copy } from "../service/connected.js";
-import { body, filled, linesOf, NAME, options, typedName } from "./declared_fields.js";
-import { put, remove } from "./verb.js";
+import { api, copy } from "../service/connected.js";
+import { body, differences, filled, linesOf, NAME, options, typedName } from "./declared_fields.js";
+import { put, putNew, remove } from "./verb.js";
 
 /** @typedef {import("../types").Project} Project */
 /** @typedef {import("./declared_fields.js").DeclaredField} DeclaredField */
@@ -31,8 +32,11 @@ const DECLARED = [
     name: "blackout",
     label: "Days without maintenance",
     kind: "lines",
-    hint: "One on each line, as 2026-12-24, or 2026-12-24/2027-01-01.",
-    written: (days) => days.join("\n"),
+    hint: "One on each line, as 2026-12-24, or the first and the last, as 2026-12-24/2027-01-01.",
+    written: (days) =>
+      dayRanges(days)
+        .map(([first, last]) => (first === last ? first : `${first}/${last}`))
+        .join("\n"),
     read: linesOf,
     options: (text) => linesOf(text).flatMap((line) => ["--blackout", line]),
   },
@@ -73,8 +77,14 @@ export const ADD_PROJECT = {
   doing: () => "Add",
   fields: () => [NAME, ...filled(DECLARED, null)],
   request: (_, values) =>
-    put("/v1/projects/{name}", { path: { name: typedName(values) }, body: body(DECLARED, null, values) }),
-  command: (_, values) => ["project", "put", typedName(values) || "NAME", ...options(DECLARED, null, values)],
+    putNew("/v1/projects/{name}", { path: { name: typedName(values) }, body: body(DECLARED, null, values) }),
+  command: (_, values) => [
+    "project",
+    "put",
+    typedName(values) || "NAME",
+    "--new",
+    ...options(DECLARED, null, values),
+  ],
   outcome: (answer) => saved(answer.project),
 };
 
@@ -86,6 +96,11 @@ export const CHANGE_PROJECT = {
   about: "Changes what is declared of it; what is announced already keeps its time.",
   question: (project) => `Change project ${project.name}?`,
   doing: () => "Save",
+  load: async (project) => {
+    const { answer, tag } = await api.getTagged("/v1/projects/{name}", { path: { name: project.name } });
+    return { subject: answer.project, tag };
+  },
+  differences: (project, values) => differences(DECLARED, project, values),
   fields: (project) => filled(DECLARED, project),
   request: (project, values) =>
     put("/v1/projects/{name}", { path: { name: project.name }, body: body(DECLARED, project, values) }),

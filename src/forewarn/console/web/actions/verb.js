@@ -8,7 +8,10 @@ import { parseSpan } from "../page/typed_times.js";
 /** @typedef {import("../types").Child} Child */
 /** @typedef {import("../types").Right} Right */
 /** @typedef {{ [name: string]: string }} Values  what is typed or chosen; a flag is "yes" or "" */
-/** @typedef {{ method: "POST" | "PUT" | "DELETE", path: string, given: any }} Request */
+/**
+ * @typedef {{ method: "POST" | "PUT" | "DELETE", path: string, given: any, headers?: { [name: string]: string } }} Request
+ */
+/** @typedef {{ label: string, before: string, after: string, consequence: string }} Difference  of one field */
 
 /**
  * @typedef {object} Field
@@ -47,9 +50,15 @@ import { parseSpan } from "../page/typed_times.js";
  * @property {(subject: S) => string | null} [whyNot]  why it would be refused in the present state
  * @property {(subject: S) => Promise<Touched> | Touched} [touches]
  * @property {(subject: S) => Field[]} [fields]
+ * @property {(subject: S) => Promise<{ subject: S, tag: string }>} [load]  reads the present values for the form; the
+ *   change is refused if another person has changed them since
+ * @property {(subject: S, values: Values) => Difference[]} [differences]  what would be changed
+ * @property {(values: Values) => string} [existing]  the address of what has the name already
  * @property {(subject: S, values: Values) => string | null} [typed]  what must be typed first: only for the worst
  * @property {(answer: any) => string} [leadsTo]  the address that is shown afterwards
  * @property {(answer: any) => void} [after]  what the page does once it is done, beside following the stream
+ * @property {(answer: any, subject: S) => Child} [shown]  what the dialog shows in the end, such as a secret
+ * @property {boolean} [isQuiet]  the dialog shows the outcome, and no other part of the page
  * @property {(answer: any, subject: S) => Child} [outcome]  what happened, where the answer has no order
  */
 
@@ -68,6 +77,16 @@ export const post = (path, given) => ({ method: "POST", path, given });
  * @returns {Request}
  */
 export const put = (path, given) => ({ method: "PUT", path, given });
+
+/**
+ * Add something; refused if it exists already.
+ *
+ * @template {import("../types").PathWith<"put">} P
+ * @param {P} path
+ * @param {import("../types").Arguments<P, "put">} [given]
+ * @returns {Request}
+ */
+export const putNew = (path, given) => ({ ...put(path, given), headers: { "If-None-Match": "*" } });
 
 /**
  * @template {import("../types").PathWith<"delete">} P

@@ -12,8 +12,13 @@ import { MACHINE_VERBS } from "./machine_verbs.js";
 import { ORDER_VERBS } from "./order_verbs.js";
 import { ADD_PROJECT, CHANGE_PROJECT, DELETE_PROJECT } from "./project_declarations.js";
 import { ROLLOUT_VERBS } from "./rollout_verbs.js";
+import { CREATE_TOKEN, REPLACE_TOKEN, REVOKE_TOKEN } from "./token_verbs.js";
+import { ADD_WEBHOOK, REMOVE_WEBHOOK, REPLACE_WEBHOOK, TEST_WEBHOOK } from "./webhook_verbs.js";
 
-/** @typedef {"machine" | "host" | "group" | "event" | "order" | "rollout" | "hold" | "project" | "fleet" | "hosts" | "clock"} Noun */
+/**
+ * @typedef {"machine" | "host" | "group" | "event" | "order" | "rollout" | "hold" | "project" | "fleet" | "hosts" |
+ *   "clock" | "tokens" | "token" | "webhooks" | "webhook"} Noun
+ */
 /** @typedef {import("./verb.js").Verb<any>} AnyVerb */
 
 /** @type {{ [N in Noun]: AnyVerb[] }} */
@@ -29,6 +34,10 @@ const VERBS = {
   fleet: [ADD_MACHINE, ADD_HOST, ADD_GROUP, ADD_PROJECT],
   hosts: [ADD_HOST],
   clock: [ADVANCE],
+  tokens: [CREATE_TOKEN],
+  token: [REPLACE_TOKEN, REVOKE_TOKEN],
+  webhooks: [ADD_WEBHOOK],
+  webhook: [TEST_WEBHOOK, REPLACE_WEBHOOK, REMOVE_WEBHOOK],
 };
 
 /**

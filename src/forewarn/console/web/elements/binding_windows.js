@@ -1,5 +1,6 @@
 /** The windows that bind a rollout: those of the projects whose machines its hosts carry. */
 
+import { dayRangesInWords } from "../page/day_ranges.js";
 import { span } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { clock, copy } from "../service/connected.js";
@@ -41,10 +42,10 @@ function written(project) {
   const blackout = coming(project);
   return [
     project.windows.map((window, index) =>
-      h("div", { key: index }, `${dayRanges(window.days)} ${window.start} for ${span(window.length)}`),
+      h("div", { key: index }, `${weekdayRanges(window.days)} ${window.start} for ${span(window.length)}`),
     ),
     !project.windows.length && h("div", { key: "any" }, "at any time"),
-    blackout.length > 0 && h("div", { key: "blackout" }, `never on ${blackout.join(", ")}`),
+    blackout.length > 0 && h("div", { key: "blackout" }, `never on ${dayRangesInWords(blackout)}`),
     h("div", { key: "zone", class: "small muted" }, project.time_zone),
   ];
 }
@@ -56,7 +57,7 @@ const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
  *
  * @param {readonly string[]} days
  */
-function dayRanges(days) {
+function weekdayRanges(days) {
   const places = DAYS.map((_, place) => place).filter((place) => days.includes(DAYS[place] ?? ""));
   if (!places.length || places.length === DAYS.length) return "every day";
   /** @type {number[][]} */

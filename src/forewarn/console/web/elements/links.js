@@ -4,6 +4,7 @@ import { shortId } from "../page/formatting.js";
 import { address } from "../page/router.js";
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
+import { wallTime } from "../page/typed_times.js";
 import { time } from "./times.js";
 
 /**
@@ -39,8 +40,11 @@ function idLink(path, id) {
   return h("a", { class: "mono", href: address(path, { id }), title: id }, shortId(id));
 }
 
-const ID = /([0-9A-F]{8}-(?:[0-9A-F]{4}-){3}[0-9A-F]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;
+// An id, a moment, or the time on the clocks of a zone: `2027-03-02 22:00 (Europe/Berlin)`.
+const ID =
+  /([0-9A-F]{8}-(?:[0-9A-F]{4}-){3}[0-9A-F]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z|\d{4}-\d\d-\d\d \d\d:\d\d \([A-Za-z][\w+/-]*\))/;
 const TIME = /^\d{4}-\d\d-\d\dT/;
+const WALL_TIME = /^(\d{4}-\d\d-\d\d \d\d:\d\d) \((.+)\)$/;
 
 /**
  * Write a sentence with links where it names orders and events that are not over, and times as all others are.
@@ -52,5 +56,8 @@ export const linkedIds = (text) =>
   text.split(ID).map((part) => {
     if (copy.orders.has(part)) return orderLink(part);
     if (TIME.test(part)) return time(part);
+    const [, wall, zone] = WALL_TIME.exec(part) ?? [];
+    const at = wall && zone ? wallTime(wall, zone) : null;
+    if (at) return time(at);
     return copy.events.has(part) ? eventLink(part) : part;
   });

@@ -4,7 +4,7 @@ import { h } from "../page/tree.js";
 import { api, copy } from "../service/connected.js";
 import { LiveAnswer } from "../service/live_answer.js";
 import { badge } from "./appearance.js";
-import { eventLink, machineLink, orderLink } from "./links.js";
+import { eventLink, linkedIds, machineLink, orderLink } from "./links.js";
 import { kindAppearance } from "./record_kinds.js";
 import { time } from "./times.js";
 
@@ -62,7 +62,7 @@ class RecentRecords extends LiveElement {
         !this.about.machine && record.machine && [machineLink(record.machine, record.project), " "],
         record.event && ["event ", eventLink(record.event), " "],
         record.order && ["order ", orderLink(record.order), " "],
-        record.reason && h("span", { class: "name" }, record.reason),
+        record.reason && h("span", { class: "name" }, linkedIds(record.reason)),
         record.by && h("span", { class: "muted" }, " by ", h("span", { class: "name" }, record.by)),
       ),
     );

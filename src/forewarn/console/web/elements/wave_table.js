@@ -110,50 +110,67 @@ function moment(real, expected, { now, isPlan }) {
 
 /** @param {TimeAxis} axis */
 function axisHead(axis) {
+  const labels = readableTicks(axis);
+  let last = -1;
+  const isFree = (/** @type {number} */ middle) => {
+    const [begin, end] = [middle - FOLD_LABEL / 2, middle + FOLD_LABEL / 2];
+    const isApart = begin > last && labels.every(({ share }) => end < share || begin > share + LABEL);
+    if (isApart) last = end;
+    return isApart;
+  };
   return [
     h("span", { class: "visually-hidden" }, "Timeline"),
-    axis.folds.map((fold, index) =>
-      h(
-        "span",
-        {
-          key: `fold ${index}`,
-          class: "wave-fold-label",
-          "aria-hidden": "true",
-          title: `${span(fold.seconds)} in which nothing happens`,
-          style: { "inset-inline-start": percent((fold.begin + fold.end) / 2) },
-        },
-        "⋯",
-      ),
-    ),
-    axis
-      .ticks()
-      .filter(({ at }) => hasRoom(axis, axis.share(at)))
-      .map(({ at, label }) =>
+    axis.folds
+      .map((fold) => ({ ...fold, middle: (fold.begin + fold.end) / 2 }))
+      .filter(({ middle }) => isFree(middle))
+      .map(({ middle, seconds }) =>
         h(
           "span",
           {
-            key: at,
-            class: "wave-tick-label",
+            key: `fold ${middle}`,
+            class: "wave-fold-label",
             "aria-hidden": "true",
-            style: { "inset-inline-start": percent(axis.share(at)) },
+            title: `${span(seconds)} in which nothing happens`,
+            style: { "inset-inline-start": percent(middle) },
           },
-          label,
+          "⋯",
         ),
       ),
+    labels.map(({ at, label, share }) =>
+      h(
+        "span",
+        {
+          key: at,
+          class: "wave-tick-label",
+          "aria-hidden": "true",
+          style: { "inset-inline-start": percent(share) },
+        },
+        label,
+      ),
+    ),
   ];
 }
 
-// What a label needs, as a share of the room.
-const LABEL = 0.08;
+// What labels need where the axis is as narrow as it gets (14rem), as shares of its room.
+const LABEL = 0.2;
+const FOLD_LABEL = 0.08;
 
 /**
- * Whether a label fits between a tick and what comes next.
+ * List the ticks whose labels have room beside each other.
  *
  * @param {TimeAxis} axis
- * @param {number} share
  */
-const hasRoom = (axis, share) =>
-  share + LABEL <= 1 && !axis.folds.some(({ begin, end }) => share < end && share + LABEL > begin);
+function readableTicks(axis) {
+  let free = 0;
+  return axis
+    .ticks()
+    .map((tick) => ({ ...tick, share: axis.share(tick.at) }))
+    .filter(({ share }) => {
+      const hasRoom = share >= free && share + LABEL <= 1;
+      if (hasRoom) free = share + LABEL;
+      return hasRoom;
+    });
+}
 
 /**
  * @param {Shown} shown

@@ -62,3 +62,30 @@ export function momentFromField(typed) {
   const moment = new Date(preferences.zone === "utc" ? `${typed}Z` : typed);
   return Number.isNaN(moment.getTime()) ? "" : moment.toISOString().replace(".000Z", "Z");
 }
+
+/**
+ * Return the moment at which the clocks of a zone show a time; null for an unknown zone.
+ *
+ * @param {string} wall  as `2027-03-02 22:00`
+ * @param {string} zone  as `Europe/Berlin`
+ */
+export function wallTime(wall, zone) {
+  const asUtc = Date.parse(`${wall.replace(" ", "T")}:00Z`);
+  try {
+    // The second step corrects the first one beside a change of summer time.
+    const near = asUtc - shiftOf(zone, asUtc);
+    return new Date(asUtc - shiftOf(zone, near)).toISOString().replace(".000Z", "Z");
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * @param {string} zone
+ * @param {number} at
+ * @returns {number}  how far the clocks of a zone are ahead of UTC, in milliseconds
+ */
+function shiftOf(zone, at) {
+  const shown = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "medium" });
+  return Date.parse(`${shown.format(at).replace(" ", "T")}Z`) - Math.floor(at / 1000) * 1000;
+}

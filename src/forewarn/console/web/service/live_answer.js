@@ -21,6 +21,7 @@ export class LiveAnswer extends EventTarget {
   isMissing = false;
   #read;
   #signal;
+  #reading;
 
   /**
    * @param {() => Promise<T>} read
@@ -32,6 +33,7 @@ export class LiveAnswer extends EventTarget {
     this.#read = read;
     this.#signal = signal;
     const reading = new PacedReading(() => this.#readNow(), signal);
+    this.#reading = reading;
     copy.addEventListener("loaded", () => reading.now(), { signal });
     copy.addEventListener(
       "records",
@@ -41,6 +43,11 @@ export class LiveAnswer extends EventTarget {
       { signal },
     );
     reading.now();
+  }
+
+  /** Read it again: it may have changed without a record. */
+  again() {
+    this.#reading.soon();
   }
 
   // What was refused stays so; a server that is away comes back, and then the copy is loaded anew.

@@ -53,6 +53,19 @@ export class OperatorApi extends EventTarget {
   }
 
   /**
+   * Read one thing with the ETag of its declaration, for a change that depends on it.
+   *
+   * @template {PathWith<"get">} P
+   * @param {P} path
+   * @param {import("../types").Arguments<P, "get">} given
+   * @returns {Promise<{ answer: import("../types").Answer<P, "get">, tag: string }>}
+   */
+  async getTagged(path, given) {
+    const { answer, response } = await this.#exchange("GET", path, given, {});
+    return { answer, tag: response.headers.get("ETag") ?? "" };
+  }
+
+  /**
    * Ask for what changes nothing though it is a POST, as a dry run: without a key, so that the server keeps no answer.
    *
    * @template {PathWith<"post">} P
@@ -67,12 +80,13 @@ export class OperatorApi extends EventTarget {
   /**
    * Change something, by a call that is described elsewhere. The same key does the same thing once.
    *
-   * @param {{ method: string, path: string, given: any }} request
+   * @param {{ method: string, path: string, given: any, headers?: { [name: string]: string } }} request
    * @param {string} key
    * @returns {Promise<any>}
    */
-  send(request, key) {
-    return this.#call(request.method, request.path, request.given, key);
+  async send({ method, path, given, headers = {} }, key) {
+    const keyed = method === "POST" ? { ...headers, "Idempotency-Key": key } : headers;
+    return (await this.#exchange(method, path, given, keyed)).answer;
   }
 
   /**
@@ -151,15 +165,24 @@ export class OperatorApi extends EventTarget {
    * @param {string} method
    * @param {string} path
    * @param {any} given
-   * @param {string} [key]
    * @returns {Promise<any>}
    */
-  async #call(method, path, given, key) {
+  async #call(method, path, given) {
+    return (await this.#exchange(method, path, given, {})).answer;
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {any} given
+   * @param {{ [name: string]: string }} more  headers
+   * @returns {Promise<{ answer: any, response: Response }>}
+   */
+  async #exchange(method, path, given, more) {
     const address = addressOf(path, given?.path ?? {}, given?.query ?? {});
     /** @type {{ [name: string]: string }} */
-    const headers = {};
+    const headers = { ...more };
     if (method !== "GET" && this.csrf) headers["X-Forewarn-CSRF"] = this.csrf;
-    if (method === "POST" && key) headers["Idempotency-Key"] = key;
     const body = given?.body === undefined ? undefined : JSON.stringify(given.body);
     if (body !== undefined) headers["Content-Type"] = "application/json";
     // A PUT or DELETE that was done may be refused when it comes again.
@@ -169,7 +192,10 @@ export class OperatorApi extends EventTarget {
     for (let left = isRepeatable ? TRIES : 1; ; left--) {
       try {
         const response = await reached(fetch(address, { method, headers, body, cache: "no-store" }));
-        if (response.ok) return response.status === 204 ? null : await reached(response.json());
+        if (response.ok) {
+          const answer = response.status === 204 ? null : await reached(response.json());
+          return { answer, response };
+        }
         throw await this.#refusal(response);
       } catch (error) {
         const again = error instanceof Unreachable || (error instanceof Refusal && error.isTemporary);

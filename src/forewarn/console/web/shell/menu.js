@@ -6,10 +6,12 @@ import { messageOf } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
 import { place } from "../page/popovers.js";
 import { preferences } from "../page/preferences.js";
+import { address } from "../page/router.js";
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
 import { showCommands } from "./commands_panel.js";
 import { showKeyboard } from "./keyboard.js";
+import { settingsRoutes } from "./routes.js";
 import { session } from "./session.js";
 
 /** @typedef {Parameters<typeof preferences.set>[0]} Preference */
@@ -59,6 +61,13 @@ class Menu extends LiveElement {
         h(
           "div",
           { class: "menu-links", key: "links" },
+          settingsRoutes().map((route) =>
+            h(
+              "a",
+              { key: route.path, href: address(route.path), onclick: () => this.#popover.hidePopover() },
+              route.title,
+            ),
+          ),
           h(
             "button",
             { type: "button", class: "quiet", onclick: () => this.#leave(showCommands) },

@@ -14,8 +14,12 @@ import "../views/promises/promises_view.js";
 import "../views/rollout/rollout_view.js";
 import "../views/rollouts/rollouts_view.js";
 import "../views/timeline/timeline_view.js";
+import "../views/tokens/tokens_view.js";
+import "../views/webhooks/webhooks_view.js";
 
-/** @type {(import("../page/router.js").Route & { right?: import("../types").Right })[]} */
+/** @typedef {import("../page/router.js").Route & { right?: import("../types").Right }} ConsoleRoute */
+
+/** @type {ConsoleRoute[]} */
 export const ROUTES = [
   { path: "/", tag: "fw-fleet-view", title: "Fleet", section: "fleet" },
   { path: "/fleet", tag: "fw-fleet-view", title: "Fleet", section: "fleet" },
@@ -37,10 +41,19 @@ export const ROUTES = [
   { path: "/rollouts/{id}", tag: "fw-rollout-view", title: "Rollout", section: "rollouts", right: "survey" },
   { path: "/history", tag: "fw-history-view", title: "History", section: "history" },
   { path: "/promises", tag: "fw-promises-view", title: "Promises", section: "promises" },
+  { path: "/tokens", tag: "fw-tokens-view", title: "Tokens", right: "run" },
+  { path: "/webhooks", tag: "fw-webhooks-view", title: "Webhooks", right: "use" },
 ];
 
 /** What the navigation shows, in order. */
 export const SECTIONS = ["/fleet", "/hosts", "/timeline", "/orders", "/rollouts", "/history", "/promises"];
+
+/** What the menu leads to. */
+const SETTINGS = ["/tokens", "/webhooks"];
+
+/** List the routes of the menu that the caller may see. */
+export const settingsRoutes = () =>
+  ROUTES.filter((route) => SETTINGS.includes(route.path) && (!route.right || copy.may(route.right)));
 
 /** List the routes of the navigation that the caller may see. */
 export function sectionRoutes() {

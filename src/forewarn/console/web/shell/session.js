@@ -91,7 +91,9 @@ class Session extends EventTarget {
     api.csrf = null;
     copy.stop();
     // Nobody who has signed out is asked anything.
-    for (const dialog of document.querySelectorAll("dialog")) dialog.close();
+    // A secret that is shown once stays until it is closed: the first token's ends this session.
+    for (const dialog of document.querySelectorAll("dialog"))
+      if (!(/** @type {any} */ (dialog.parentElement).staysOpen)) dialog.close();
     this.#set("signed-out");
   }
 

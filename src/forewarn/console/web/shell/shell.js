@@ -7,10 +7,12 @@ import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
 import "./hold_bar.js";
 import "./link_banner.js";
+import { notForYou } from "./not_for_you.js";
 import { sectionRoutes } from "./routes.js";
 import { session } from "./session.js";
 import "./sign_in.js";
 import "./status_bar.js";
+import "./zone_note.js";
 import "./announcer.js";
 
 class Shell extends LiveElement {
@@ -41,6 +43,7 @@ class Shell extends LiveElement {
       h("fw-link-banner", null),
       h("fw-hold-bar", null),
       h("main", { id: "main", tabindex: "-1" }, this.#view(place)),
+      copy.isLoaded && h("footer", { class: "shell-footer" }, h("fw-zone-note", null)),
       h("fw-announcer", null),
       h("fw-toasts", null),
     ];
@@ -76,6 +79,8 @@ class Shell extends LiveElement {
       const why = copy.trouble || copy.link === "lost" ? `: ${copy.trouble || "no server answers"}` : " …";
       return h("p", { class: "shell-wait", role: "status" }, `Reading the fleet${why}`);
     }
+    const { title, right } = /** @type {import("./routes.js").ConsoleRoute} */ (place.route);
+    if (right && !copy.may(right)) return notForYou(title, right);
     return h(place.route.tag, {
       key: `${place.route.tag} ${JSON.stringify(place.names)}`,
       ".names": place.names,

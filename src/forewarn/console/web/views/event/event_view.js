@@ -130,7 +130,7 @@ class EventView extends View {
         " (",
         countdown(event.ended_at),
         ")",
-        event.why && [": ", h("span", { class: "name" }, event.why)],
+        event.why && [": ", h("span", { class: "name" }, linkedIds(event.why))],
         ".",
       );
     }
@@ -188,7 +188,7 @@ class EventView extends View {
       h(
         "dl",
         { class: "facts" },
-        fact("Description", h("span", { class: "name" }, event.description || "–")),
+        fact("Description", h("span", { class: "name" }, linkedIds(event.description || "–"))),
         fact(
           "Group",
           event.group

@@ -4,6 +4,7 @@ import { actionButtons } from "../../actions/action_buttons.js";
 import { windowLine } from "../../actions/project_declarations.js";
 import { sourceWords } from "../../elements/sources.js";
 import { cell, stackingTable } from "../../elements/stacking_table.js";
+import { dayRangesInWords } from "../../page/day_ranges.js";
 import { count } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
@@ -44,27 +45,9 @@ function row(project) {
           ]
         : "always",
     ),
-    cell("Days without", project.blackout.length ? stretches(project.blackout).join(", ") : null),
+    cell("Days without", project.blackout.length ? dayRangesInWords(project.blackout) : null),
     cell("May", may.join(", ")),
     cell("Source", sourceWords(project.source)),
     cell("", actionButtons("project", project)),
   );
-}
-
-const DAY = 86_400_000;
-
-/**
- * Write days that follow one another as the first and the last of them.
- *
- * @param {readonly string[]} days  in their order
- */
-function stretches(days) {
-  /** @type {[string, string][]} */
-  const found = [];
-  for (const day of days) {
-    const last = found.at(-1);
-    if (last && Date.parse(day) - Date.parse(last[1]) === DAY) last[1] = day;
-    else found.push([day, day]);
-  }
-  return found.map(([first, last]) => (first === last ? first : `${first} to ${last}`));
 }

@@ -1,7 +1,7 @@
 /** Records as a list, day by day; everything that a record names leads to its page. */
 
 import { badge } from "../../elements/appearance.js";
-import { eventLink, groupLink, hostLink, machineLink, orderLink } from "../../elements/links.js";
+import { eventLink, groupLink, hostLink, linkedIds, machineLink, orderLink } from "../../elements/links.js";
 import { kindAppearance } from "../../elements/record_kinds.js";
 import { count, dateTime, day, timeOfDay } from "../../page/formatting.js";
 import { preferences } from "../../page/preferences.js";
@@ -112,8 +112,8 @@ function recordLine(line, at) {
 
 /** @param {Line} line */
 function reason({ record, times, first }) {
-  if (times === 1) return record.reason;
-  return `${count(times, "time")} from ${dateTime(first.at)} on, the last ${record.reason}`;
+  const text = linkedIds(record.reason ?? "");
+  return times === 1 ? text : [`${count(times, "time")} from ${dateTime(first.at)} on, the last `, text];
 }
 
 /** @param {Record} record */

@@ -32,6 +32,8 @@ export class RecordWindow extends EventTarget {
 
   /** @type {Query} */
   #query = {};
+  /** @type {number | null} */
+  #wantedAt = null;
   /** Where older ones go on, which may be below the last one that is shown: a search leaves some out. @type {string | null} */
   #next = null;
   /** Up to which number it was looked for newer ones, though none of them may be shown. */
@@ -53,6 +55,7 @@ export class RecordWindow extends EventTarget {
    */
   async open(query, at) {
     this.#query = query;
+    this.#wantedAt = at;
     const turn = ++this.#turn;
     this.isReading = true;
     this.#lookedUpTo = at ?? stream.number;
@@ -101,6 +104,17 @@ export class RecordWindow extends EventTarget {
     this.#catchUp();
   }
 
+  /** After a failure: read again what could not be read; older records are read on demand. */
+  #recover() {
+    if (!this.records.length) {
+      this.open(this.#query, this.#wantedAt);
+      return;
+    }
+    this.trouble = "";
+    this.#changed();
+    this.look();
+  }
+
   /** Look for what has come while something else was read. */
   #catchUp() {
     if (this.at !== null || stream.number > this.#lookedUpTo) this.look();
@@ -108,7 +122,13 @@ export class RecordWindow extends EventTarget {
 
   /** Look for newer ones; they wait in `fresh` until they are shown. */
   async look() {
-    if (this.isReading || this.hasMoreFresh) return;
+    if (this.isReading) return;
+    // A record or a new copy shows that the server answers again.
+    if (this.trouble) {
+      this.#recover();
+      return;
+    }
+    if (this.hasMoreFresh) return;
     this.#looksAgain = true;
     if (this.#isLooking) return;
     this.#isLooking = true;

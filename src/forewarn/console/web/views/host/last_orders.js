@@ -1,3 +1,4 @@
+import { linkedIds } from "../../elements/links.js";
 import { badge, workAppearance } from "../../elements/appearance.js";
 import { orderLink } from "../../elements/links.js";
 import { orderWords } from "../../elements/order_facts.js";
@@ -50,7 +51,12 @@ class LastOrders extends LiveElement {
             badge(workAppearance(order.state)),
             h("span", null, order.mode ? orderWords(order) : (order.work ?? order.action)),
             orderLink(order.id),
-            h("span", { class: "muted small" }, countdown(order.ended_at), order.why && `: ${order.why}`),
+            h(
+              "span",
+              { class: "muted small" },
+              countdown(order.ended_at),
+              order.why && [": ", linkedIds(order.why)],
+            ),
           ),
         ),
       ),

@@ -1,5 +1,6 @@
 /** The events of an order, and what notice its machines got. */
 
+import { linkedIds } from "../../elements/links.js";
 import { badge } from "../../elements/appearance.js";
 import { eventCells, notBeforeCell, noticeCell } from "../../elements/event_cells.js";
 import { stackingTable } from "../../elements/stacking_table.js";
@@ -71,7 +72,7 @@ function row(event) {
     { key: event.id },
     eventCells(event, [
       event.ended_at && h("div", { class: "small muted" }, time(event.ended_at)),
-      event.ended_at && event.why && h("div", { class: "small muted name" }, event.why),
+      event.ended_at && event.why && h("div", { class: "small muted name" }, linkedIds(event.why)),
     ]),
     notBeforeCell(event),
     noticeCell(event),

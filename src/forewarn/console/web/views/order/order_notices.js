@@ -1,5 +1,6 @@
 /** What somebody should know of an order before anything else: what failed, who works on it, what it breaks. */
 
+import { linkedIds } from "../../elements/links.js";
 import { commandText } from "../../elements/command_text.js";
 import { failedHostSteps, failedSteps, isExternal, isUnknown } from "../../elements/order_facts.js";
 import { machineLink } from "../../elements/links.js";
@@ -31,7 +32,7 @@ export function failure(order) {
           `${step.task} of `,
           h("span", { class: "name" }, order.host ?? "the host"),
           ": ",
-          h("span", { class: "name" }, step.why ?? "nobody said why"),
+          h("span", { class: "name" }, linkedIds(step.why ?? "nobody said why")),
         ),
       ),
       failed
@@ -42,7 +43,7 @@ export function failure(order) {
             { key: step.machine },
             machineLink(step.machine, order.project),
             ": ",
-            h("span", { class: "name" }, step.why ?? "nobody said why"),
+            h("span", { class: "name" }, linkedIds(step.why ?? "nobody said why")),
           ),
         ),
       failed.length > SHOWN && h("li", { key: "more" }, `and ${failed.length - SHOWN} more`),
@@ -112,7 +113,7 @@ export function brokenPromises(broken) {
         h(
           "li",
           { key: record.number },
-          h("span", { class: "name" }, record.reason ?? ""),
+          h("span", { class: "name" }, linkedIds(record.reason ?? "")),
           record.by && [" (", h("span", { class: "name" }, record.by), ", ", time(record.at), ")"],
         ),
       ),

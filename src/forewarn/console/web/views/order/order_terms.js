@@ -1,5 +1,6 @@
 /** What was ordered, with everything that was said about how. */
 
+import { linkedIds } from "../../elements/links.js";
 import { fact } from "../../elements/fact.js";
 import { rolloutLink } from "../../elements/links.js";
 import { orderSubject, orderWords } from "../../elements/order_facts.js";
@@ -36,7 +37,7 @@ export function orderTerms(order) {
       fact(order.machine ? "Machine" : "Host", orderSubject(order)),
       order.project && fact("Project", h("span", { class: "name" }, order.project)),
       fact("Ordered by", [h("span", { class: "name" }, order.by), ", ", time(order.created_at)]),
-      order.reason && fact("Reason", h("span", { class: "name" }, order.reason)),
+      order.reason && fact("Reason", h("span", { class: "name" }, linkedIds(order.reason))),
       fact("Wanted by", order.source === "Platform" ? "the platform" : "its user"),
       order.mode && fact("Its machines", MODES[order.mode]),
       order.returning && fact("Afterwards", "those that left come back, with notice of its own"),

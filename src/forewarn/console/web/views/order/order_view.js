@@ -1,5 +1,6 @@
 /** One order: its terms, how far each stage and step is, why it waits, its events and the notice they gave. */
 
+import { linkedIds } from "../../elements/links.js";
 import { actionButtons } from "../../actions/action_buttons.js";
 import { badge } from "../../elements/appearance.js";
 import { asCommand } from "../../elements/as_command.js";
@@ -124,9 +125,9 @@ class OrderView extends View {
       countdown(since),
       ") by ",
       h("span", { class: "name" }, order.by),
-      order.reason && [", because: ", h("span", { class: "name" }, order.reason)],
+      order.reason && [", because: ", h("span", { class: "name" }, linkedIds(order.reason))],
       ".",
-      order.why && [" ", h("span", { class: "name" }, capital(order.why)), "."],
+      order.why && [" ", h("span", { class: "name" }, linkedIds(capital(order.why))), "."],
     );
   }
 }

@@ -1,5 +1,6 @@
 /** Orders as a table, each with what it waits for. */
 
+import { linkedIds } from "../../elements/links.js";
 import { orderLink, rolloutLink } from "../../elements/links.js";
 import {
   driverBadge,
@@ -46,7 +47,7 @@ function row(order) {
     cell("State", h("div", { class: "row" }, stateBadges(order), driverBadge(order))),
     cell("Ordered", [
       h("div", null, countdown(order.created_at), " by ", h("span", { class: "name" }, order.by)),
-      order.reason && h("div", { class: "small muted name" }, order.reason),
+      order.reason && h("div", { class: "small muted name" }, linkedIds(order.reason)),
     ]),
     cell("Steps", steps(order)),
     cell("Why", why(order)),
@@ -65,7 +66,7 @@ function why(order) {
   if (order.ended_at) {
     return [
       h("div", null, "over ", countdown(order.ended_at)),
-      order.why && h("div", { class: "small name" }, order.why),
+      order.why && h("div", { class: "small name" }, linkedIds(order.why)),
     ];
   }
   const failed = failedSteps(order);
@@ -75,7 +76,7 @@ function why(order) {
   const shown = order.waiting.slice(0, REASONS_SHOWN);
   return [
     shown.map((each, place) =>
-      h("div", { key: place, class: "small" }, whatWaits(each.what), ": ", each.reason),
+      h("div", { key: place, class: "small" }, whatWaits(each.what), ": ", linkedIds(each.reason)),
     ),
     order.waiting.length > shown.length &&
       h("div", { class: "small" }, `and ${order.waiting.length - shown.length} more reasons`),
@@ -89,6 +90,6 @@ function why(order) {
         countdown(order.waiting_until),
         ")",
       ),
-    !order.waiting.length && order.why && h("span", { class: "name" }, order.why),
+    !order.waiting.length && order.why && h("span", { class: "name" }, linkedIds(order.why)),
   ];
 }

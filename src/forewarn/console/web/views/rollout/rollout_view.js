@@ -1,5 +1,6 @@
 /** One rollout, live: how far it is, wave by wave, what it waits for, what it has not done; pause, resume, abort. */
 
+import { linkedIds } from "../../elements/links.js";
 import { actionButtons } from "../../actions/action_buttons.js";
 import { asCommand } from "../../elements/as_command.js";
 import { warningList } from "../../elements/grouped_reasons.js";
@@ -117,7 +118,7 @@ class RolloutView extends View {
       "div",
       { class: "notice", "data-tone": "warn", key: "why", role: "status" },
       h("strong", null, capital(rolloutState(rollout))),
-      h("span", { class: "name" }, rollout.why),
+      h("span", { class: "name" }, linkedIds(rollout.why ?? "")),
     );
   }
 

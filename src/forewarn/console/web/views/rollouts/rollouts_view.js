@@ -1,5 +1,6 @@
 /** All rollouts: those that are open, kept by the live copy, and those that are over, page by page. */
 
+import { linkedIds } from "../../elements/links.js";
 import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
 import { rolloutLink } from "../../elements/links.js";
@@ -178,7 +179,7 @@ function row(rollout) {
       ending && h("div", { class: "small muted" }, ending),
     ),
     h("td", { class: "rollout-by name" }, rollout.by),
-    h("td", { class: "rollout-why" }, why(rollout)),
+    h("td", { class: "rollout-why" }, linkedIds(why(rollout))),
   );
 }
 

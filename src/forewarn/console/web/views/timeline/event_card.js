@@ -1,5 +1,6 @@
 /** What is shown of an event while the pointer or the focus is on its bar. */
 
+import { linkedIds } from "../../elements/links.js";
 import { badge } from "../../elements/appearance.js";
 import {
   eventSentence,
@@ -19,7 +20,7 @@ export function eventFacts(event) {
   return [
     h("p", { class: "row" }, typeBadge(event), badge(progressAppearance(event)), promiseBadge(event)),
     h("p", { class: "name" }, h("strong", null, eventSentence(event))),
-    event.description && h("p", { class: "small muted name" }, event.description),
+    event.description && h("p", { class: "small muted name" }, linkedIds(event.description)),
     h(
       "dl",
       { class: "facts small" },
@@ -32,7 +33,7 @@ export function eventFacts(event) {
       event.ended_at && fact("left", [time(event.ended_at), toGo(event.ended_at)]),
       fact("notice", noticeText(event)),
       event.awaits && !event.ended_at && fact("awaits", h("span", { class: "name" }, event.awaits)),
-      event.why && fact("why", event.why),
+      event.why && fact("why", linkedIds(event.why)),
     ),
     h("p", { class: "small muted" }, "Enter or click opens it"),
   ];

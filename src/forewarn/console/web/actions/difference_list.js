@@ -1,0 +1,34 @@
+/** What a change would do, field by field: the present value, the new one, and what else that means. */
+
+import { h } from "../page/tree.js";
+
+/**
+ * @param {string} title
+ * @param {readonly import("./verb.js").Difference[]} differences
+ */
+export function differenceList(title, differences) {
+  return h(
+    "section",
+    { class: "differences", key: title, "aria-label": title },
+    h("p", { class: "differences-title" }, title),
+    h(
+      "div",
+      { role: "status" },
+      differences.length ? h("dl", null, differences.map(difference)) : "Nothing yet: change a field.",
+    ),
+  );
+}
+
+/** @param {import("./verb.js").Difference} difference */
+const difference = ({ label, before, after, consequence }) => [
+  h("dt", { key: `${label} label` }, label),
+  h(
+    "dd",
+    { key: label },
+    h("del", null, before),
+    h("span", { "aria-hidden": "true" }, " → "),
+    h("span", { class: "visually-hidden" }, " becomes "),
+    h("ins", null, after),
+    consequence && h("p", { class: "small consequence" }, consequence),
+  ),
+];
