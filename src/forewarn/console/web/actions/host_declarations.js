@@ -119,7 +119,7 @@ export const CHANGE_HOST = {
   doing: () => "Save",
   load: async (host) => {
     const { answer, tag } = await api.getTagged("/v1/hosts/{name}", { path: { name: host.name } });
-    return { subject: answer.host, tag };
+    return { subject: { ...host, ...answer.host }, tag };
   },
   differences: (host, values) => differences(declared(host), host, values),
   fields: (host) => filled(declared(host), host),
