@@ -1,6 +1,5 @@
-import { linkedIds } from "../../elements/links.js";
 import { badge, workAppearance } from "../../elements/appearance.js";
-import { orderLink } from "../../elements/links.js";
+import { linkedIds, orderLink } from "../../elements/links.js";
 import { orderWords } from "../../elements/order_facts.js";
 import { countdown } from "../../elements/times.js";
 import { define, LiveElement } from "../../page/live_element.js";

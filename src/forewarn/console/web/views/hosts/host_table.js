@@ -1,7 +1,7 @@
 /** The list of hosts: one line for each. What does not fit into it is on the page of the host. */
 
 import { badge, hostBadges, workAppearance } from "../../elements/appearance.js";
-import { hostLink, orderLink } from "../../elements/links.js";
+import { hostLink, linkedIds, orderLink } from "../../elements/links.js";
 import { orderWords } from "../../elements/order_facts.js";
 import { importedFrom } from "../../elements/sources.js";
 import { listed } from "../../page/formatting.js";
@@ -167,5 +167,5 @@ function waits(orders) {
   const what = event ? `${event.type} of ${listed(event.resources, NAMES_SHOWN)}` : first.what;
   const text = `${what}: ${first.reason}`;
   const more = others.length ? ` (and ${others.length} more)` : "";
-  return h("span", { class: "name", title: text }, text, more);
+  return h("span", { class: "name", title: text }, linkedIds(text), more);
 }

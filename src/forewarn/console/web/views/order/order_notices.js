@@ -1,9 +1,8 @@
 /** What somebody should know of an order before anything else: what failed, who works on it, what it breaks. */
 
-import { linkedIds } from "../../elements/links.js";
 import { commandText } from "../../elements/command_text.js";
 import { failedHostSteps, failedSteps, isExternal, isUnknown } from "../../elements/order_facts.js";
-import { machineLink } from "../../elements/links.js";
+import { linkedIds, machineLink } from "../../elements/links.js";
 import { time } from "../../elements/times.js";
 import { count, span } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";

@@ -1,8 +1,7 @@
 /** What was ordered, with everything that was said about how. */
 
-import { linkedIds } from "../../elements/links.js";
 import { fact } from "../../elements/fact.js";
-import { rolloutLink } from "../../elements/links.js";
+import { linkedIds, rolloutLink } from "../../elements/links.js";
 import { orderSubject, orderWords } from "../../elements/order_facts.js";
 import { countdown, time } from "../../elements/times.js";
 import { span } from "../../page/formatting.js";

@@ -1,7 +1,6 @@
 /** Orders as a table, each with what it waits for. */
 
-import { linkedIds } from "../../elements/links.js";
-import { orderLink, rolloutLink } from "../../elements/links.js";
+import { linkedIds, orderLink, rolloutLink } from "../../elements/links.js";
 import {
   driverBadge,
   failedSteps,

@@ -1,9 +1,8 @@
 /** All rollouts: those that are open, kept by the live copy, and those that are over, page by page. */
 
-import { linkedIds } from "../../elements/links.js";
 import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
-import { rolloutLink } from "../../elements/links.js";
+import { linkedIds, rolloutLink } from "../../elements/links.js";
 import { progressWords, rolloutProgress } from "../../elements/rollout_progress.js";
 import { isOver, rolloutBadge, simulatedPart, wavesDone } from "../../elements/rollout_words.js";
 import { countdown, time } from "../../elements/times.js";
