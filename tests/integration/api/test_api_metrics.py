@@ -130,13 +130,19 @@ def test_transactions_of_the_store_are_timed(service: Service) -> None:
 def test_a_scrape_asks_as_much_of_a_large_fleet_as_of_a_small_one(service: Service, api: Api) -> None:
     asked: list[str] = []
     event.listen(service.store._engines.reading, "before_cursor_execute", _noting(asked))
-    measured(api)
-    few = len(asked)
-    asked.clear()
+
+    def statements() -> int:
+        """Count those of a scrape alone: threads of the service read in between, now and then."""
+        counts = []
+        for _ in range(3):
+            asked.clear()
+            measured(api)
+            counts.append(len(asked))
+        return min(counts)
+
+    few = statements()
     service.apply(fleet(*(machine(f"m-{n}", f"host-{n % 3 + 1}") for n in range(60))))
-    asked.clear()
-    measured(api)
-    assert len(asked) == few
+    assert statements() == few
 
 
 def _noting(asked: list[str]) -> object:

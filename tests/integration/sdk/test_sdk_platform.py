@@ -3,8 +3,12 @@
 import ast
 import inspect
 import os
+import socketserver
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -160,10 +164,31 @@ def elsewhere(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@contextmanager
+def answering(answer: bytes) -> Iterator[int]:
+    """Answer every line that is sent to a port with the same bytes."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.rfile.readline()
+            self.wfile.write(answer)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 def test_all_of_it_loads_and_checks_a_config_without_what_only_posix_has(tmp_path: Path) -> None:
-    text = CONFIG.replace("{python}", sys.executable).replace("{folder}", str(tmp_path))
-    (tmp_path / "agent.toml").write_text(text)
-    ran = elsewhere(tmp_path, "agent", "check", "--config", "agent.toml")
+    with answering(b"1\n# be_name srv_name srv_admin_state\nweb web-0 0\n\n") as port:
+        text = CONFIG.replace("127.0.0.1:9999", f"127.0.0.1:{port}")
+        text = text.replace("{python}", sys.executable).replace("{folder}", str(tmp_path))
+        (tmp_path / "agent.toml").write_text(text)
+        ran = elsewhere(tmp_path, "agent", "check", "--config", "agent.toml")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "agent.toml is sound." in ran.stdout
 
