@@ -104,7 +104,7 @@ def app_of(
 
         return run
 
-    def read_for(caller: str) -> Callable[..., Any]:
+    def read_for(caller: str, _at_once: int) -> Callable[..., Any]:
         def read(job: Callable[[], T]) -> Any:
             if turns is not None:
                 turns.append(caller)

@@ -25,9 +25,9 @@ class Library:
         self._changed = threading.Condition()
         self._ended: set[str] = set()
 
-    def read(self, caller: str | None, name: str) -> Awaitable[str]:
+    def read(self, caller: str | None, name: str, at_once: int = threads_reads.THREADS) -> Awaitable[str]:
         run: Callable[..., Awaitable[str]] = (
-            self._reads.run if caller is None else self._reads.run_for(caller)
+            self._reads.run if caller is None else self._reads.run_for(caller, at_once)
         )
         return asyncio.ensure_future(run(lambda: self._read(name)))
 
@@ -83,6 +83,22 @@ def test_nobody_has_more_threads_than_are_left_free() -> None:
             "b0",
             "c0",
         ]
+
+    with library() as lib:
+        asyncio.run(ask(lib))
+
+
+def test_a_caller_with_a_limit_has_no_more_reads_at_once() -> None:
+    async def ask(lib: Library) -> None:
+        slow = [lib.read("a", f"a{number}", at_once=1) for number in range(3)]
+        other = lib.read("b", "b0")
+        await lib.until_begun("a0", "b0")
+        assert sorted(lib.begun) == ["a0", "b0"]
+        lib.end("a0")
+        await lib.until_begun("a1")
+        assert "a2" not in lib.begun
+        lib.end("all")
+        assert await asyncio.gather(*slow, other) == ["a0", "a1", "a2", "b0"]
 
     with library() as lib:
         asyncio.run(ask(lib))

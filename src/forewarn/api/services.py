@@ -34,6 +34,13 @@ from forewarn.core.model.webhook import Webhook
 T = TypeVar("T")
 
 
+# An operator's other reads go on while a large plan is made.
+READS_AT_ONCE = 4
+# Each thread that puts a list together takes the interpreter from the worker: a project that reads with two
+# makes the approvals of another project's guests wait half as long again (`bench --only tenants`).
+PROJECT_READS_AT_ONCE = 1
+
+
 class RunUseCase(Protocol):
     """Runs a use case on the one thread that may change something, or a read on one of those that may not."""
 
@@ -153,7 +160,7 @@ class ApiParts:
     run_for: Callable[[str], RunUseCase]  # in a caller's turn, by its name
     reads: SharedReads
     read: RunUseCase  # the same for what only reads
-    read_for: Callable[[str], RunUseCase]
+    read_for: Callable[[str, int], RunUseCase]  # and with so many of its reads at once
     pushing: Pushing
     inventories: Inventories
     timekeeper: TurnedTime
@@ -170,12 +177,14 @@ class ApiParts:
 class Services(CallerUseCases):
     """All that endpoints use, for one caller: what is not made for its scope it cannot reach."""
 
-    def __init__(self, parts: ApiParts, scope: Scope, *, caller: str | None = None) -> None:
+    def __init__(
+        self, parts: ApiParts, scope: Scope, *, caller: str | None = None, at_once: int = READS_AT_ONCE
+    ) -> None:
         """Take the scope and, unless it is the server itself, whose turns are taken."""
         super().__init__(parts.shared, scope)
         self._parts = parts
         self._run = parts.run if caller is None else parts.run_for(caller)
-        self._read = parts.read if caller is None else parts.read_for(caller)
+        self._read = parts.read if caller is None else parts.read_for(caller, at_once)
         self.pushing = parts.pushing
         self.probes = parts.probes
         self.guest_counters = parts.guest_counters
@@ -224,8 +233,11 @@ class Services(CallerUseCases):
 
     def scoped(self, caller: access.Caller) -> "Services":
         """Return the services of a caller; the people of a project share its turns, however many they are."""
-        turns = f"token {caller.name}" if caller.project is None else f"project {caller.project}"
-        return Services(self._parts, Scope(caller=caller.project), caller=turns)
+        scope = Scope(caller=caller.project)
+        if caller.project is None:
+            return Services(self._parts, scope, caller=f"token {caller.name}")
+        turns = f"project {caller.project}"
+        return Services(self._parts, scope, caller=turns, at_once=PROJECT_READS_AT_ONCE)
 
     @property
     def fleet(self) -> FleetUseCases:

@@ -64,7 +64,7 @@ def services(service: Service, scope: Scope) -> Services:
             run_for=lambda _: Worker(service),
             reads=service.shared.to_read(ReadOnlyStore(service.store)),
             read=Worker(service).read,
-            read_for=lambda _: Worker(service).read,
+            read_for=lambda *_: Worker(service).read,
             pushing=Nobody(),
             timekeeper=service.time,
             probes=Health(),

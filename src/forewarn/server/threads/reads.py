@@ -42,6 +42,7 @@ BUSY = "too much is being read already: try again"
 @dataclass(frozen=True, slots=True)
 class _Read:
     caller: str | None
+    at_once: int  # reads of this caller
     work: Callable[[], Any]
     answer: "Future[Any]"
 
@@ -50,7 +51,7 @@ class Reads:
     """What has been given to the threads that read.
 
     Callers take turns, however much each of them has asked for; and none of them has more threads than are
-    left free, so that the slow reads of a few keep nobody from reading.
+    left free, so that the slow reads of a few keep nobody from reading. A caller may have a lower limit.
     """
 
     def __init__(
@@ -76,11 +77,11 @@ class Reads:
 
     async def run(self, work: Callable[[], T], /) -> T:
         """Have something read for the server itself."""
-        return await self._run(None, work)
+        return await self._run(None, OWN_THREADS, work)
 
-    def run_for(self, caller: str) -> RunJob:
-        """Return what has something read for a caller."""
-        return partial(self._run, caller)
+    def run_for(self, caller: str, at_once: int = THREADS) -> RunJob:
+        """Return a function that reads for a caller, with so many of its reads at once at most."""
+        return partial(self._run, caller, at_once)
 
     def counts(self) -> ReadCounts:
         """Count reads, for the metrics. Any thread may ask."""
@@ -98,8 +99,8 @@ class Reads:
         for thread in self._threads:
             thread.join(max(0.0, until - monotonic()))
 
-    async def _run(self, caller: str | None, work: Callable[[], T], /) -> T:
-        read = _Read(caller, work, Future())
+    async def _run(self, caller: str | None, at_once: int, work: Callable[[], T], /) -> T:
+        read = _Read(caller, at_once, work, Future())
         with self._news:
             self._admit(read)
             self._news.notify()
@@ -193,7 +194,7 @@ class Reads:
             return self._own.popleft()
         free = self._most - (self._running.total() - self._running[None])
         for caller, waiting in self._callers.items():
-            if self._running[caller] < free:
+            if self._running[caller] < min(free, waiting[0].at_once):
                 read = waiting.popleft()
                 del self._callers[caller]
                 if waiting:
