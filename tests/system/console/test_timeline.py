@@ -118,6 +118,9 @@ def test_no_mark_covers_a_label(busy: Program, visit: Visit) -> None:
     (now,), ticks = _sides(page.locator(".timeline"), ".line.now b", ".timeline-axis .tick")
     assert len(ticks) > 5
     assert not [tick for tick in ticks if _overlap(tick, now)]
+    line = page.locator(".line.now").bounding_box()
+    assert line is not None
+    assert line["width"] <= 3, "the line of the present is no bar"
 
 
 def test_what_the_command_orders_and_the_clock_does_is_seen_at_once_and_so_are_coming_waves(

@@ -42,7 +42,7 @@ class NowStrip extends LiveElement {
     const isCalm = kinds.every((kind) => !items[kind].length);
     return h(
       "section",
-      { class: isCalm ? "now calm" : "now", "aria-labelledby": "now" },
+      { class: isCalm ? "now-strip calm" : "now-strip", "aria-labelledby": "now" },
       h("h2", { id: "now" }, "Now"),
       isCalm
         ? calm()
