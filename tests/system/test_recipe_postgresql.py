@@ -270,6 +270,21 @@ def test_a_standby_that_lacks_the_last_record_is_not_promoted(pair: tuple[Server
     assert (old.is_primary(), new.is_primary()) == (True, False)
 
 
+def test_a_standby_that_a_person_promotes_during_the_switchover_stays_the_only_primary(
+    pair: tuple[Server, Server],
+) -> None:
+    old, new = pair
+    promote = f"psql -h 127.0.0.1 -p {new.port} -U tester -d postgres -c 'SELECT pg_promote()'"
+    script = old.folder / "stop-and-promote"
+    script.write_text(f"#!/bin/sh\n{shlex.join(old.stop_words)}\n{promote}\n")
+    script.chmod(0o755)
+    handed = old.run("prepare", new, STOP=str(script))
+    assert handed.returncode == 0, handed.stdout
+    assert (old.is_primary(), new.is_primary()) == (False, True)
+    assert recovered(old, new).endswith(f"this is a standby of 127.0.0.1:{new.port}\n")
+    assert old.streams()
+
+
 @pytest.mark.parametrize("way", ["rewinding", "copying"])
 def test_a_stale_primary_is_repaired_after_a_person_has_promoted_the_standby(
     pair: tuple[Server, Server], way: str
