@@ -15,7 +15,7 @@ import { hasText, LEAST_OF_ID } from "../service/machine_shelf.js";
 // Who sees more types on.
 export const MOST_OF_A_KIND = 8;
 const NAMES_SHOWN = 3;
-const NAME = /^[A-Za-z0-9._-]{1,64}$/;
+const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}$/;
 const PART_OF_ID = /^[0-9a-f-]{4,36}$/i;
 const WHOLE_ID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const IN_ORDER = new Intl.Collator("en", { numeric: true });
