@@ -28,7 +28,7 @@ from tests.system.postgresql_servers import (
 )
 
 TRY_AGAIN = 75
-# What a server of PostgreSQL needs beyond the README to be quick and to run beside another.
+# Settings beyond those of the README: to be quick, and to run beside another server.
 CONFIG = """
 data_directory = '{folder}/data'
 hba_file = '{folder}/hba'
