@@ -54,6 +54,18 @@ def until(condition: Callable[[], T], *, what: str, within: float = PATIENCE) ->
     return found
 
 
+@contextmanager
+def on_a_thread(work: Callable[[], None], over: threading.Event) -> Iterator[None]:
+    """Run a function on another thread meanwhile. It must return once `over` is set."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 def free_port() -> int:
     """Find a port for a listener that must be known before it is opened."""
     # So far apart that test processes with neighbouring ids do not come to the same ports.

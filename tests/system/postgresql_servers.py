@@ -1,4 +1,4 @@
-"""PostgreSQL servers of Debian's package: who of them is the primary, and whether all writes are there."""
+"""PostgreSQL servers of Debian's package: which of them is the primary, and whether all writes are there."""
 
 import os
 import pwd
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.process import until
+from tests.process import on_a_thread, until
 
 BIN = Path("/usr/lib/postgresql/15/bin")
 TABLE = "CREATE TABLE numbers (number integer PRIMARY KEY)"
@@ -101,13 +101,8 @@ class Look:
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._look)
-        thread.start()
-        try:
+        with on_a_thread(self._look, self._over):
             yield
-        finally:
-            self._over.set()
-            thread.join()
         assert self.looks
         assert not self.two_at_once
 
@@ -132,13 +127,8 @@ class Writer:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._write)
-        thread.start()
-        try:
+        with on_a_thread(self._write, self._over):
             yield
-        finally:
-            self._over.set()
-            thread.join()
 
     def _write(self) -> None:
         numbers = count()

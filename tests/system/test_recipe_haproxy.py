@@ -17,7 +17,7 @@ import pytest
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Over
 from tests.agent_program import serving
-from tests.process import Program, free_port, running, until
+from tests.process import Program, free_port, on_a_thread, running, until
 from tests.recipe_agents import EXAMPLES, agent_with, moved, rehearsed
 from tests.web import Web
 
@@ -75,13 +75,8 @@ class Visitors:
 
     @contextmanager
     def coming(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._come)
-        thread.start()
-        try:
+        with on_a_thread(self._come, self._over):
             yield
-        finally:
-            self._over.set()
-            thread.join()
 
     def _come(self) -> None:
         while not self._over.is_set():

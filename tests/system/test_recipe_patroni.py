@@ -188,7 +188,7 @@ def test_a_healthy_replica_takes_over_and_no_write_is_lost(
 
 
 def assert_held(agent: AgentProgram, reason: str) -> None:
-    """Wait until the agent has tried in vain, and said why; it has approved nothing."""
+    """Wait until the agent has tried, failed and logged why; it has approved nothing."""
     agent.wait_for(Ended, side=Side.PREPARE, ending=Ending.AGAIN)
     agent.out.wait_for(reason)
     assert not any(isinstance(entry, Approved) for entry in agent.entries())

@@ -28,7 +28,7 @@ from tests.system.postgresql_servers import (
 )
 
 TRY_AGAIN = 75
-# What a server of PostgreSQL needs beyond the README to be quick and to run beside another.
+# Settings beyond those of the README: to be quick, and to run beside another server.
 CONFIG = """
 data_directory = '{folder}/data'
 hba_file = '{folder}/hba'
@@ -268,6 +268,21 @@ def test_a_standby_that_lacks_the_last_record_is_not_promoted(pair: tuple[Server
         f"127.0.0.1:{new.port} has not replayed the last record: this is the primary again"
     )
     assert (old.is_primary(), new.is_primary()) == (True, False)
+
+
+def test_a_standby_that_a_person_promotes_during_the_switchover_stays_the_only_primary(
+    pair: tuple[Server, Server],
+) -> None:
+    old, new = pair
+    promote = f"psql -h 127.0.0.1 -p {new.port} -U tester -d postgres -c 'SELECT pg_promote()'"
+    script = old.folder / "stop-and-promote"
+    script.write_text(f"#!/bin/sh\n{shlex.join(old.stop_words)}\n{promote}\n")
+    script.chmod(0o755)
+    handed = old.run("prepare", new, STOP=str(script))
+    assert handed.returncode == 0, handed.stdout
+    assert (old.is_primary(), new.is_primary()) == (False, True)
+    assert recovered(old, new).endswith(f"this is a standby of 127.0.0.1:{new.port}\n")
+    assert old.streams()
 
 
 @pytest.mark.parametrize("way", ["rewinding", "copying"])

@@ -12,7 +12,7 @@ import pytest
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
 from tests.agent_program import serving
-from tests.process import PATIENCE, free_port, running, until
+from tests.process import PATIENCE, free_port, on_a_thread, running, until
 from tests.recipe_agents import agent_with, rehearsed
 
 CONFIG = """
@@ -72,13 +72,8 @@ class Writer:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._write)
-        thread.start()
-        try:
+        with on_a_thread(self._write, self._over):
             yield
-        finally:
-            self._over.set()
-            thread.join()
 
     def _write(self) -> None:
         number = turn = 0

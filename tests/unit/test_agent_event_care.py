@@ -144,6 +144,27 @@ def test_a_failure_is_notified_once_although_the_agent_is_restarted(
     play(main())
 
 
+def test_a_held_event_that_starts_is_not_notified_of_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        notice = Notice()
+        harness = AgentHarness(
+            tmp_path,
+            handler("admin", notice, kind="notify"),
+            handler("drain", Doing(lambda task: Never("no room"))),
+        )
+        harness.start()
+        await harness.show(event())
+        await harness.show(started())
+        assert notice.told == [("prepare", ""), ("held", "drain: no room")]
+        await harness.stop()
+        harness.start()
+        await harness.show(started())
+        assert notice.told[2:] == []
+        await harness.stop()
+
+    play(main())
+
+
 def test_a_notice_that_cannot_be_sent_holds_up_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         def answer(task: Task) -> Outcome:

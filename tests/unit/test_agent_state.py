@@ -114,7 +114,7 @@ def test_after_the_first_document_it_is_ready(capsys: pytest.CaptureFixture[str]
     assert state.in_words() == "watching"
 
 
-# What is true of an event whose preparation failed
+# The event whose preparation failed
 
 
 DRAIN = """

@@ -9,7 +9,7 @@ from forewarn.sdk.documents import Event
 
 
 class Side(StrEnum):
-    """What a handler is asked to do. Only handlers of kind `notify` are asked for the last two."""
+    """The sides of an event that a handler acts on. Only handlers of kind `notify` have the last two."""
 
     PREPARE = "prepare"
     RECOVER = "recover"

@@ -1,4 +1,4 @@
-"""Conditions of a PUT: only if the thing is new, or only if nobody has changed it since it was read.
+"""Conditions of a PUT: only if the thing is new, or only if it is unchanged since it was read.
 
 A GET of one thing answers with an ETag of its declaration. Times, counts and states that change by
 themselves are no part of it.
@@ -36,7 +36,7 @@ def tag_of(declaration: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """What must hold for a PUT to change anything."""
+    """The condition under which a PUT changes anything."""
 
     is_new: bool = False
     tags: tuple[str, ...] = ()  # one of them; none: any, or no such thing

@@ -163,7 +163,7 @@ class ScenarioRunner:
         if isinstance(step.does, OrderStep):
             self.troubles.append(f"{step.does} was refused: {why}")
         elif isinstance(step.does, CancelStep):
-            self.troubles.append(f"nothing was cancelled, so that nothing of it is rehearsed: {why}")
+            self.troubles.append(f"nothing was cancelled, so the cancellation is not rehearsed: {why}")
 
     def _over(self, waiting: list[ScenarioStep]) -> bool:
         elapsed = self._clock.elapsed()

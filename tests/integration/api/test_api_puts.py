@@ -145,7 +145,7 @@ def test_a_project_with_a_group_is_not_removed(api: Api) -> None:
 
 
 NEW = {"If-None-Match": "*"}
-# What is there already, what a form that adds something would send, and what the refusal names.
+# An existing thing, the body of a form that adds something, and the name in the refusal.
 EXISTING = (
     ("hosts/host-1", {"uri": "qemu+ssh://other/system"}, 'host "host-1" exists already'),
     (

@@ -77,7 +77,9 @@ def test_a_cancellation_that_is_refused_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(f'{QUICK}start = "now"\n{steps}')
     ran = run(tmp_path, "rehearse", "mine.toml")
     assert ran.returncode == 1
-    assert "nothing was cancelled, so that nothing of it is rehearsed: order" in " ".join(ran.stdout.split())
+    assert "nothing was cancelled, so the cancellation is not rehearsed: order" in " ".join(
+        ran.stdout.split()
+    )
 
 
 # A guest that does one thing after the other: what it takes up, it puts down when the event is gone.

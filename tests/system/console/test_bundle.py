@@ -11,7 +11,7 @@ from tests.process import Program, sample_fleet
 
 MOST_REQUESTS = 10
 MOST_BYTES = 200_000
-# What was sent, with headers; the stream is not over.
+# The bytes of all finished answers, with headers. The stream is never finished.
 SENT = """
 [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
     .reduce((sum, entry) => sum + entry.transferSize, 0)

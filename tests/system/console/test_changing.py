@@ -1,4 +1,4 @@
-"""Adding never changes what exists; a change shows its difference, and overwrites nobody else's."""
+"""Adding never changes an existing thing. A change shows its difference and overwrites no other change."""
 
 import re
 

@@ -50,7 +50,7 @@ def test_an_event_that_is_far_away_is_not_armed_and_one_that_is_postponed_says_f
     events = server.post("/v1/hosts/host-2/degrade")["events"]
     (event,) = (each["id"] for each in events if each["group"] == "web")
     page = visit(server).open(f"/console/events/{event}")
-    expect(page.get_by_text("Not armed yet: it keeps nobody away")).to_be_visible()
+    expect(page.get_by_text("Not armed yet: it hinders no other event")).to_be_visible()
     server.advance(7 * 24 * 3600 - 600)
     postponed = page.locator("p", has_text="it was to start not before 2027-03-08 09:00:00")
     expect(postponed).to_contain_text("domain 0")

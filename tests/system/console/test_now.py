@@ -1,4 +1,4 @@
-"""First on the fleet view: what needs a person now. Red is for failures and broken promises alone."""
+"""The fleet view first shows everything that needs a person. Only failures and broken promises are red."""
 
 from playwright.sync_api import Locator, Page, expect
 

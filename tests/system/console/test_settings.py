@@ -1,4 +1,4 @@
-"""Tokens and webhooks on their pages, and what a tenant is told on pages that are not for it."""
+"""Tokens and webhooks on their pages, and the explanation for a tenant on an operator's page."""
 
 import http.server
 import re

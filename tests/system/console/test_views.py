@@ -24,7 +24,7 @@ ADDRESSES = {"history": "/console/history?kind=promises"}
 # More would be a keyboard that never reaches the end.
 MOST_STOPS = 400
 
-# What is written on axes and beside them.
+# Texts on axes and beside them.
 AXIS_LABELS = ".tick, .wave-tick-label, .wave-fold-label, .promise-month, .promise-share, .promise-broken"
 OVERLAPPING = """selector => {
     const labels = [...document.querySelectorAll(selector)].filter(each => each.checkVisibility());

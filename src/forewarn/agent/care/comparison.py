@@ -97,7 +97,7 @@ class DocumentDifference:
     change: tuple[Event, ...] = ()
     leave: Mapping[str, str]  # keys of tracked events, with the reason
     doubted: Mapping[str, float] = field(default_factory=dict)  # those that may be over, in so many seconds
-    unread: frozenset[str] = frozenset()  # those that may be listed, as what cannot be read
+    unread: frozenset[str] = frozenset()  # those that may be among the unreadable events
 
     @property
     def look_again_in(self) -> float | None:

@@ -193,14 +193,18 @@ class EventCare:
         holds = config.holding(failed) and tracked.event.status == EventStatus.SCHEDULED
         side = Side.HELD if holds else Side.FAILED
         for handler in config.handlers:
-            known = tracked.attempt(side, handler.name)
-            if (side, handler.name) in self._notified or (known is not None and known.settled):
+            # A held event that starts has no news of its failure.
+            if any(self._was_notified(each, handler.name) for each in (side, Side.HELD)):
                 continue
             seconds_left = self._context.endpoint.seconds_left(tracked.event)
             meant = not isinstance(handler.when.verdict(tracked.event, seconds_left), Skip)
             if meant and handler.only_notifies and handler.does.describe(side):
                 self._notified.add((side, handler.name))
                 self._aside.create_task(self._do(handler, side))
+
+    def _was_notified(self, side: Side, name: str) -> bool:
+        known = self._tracked.attempt(side, name)
+        return (side, name) in self._notified or (known is not None and known.settled)
 
     async def _unless_gone(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
         """Await something that is pointless once the event has left."""

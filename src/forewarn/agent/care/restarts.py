@@ -1,4 +1,4 @@
-"""Whether the machine has restarted for an event, so that it can come back before the event ends.
+"""Check whether the machine has restarted for an event, so that it can come back before the event ends.
 
 A restart counts only if it came after the event started. The journal has the boot in which the restart was
 still to come; a document that lists the event as Started in a later boot shows that it is done.

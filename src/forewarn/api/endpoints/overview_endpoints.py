@@ -29,7 +29,7 @@ A = TypeVar("A", bound=ApiAnswer)
 def show_overview(service: Service, reads: CallerReading, caller: KnownCaller) -> OverviewAnswer:
     """Show the clock, the summary and the lists of what is current, each as its own call shows it.
 
-    A list of more than 1,000 is null: its own call has it page by page. So is what the caller does not see.
+    A list is null if it has more than 1,000 items (its own call has all pages) or the caller may not see it.
     """
     summary = show_summary(SummaryQuery(), reads)
     survey = may(caller, Right.SURVEY)

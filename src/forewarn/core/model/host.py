@@ -26,7 +26,7 @@ class HostResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLoad:
-    """What a host carries; machines that are moving count at their target."""
+    """The load of a host; machines that are moving count at their target."""
 
     carried: int = 0
     free: Mapping[str, float] = field(default_factory=dict)  # of each resource that the host declares

@@ -15,7 +15,7 @@ from forewarn.core.orders import events, reasons
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind
 
-# What an approved event waits for. The events that hinder its host may be another project's: it names none.
+# Why an approved event waits. The events that hinder its host may be another project's: it names none.
 OTHERS_IN_GROUP = "other machines of its group"
 OTHERS_ON_HOST = "other events of its host, which cannot start yet"
 WITH_OTHERS = f"starts together with {OTHERS_ON_HOST}"

@@ -19,7 +19,7 @@ from forewarn.wire.answers.service_answers import ClockAnswer, HoldAnswer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewAnswer(ApiAnswer):
-    """What is current; null what is too long for one answer, or not the caller's to see."""
+    """All that is current. A list is null if one answer cannot hold it, or the caller may not see it."""
 
     clock: ClockAnswer
     summary: SummaryAnswer

@@ -44,14 +44,14 @@ class ActionDialog extends LiveElement {
   /** @type {Touched | null | undefined}  undefined: it is being looked for */
   #touched = undefined;
   #trouble = "";
-  /** Where what has the name already is shown. */
+  /** The address of the existing thing with the same name. */
   #existing = "";
   /** The ETag of the values that the form was filled with. */
   #tag = "";
   #isLoading = false;
-  /** What another person has changed since the form was filled. @type {import("./verb.js").Difference[]} */
+  /** The changes that another person has made since the form was filled. @type {import("./verb.js").Difference[]} */
   #meanwhile = [];
-  /** What it shows in the end. @type {import("../types").Child} */
+  /** The outcome, once there is one. @type {import("../types").Child} */
   #shown = null;
   #isBusy = false;
   #isTried = false;

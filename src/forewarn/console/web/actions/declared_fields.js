@@ -12,7 +12,7 @@ import { parseSpan, typedSpan } from "../page/typed_times.js";
  * @property {(value: any) => string} [written]  what is declared, as the form has it
  * @property {(text: string) => unknown} [read]  what was typed, as the body has it
  * @property {(text: string) => string[]} [options]  what was typed, as the command has it
- * @property {(text: string, thing: any) => string} [consequence]  what else another value means, in a sentence
+ * @property {(text: string, thing: any) => string} [consequence]  the consequence of another value, in a sentence
  */
 /** @typedef {Field & Declaring} DeclaredField */
 
@@ -90,7 +90,7 @@ const changed = (fields, thing, values) =>
   });
 
 /**
- * Describe what would be changed of what is declared.
+ * List the fields that these values would change.
  *
  * @param {readonly DeclaredField[]} fields
  * @param {any} thing

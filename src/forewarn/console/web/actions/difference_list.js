@@ -1,4 +1,4 @@
-/** What a change would do, field by field: the present value, the new one, and what else that means. */
+/** The effect of a change: for each field the present value, the new one and the consequence. */
 
 import { h } from "../page/tree.js";
 

@@ -133,7 +133,7 @@ function inOtherGroup(group, machine) {
   if (!group) return "It becomes standalone: its group no longer sees its events.";
   const project = copy.groups.get(group)?.project;
   const moves = project && project !== machine.project ? ` It moves to project ${project} with it.` : "";
-  return `Group ${group} is told of its events from now on.${moves}`;
+  return `Group ${group} sees its events from now on.${moves}`;
 }
 
 /** What can be declared of a machine that is there: its id stays. */

@@ -55,7 +55,7 @@ export const CREATE_TOKEN = {
   question: () => "Make a token?",
   doing: () => "Make the token",
   fields: () => [
-    { ...NAME, hint: "What records call its user: letters, digits, dots, underscores and hyphens." },
+    { ...NAME, hint: "The name of its user in records: letters, digits, dots, underscores and hyphens." },
     {
       name: "role",
       label: "Role",

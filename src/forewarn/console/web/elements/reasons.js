@@ -3,10 +3,9 @@
 import { count, listed } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
-import { briefTime } from "./brief_time.js";
 import { inTheWay } from "./in_the_way.js";
 import { eventLink, groupLink, linkedIds } from "./links.js";
-import { countdown, time } from "./times.js";
+import { briefTime, countdown, time } from "./times.js";
 
 /** @typedef {import("../types").Waiting} Waiting */
 /** @typedef {import("../types").Order} Order */

@@ -1,10 +1,12 @@
 /** Times on the page: `<fw-time>` shows one in the zone that the person has chosen, `<fw-countdown>` how far it is. */
 
-import { dateTime, distance, untilStart } from "../page/formatting.js";
+import { brieflyAt, dateTime, distance, untilStart } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
 import { preferences } from "../page/preferences.js";
 import { h } from "../page/tree.js";
 import { clock } from "../service/connected.js";
+
+const WHOLE_MINUTE = /^(\d\d:\d\d):00$/;
 
 class Time extends LiveElement {
   #at = "";
@@ -49,9 +51,18 @@ class StartCountdown extends Countdown {
   }
 }
 
+/** A time of today without its date, for sentences. */
+class BriefTime extends Countdown {
+  drawn() {
+    const text = brieflyAt(this.at, clock.now());
+    return h("time", { datetime: this.at, title: dateTime(this.at) }, text.replace(WHOLE_MINUTE, "$1"));
+  }
+}
+
 define("fw-time", Time);
 define("fw-countdown", Countdown);
 define("fw-start-countdown", StartCountdown);
+define("fw-brief-time", BriefTime);
 
 /**
  * Describe a time; nothing for null.
@@ -73,3 +84,10 @@ export const countdown = (at) => (at ? h("fw-countdown", { ".at": at }) : null);
  * @param {string} at  its NotBefore
  */
 export const startCountdown = (at) => h("fw-start-countdown", { ".at": at });
+
+/**
+ * Describe a time in a sentence: a time of today without its date.
+ *
+ * @param {string} at
+ */
+export const briefTime = (at) => h("fw-brief-time", { ".at": at });

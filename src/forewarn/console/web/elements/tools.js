@@ -6,7 +6,7 @@ import { phoneFold } from "./phone_fold.js";
 
 /** @typedef {import("../types").Child} Child */
 
-// What a filter stands under in the address.
+// The names of filters in the address.
 const FILTERS = ["q", "project", "group", "state"];
 
 /** @param {...Child} controls */

@@ -151,7 +151,7 @@ function axisHead(axis) {
   ];
 }
 
-// What labels need where the axis is as narrow as it gets (14rem), as shares of its room.
+// The widths of labels, as shares of the narrowest axis (14rem).
 const LABEL = 0.2;
 const FOLD_LABEL = 0.08;
 

@@ -1,4 +1,4 @@
-/** What a page says to a caller without the right to it: why, and where to go instead. */
+/** The explanation for a caller without the right to a page, with links to other pages. */
 
 import { address } from "../page/router.js";
 import { h } from "../page/tree.js";
@@ -29,7 +29,7 @@ export function notForYou(title, right) {
       "p",
       null,
       project
-        ? "What concerns your machines is on the other pages. Ask an operator if you need more."
+        ? "The other pages show your machines. Ask an operator if you need more."
         : "Ask an operator if you need it, or sign in with another token.",
     ),
     h(

@@ -9,7 +9,7 @@ import { asksServer, foundHits, joined, knownHits, MOST_OF_A_KIND } from "./sear
 /** @typedef {import("./search_hits.js").Hit} Hit */
 /** @typedef {import("./search_hits.js").HitKind} HitKind */
 
-// So long nobody types a letter, before the server is asked.
+// The server is asked after a pause in typing of so many milliseconds.
 const TYPING = 150;
 
 const KINDS = /** @type {{ [kind in HitKind]: string }} */ ({
@@ -84,7 +84,7 @@ class SearchDialog extends LiveElement {
 
   #status() {
     if (this.#trouble) return `The server could not be searched: ${this.#trouble}`;
-    if (!this.#text) return "A part of it is enough. Enter opens what is marked.";
+    if (!this.#text) return "A part of a name, an address or an id is enough. Enter opens the marked hit.";
     if (this.#isAsking) return "Searching …";
     if (!this.#hits.length) return `Nothing has “${this.#text}” in its name, address or id.`;
     if (this.#hits.length === 1) return "1 found: Enter opens it.";

@@ -1,4 +1,4 @@
-/** Everything that a text may mean: found in the copy at once, and on the server what the page does not know. */
+/** The hits of a search: those in the copy at once, then those that only the server knows. */
 
 import { orderWords } from "../elements/order_facts.js";
 import { listed, shortId } from "../page/formatting.js";
@@ -12,10 +12,10 @@ import { hasText, LEAST_OF_ID } from "../service/machine_shelf.js";
 /** @typedef {"machine" | "host" | "group" | "event" | "order"} HitKind */
 /** @typedef {{ kind: HitKind, name: string, about: string, href: string }} Hit */
 
-// Who sees more types on.
+// A longer text finds fewer hits.
 export const MOST_OF_A_KIND = 8;
 const NAMES_SHOWN = 3;
-const NAME = /^[A-Za-z0-9._-]{1,64}$/;
+const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}$/;
 const PART_OF_ID = /^[0-9a-f-]{4,36}$/i;
 const WHOLE_ID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const IN_ORDER = new Intl.Collator("en", { numeric: true });

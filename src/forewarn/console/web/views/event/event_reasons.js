@@ -1,4 +1,4 @@
-/** What one event waits for, of everything that its order waits for. */
+/** The reasons of an order that concern one of its events. */
 
 import { copy } from "../../service/connected.js";
 

@@ -164,7 +164,7 @@ class EventView extends View {
           null,
           "Not ",
           term("armed"),
-          " yet: it keeps nobody away until shortly before, and waits then for other update domains of its group.",
+          " yet: it hinders no other event until shortly before its start. Then it waits for other update domains of its group.",
         ),
       event.awaits &&
         h(
@@ -203,7 +203,7 @@ class EventView extends View {
         (event.armed_at || !event.ended_at) &&
           fact(
             "Armed",
-            event.armed_at ? time(event.armed_at) : "not yet: it keeps nobody away",
+            event.armed_at ? time(event.armed_at) : "not yet: it hinders no other event",
             term("armed", "Armed"),
           ),
         fact("Impact announced", event.duration_seconds < 0 ? "unknown (-1)" : span(event.duration_seconds)),

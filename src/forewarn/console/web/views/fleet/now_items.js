@@ -1,4 +1,4 @@
-/** What needs a person now, from what the page knows of the fleet. */
+/** The parts of the fleet that need a person now, from the page's copy of the fleet. */
 
 import { failedHostSteps, failedSteps } from "../../elements/order_facts.js";
 import { clock, copy } from "../../service/connected.js";
@@ -11,7 +11,7 @@ import { groupKey } from "../../service/machine_shelf.js";
 /** @typedef {import("../../types").Rollout} Rollout */
 /** @typedef {{ host: Host } | { order: Order } | { event: ListedEvent } | { hold: Hold } | { rollout: Rollout }} NowItem */
 /** @typedef {"failed" | "stuck" | "late" | "held" | "soon"} NowKind */
-/** What troubles a group; the gravest first. @typedef {"failed" | "stuck" | "late"} Trouble */
+/** The trouble of a group. @typedef {"failed" | "stuck" | "late"} Trouble */
 
 const SOON = 15 * 60_000;
 // The server starts an event within seconds of its NotBefore, and the page learns of that within a second.
@@ -97,7 +97,7 @@ const hasFailed = (order) =>
 /** @param {Order} order */
 const isStuck = (order) => order.stuck && !hasFailed(order);
 
-/** Those that have not started. */
+/** List the events that have not started. */
 const scheduled = () =>
   [...copy.events.values()].filter(
     (event) => event.status === "Scheduled" && event.type !== "SpotRebalanceRecommendation",

@@ -1,4 +1,4 @@
-/** First on the fleet view: what needs a person now, or that nothing does. */
+/** The first part of the fleet view: everything that needs a person now. */
 
 import { hostBadges, workAppearance, badge } from "../../elements/appearance.js";
 import { shortSubject } from "../../elements/event_facts.js";
@@ -18,7 +18,7 @@ import { nextStart, nowItems } from "./now_items.js";
 /** @typedef {import("./now_items.js").NowKind} NowKind */
 
 const SHOWN = 3;
-// Nobody reads further here: the views of hosts, orders and events list them all.
+// The views of hosts, orders and events list all of them.
 const LISTED = 50;
 
 /** @type {{ [kind in NowKind]: { tone: import("../../elements/appearance.js").Tone, glyph: string, label: () => Child, all: string } }} */

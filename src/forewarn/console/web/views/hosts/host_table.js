@@ -1,4 +1,4 @@
-/** The list of hosts: one line for each. What does not fit into it is on the page of the host. */
+/** The list of hosts: one line for each. The page of a host has the rest. */
 
 import { badge, hostBadges, workAppearance } from "../../elements/appearance.js";
 import { hostLink, linkedIds, orderLink } from "../../elements/links.js";

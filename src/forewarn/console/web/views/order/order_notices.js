@@ -31,7 +31,7 @@ export function failure(order) {
           `${step.task} of `,
           h("span", { class: "name" }, order.host ?? "the host"),
           ": ",
-          h("span", { class: "name" }, linkedIds(step.why ?? "nobody said why")),
+          h("span", { class: "name" }, linkedIds(step.why ?? "no reason is known")),
         ),
       ),
       failed
@@ -42,7 +42,7 @@ export function failure(order) {
             { key: step.machine },
             machineLink(step.machine, order.project),
             ": ",
-            h("span", { class: "name" }, linkedIds(step.why ?? "nobody said why")),
+            h("span", { class: "name" }, linkedIds(step.why ?? "no reason is known")),
           ),
         ),
       failed.length > SHOWN && h("li", { key: "more" }, `and ${failed.length - SHOWN} more`),

@@ -18,7 +18,7 @@ const MIDDLE = TOP + HEIGHT / 2;
 // About what a letter of a label takes, in pixels.
 const LETTER = 7.2;
 const SHORTEST_LABEL = 5;
-// What is left free beside a label that was shortened, in pixels: its end must be seen.
+// The free space after a shortened label, in pixels: its end must be visible.
 const SPARE = 24;
 // What lies further out than this is cut off: a bar of a week in a range of an hour is 2 million pixels wide else.
 export const OUTSIDE = 40;
@@ -150,7 +150,7 @@ export function labelOf(bar, x, width) {
   };
 }
 
-// What a mark takes to its left and right, in pixels: a circle or a diamond, and the flag of NotBefore.
+// The space to the left and right of a mark, in pixels: a circle or a diamond, and the flag of NotBefore.
 const MARK = 6;
 const FLAG = 8;
 

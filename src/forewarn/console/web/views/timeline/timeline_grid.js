@@ -8,7 +8,7 @@ import { h, svg } from "../../page/tree.js";
 
 // A label that would be cut off at an edge is left out, in pixels.
 const HALF_LABEL = 18;
-// What the label of now takes, in pixels: no label of the axis is beneath it.
+// The width of the label of now, in pixels: it covers no label of the axis.
 const NOW_LABEL = 96;
 
 /** @param {{ range: TimeRange, width: number }} picture */
