@@ -95,6 +95,12 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     assert run(tmp_path, "agent", "init", "mine.toml", "--force").returncode == 0
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    refused = run(tmp_path, "agent", "init", "etc/mine.toml")
+    assert refused.returncode == 1
+    assert "etc/mine.toml cannot be written: there is no folder etc" in refused.stderr
+
+
 def test_the_recipes_are_listed(tmp_path: Path) -> None:
     told = json.loads(run(tmp_path, "agent", "init", "--list", "--json").stdout)
     assert "haproxy" in [each["name"] for each in told["recipes"]]

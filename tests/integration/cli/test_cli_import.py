@@ -182,3 +182,9 @@ def test_things_are_put_and_deleted_one_at_a_time() -> None:
     for noun, name in (("group", "db"), ("project", "shop"), ("host", "kvm09")):
         assert run(noun, "delete", name).stdout == f"{name} is no longer in the fleet.\n"
     assert "expected [DAYS] START LENGTH" in run("project", "put", "x", "--window", "late", code=2).output
+
+
+def test_days_in_a_row_are_shown_as_they_are_given() -> None:
+    put = run("project", "put", "lab", "--blackout", "2026-12-24/2027-01-01", "--blackout", "2027-05-01")
+    assert "blackout    2026-12-24/2027-01-01, 2027-05-01" in put.output
+    assert "2026-12-24/2027-01-01, 2027-05-01" in run("project", "list").output

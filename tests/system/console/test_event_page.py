@@ -22,6 +22,11 @@ def test_an_event_is_followed_from_its_notice_to_its_end(server: Program, visit:
     expect(page.get_by_text("Sooner with the approval of any of its machines.")).to_be_visible()
     expect(page.get_by_text("Waits", exact=True)).to_have_count(0)
     expect(machines).to_contain_text("not told yet")
+    # The line of the present begins below the times of the axis.
+    now, tick = page.locator(".strip-now").bounding_box(), page.locator(".tick").first.bounding_box()
+    assert now is not None
+    assert tick is not None
+    assert now["y"] >= tick["y"] + tick["height"] - 2
 
     server.guest(WEB_0).document()
     server.advance(300)

@@ -196,6 +196,7 @@ def test_a_table_says_the_same_in_words(busy: Program, visit: Visit) -> None:
     expect(rows).to_have_count(3)
     expect(rows.nth(0)).to_contain_text("awaits any of its machines")
     expect(rows.nth(2)).to_contain_text("told")
+    expect(rows.nth(0).locator("[data-label='Notice']")).to_have_text(re.compile(r"^…\s*\d+ m promised$"))
     expect(rows.nth(0).locator("[data-label='Not before']")).to_contain_text("in 19 m")
     expect(rows.nth(2).locator("[data-label='Not before']")).to_contain_text("ended")
     page.get_by_label("Only events that name").fill("web-1")

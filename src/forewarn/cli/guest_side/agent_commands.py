@@ -226,6 +226,8 @@ def _write(path: Path, content: str, *, mode: int | None = None) -> None:
         path.write_text(content, encoding="utf-8")
         if mode is not None:
             path.chmod(mode)
+    except FileNotFoundError:
+        raise RequestRefused(f"{path} cannot be written: there is no folder {path.parent}") from None
     except OSError as error:
         raise RequestRefused(f"{path} cannot be written: {error.strerror}") from None
 

@@ -1,5 +1,7 @@
 """`forewarn project`: show the tenants, and what they have declared."""
 
+from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import Annotated, TypeVar
 
 import typer
@@ -32,7 +34,7 @@ LIST = terminal.ItemTable[ProjectAnswer](
         "REHEARSAL": lambda project: project.rehearsal,
         "TIME ZONE": lambda project: project.time_zone,
         "WINDOWS": lambda project: _windows(project),
-        "BLACKOUT": lambda project: project.blackout,
+        "BLACKOUT": lambda project: _day_ranges(project.blackout),
     },
     wraps=("WINDOWS", "BLACKOUT"),
     empty="No projects.",
@@ -120,7 +122,18 @@ def _window(typed: str) -> dict[str, object]:
 
 
 def _show_project(project: ProjectAnswer) -> None:
-    terminal.details_of(project, windows=_windows(project))
+    terminal.details_of(project, windows=_windows(project), blackout=_day_ranges(project.blackout))
+
+
+def _day_ranges(days: Sequence[date]) -> list[str]:
+    """Write sorted days as `--blackout` takes them: those in a row as the first and the last."""
+    rows: list[list[date]] = []
+    for day in days:
+        if rows and day - rows[-1][-1] == timedelta(days=1):
+            rows[-1].append(day)
+        else:
+            rows.append([day])
+    return [f"{row[0]}/{row[-1]}" if len(row) > 1 else str(row[0]) for row in rows]
 
 
 @app.command("list")

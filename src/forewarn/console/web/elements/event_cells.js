@@ -1,7 +1,7 @@
 /** Cells of tables of events, wherever these stand. */
 
 import { badge } from "./appearance.js";
-import { noticeText, progressAppearance, promiseBadge, typeBadge } from "./event_facts.js";
+import { noticeText, progressAppearance, promiseAppearance, promiseBadge, typeBadge } from "./event_facts.js";
 import { eventLink, groupLink, machineLink } from "./links.js";
 import { cell } from "./stacking_table.js";
 import { countdown, startCountdown, time } from "./times.js";
@@ -49,6 +49,9 @@ function distanceOf(event) {
   return startCountdown(event.not_before);
 }
 
-/** What notice it gave. @param {AnyEvent} event */
-export const noticeCell = (event) =>
-  cell("Notice", [promiseBadge(event), h("div", { class: "small muted" }, noticeText(event))]);
+/** What notice it gave; the text is left out where it only repeats the badge. @param {AnyEvent} event */
+export function noticeCell(event) {
+  const text = noticeText(event);
+  const isSaid = text === promiseAppearance(event).label;
+  return cell("Notice", [promiseBadge(event), !isSaid && h("div", { class: "small muted" }, text)]);
+}

@@ -18,13 +18,13 @@ export function orderWords(order) {
 }
 
 /**
- * Say what an order is about, as a link.
+ * Say what an order is about, as a link. Tenants are not told which host.
  *
  * @param {Order} order
  */
 export function orderSubject(order) {
   if (order.machine) return machineLink(order.machine, order.project);
-  if (!order.host) return "–";
+  if (!order.host) return "a host";
   return copy.may("survey") ? hostLink(order.host) : h("span", { class: "name" }, order.host);
 }
 

@@ -81,7 +81,7 @@ class EventStrip extends LiveElement {
           ],
         ),
         svg("g", { transform: `translate(0 ${AXIS})` }, barShapes(bar, x, this.#width)),
-        isSeen && svg("path", { class: "strip-now", d: `M${x(now)} 0 v${AXIS + ROW_HEIGHT}` }),
+        isSeen && svg("path", { class: "strip-now", d: `M${x(now)} ${AXIS} v${ROW_HEIGHT}` }),
       ),
       legend({ types: [], tone: typeAppearance(this.#event.type).tone }),
     );

@@ -5,9 +5,9 @@ import { badge } from "../../elements/appearance.js";
 import { asCommand } from "../../elements/as_command.js";
 import { eventSentence, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
 import { fact } from "../../elements/fact.js";
-import { groupLink, hostLink, linkedIds, machineLink, orderLink } from "../../elements/links.js";
+import { groupLink, linkedIds, orderLink } from "../../elements/links.js";
 import { notThere } from "../../elements/missing.js";
-import { orderWords, stateBadges } from "../../elements/order_facts.js";
+import { orderSubject, orderWords, stateBadges } from "../../elements/order_facts.js";
 import { pageHead } from "../../elements/page_head.js";
 import { reasons } from "../../elements/reasons.js";
 import { term } from "../../elements/terms.js";
@@ -228,8 +228,8 @@ class EventView extends View {
           "span",
           { class: "small muted" },
           `${orderWords(order)} `,
-          order.host && ["of host ", copy.may("survey") ? hostLink(order.host) : order.host],
-          order.machine && ["of ", machineLink(order.machine, order.project)],
+          order.host ? "of host " : "of ",
+          orderSubject(order),
           ", ordered by ",
           h("span", { class: "name" }, order.by),
         ),

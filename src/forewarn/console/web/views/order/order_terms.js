@@ -33,7 +33,7 @@ export function orderTerms(order) {
       "dl",
       { class: "facts" },
       fact("Action", orderWords(order)),
-      fact(order.machine ? "Machine" : "Host", orderSubject(order)),
+      (order.machine || order.host) && fact(order.machine ? "Machine" : "Host", orderSubject(order)),
       order.project && fact("Project", h("span", { class: "name" }, order.project)),
       fact("Ordered by", [h("span", { class: "name" }, order.by), ", ", time(order.created_at)]),
       order.reason && fact("Reason", h("span", { class: "name" }, linkedIds(order.reason))),

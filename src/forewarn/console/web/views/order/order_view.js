@@ -100,7 +100,7 @@ class OrderView extends View {
       heading: h(
         "h1",
         null,
-        `${capital(orderWords(order))} of ${order.machine ? "" : "host "}`,
+        `${capital(orderWords(order))} of ${order.host ? "host " : ""}`,
         orderSubject(order),
       ),
       signs: [
