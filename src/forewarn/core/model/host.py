@@ -26,7 +26,7 @@ class HostResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLoad:
-    """The load of a host; machines that are moving count at their target."""
+    """The load of a host. A machine on its way to it takes its resources already."""
 
     carried: int = 0
     free: Mapping[str, float] = field(default_factory=dict)  # of each resource that the host declares

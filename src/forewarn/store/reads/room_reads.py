@@ -82,7 +82,7 @@ _MEMBERS = (
     .group_by(_M.place, _M.group_name, _M.update_domain)
 )
 
-_CARRIED = among(select(_H.name, _H.carried), _H.name)
+_CARRIED = select(_M.host, func.count()).where(one_of(_M.host, key_list("hosts"))).group_by(_M.host)
 
 _RESOURCE = STORED.reader(HostResource)
 
@@ -136,13 +136,13 @@ class RoomReads(Reader):
 
     def loads(self, hosts: Collection[Host]) -> dict[HostName, HostLoad]:
         """Count what each of these hosts carries, and what is free there."""
-        found: dict[HostName, HostLoad] = {}
-        for names in chunks(host.name for host in hosts):
-            counted = self._all(_CARRIED, {"keys": names})
+        found = {host.name: HostLoad() for host in hosts}
+        for names in chunks(found):
+            counted = self._all(_CARRIED, {"hosts": names})
             found |= {HostName(name): HostLoad(carried=carried) for name, carried in counted}
         free = {host.name: _capacities(host.resources) for host in hosts if host.resources}
         self._take(free)
-        return found | {name: replace(found[name], free=left) for name, left in free.items() if name in found}
+        return found | {name: replace(found[name], free=left) for name, left in free.items()}
 
     def _with_resources(
         self, rooms: dict[HostName, Room], machines: Iterable[Machine]

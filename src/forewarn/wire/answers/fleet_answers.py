@@ -90,7 +90,7 @@ class HostAnswer(ApiAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedHostAnswer(HostAnswer):
-    """A host, and how much it carries; machines that are moving count at their target."""
+    """A host, how many machines are on it, and what is free for more."""
 
     carried: int = 0  # how many machines; not sent by servers of before
     free: Mapping[str, float] = field(default_factory=dict)  # what is left of each of its `resources`
