@@ -90,9 +90,7 @@ const row = (webhook) =>
 
 /** @param {Webhook} webhook */
 function delivery(webhook) {
-  const owed = webhook.behind
-    ? `${count(webhook.behind, "record")} not delivered yet`
-    : "every record delivered";
+  const owed = webhook.behind ? `${count(webhook.behind, "record")} not delivered yet` : "no record waits";
   if (!webhook.failing_since)
     return [badge(webhook.behind ? BEHIND : WELL), h("div", { class: "small" }, owed)];
   const again = webhook.next_try_seconds;
@@ -110,7 +108,7 @@ function delivery(webhook) {
   ];
 }
 
-const WELL = /** @type {Appearance} */ ({ tone: "calm", glyph: "✓", label: "delivered" });
+const WELL = /** @type {Appearance} */ ({ tone: "calm", glyph: "✓", label: "up to date" });
 const BEHIND = /** @type {Appearance} */ ({ tone: "info", glyph: "…", label: "behind" });
 const FAILING = /** @type {Appearance} */ ({ tone: "danger", glyph: "✕", label: "failing" });
 
