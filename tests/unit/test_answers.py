@@ -2,8 +2,11 @@
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forewarn.core.errors import Invalid
 from forewarn.core.model.event import Event, Resource
@@ -29,7 +32,7 @@ from forewarn.core.words import (
     Work,
 )
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.coding import ANSWERS, read_body, read_page, write_body
+from forewarn.wire.answers.coding import ANSWERS, read_body, read_page, write_body, write_json
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
@@ -190,3 +193,15 @@ def test_an_answer_is_made_of_attributes_of_the_same_name_spans_in_seconds() -> 
     assert (made.delay_seconds, made.notice_seconds, made.on) == (120.0, 1.5, True)
     with pytest.raises(AttributeError):
         RecordAnswer.like(fault)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(body=st.dictionaries(st.text(), JSON_VALUES))
+def test_a_body_is_written_as_the_encoder_writes_it_whole(body: dict[str, Any]) -> None:
+    assert write_json(body) == json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()

@@ -25,7 +25,7 @@ from forewarn.core.access import Right, check
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.core.words import ProjectName
 from forewarn.wire.answers.answer import ApiAnswer, Page
-from forewarn.wire.answers.coding import write_body
+from forewarn.wire.answers.coding import write_body, write_json
 
 Answer: TypeAlias = ApiAnswer | Page[ApiAnswer]
 # A function, which the worker runs if the call is a POST, and one of the threads that read if it is a GET. Or
@@ -242,8 +242,16 @@ class ApiRoute(Route):
     def _response(self, answer: Any) -> Response:
         if isinstance(answer, WithStatus):
             headers = None if answer.tag is None else {"ETag": answer.tag}
-            return JSONResponse(write_body(answer.body), status_code=answer.status, headers=headers)
-        return JSONResponse(write_body(answer), status_code=self.promise.status)
+            return AnswerResponse(write_body(answer.body), status_code=answer.status, headers=headers)
+        return AnswerResponse(write_body(answer), status_code=self.promise.status)
+
+
+class AnswerResponse(JSONResponse):
+    """An answer as JSON."""
+
+    def render(self, content: Any) -> bytes:
+        """Write the body."""
+        return write_json(content)
 
 
 async def _arguments(request: Request, handler: Handler, given: Mapping[str, Any]) -> dict[str, Any]:
