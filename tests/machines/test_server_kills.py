@@ -109,7 +109,8 @@ def test_a_work_is_ended_once_by_a_server_that_was_killed(
 
 
 def _approve(service: Service) -> None:
-    (event,) = service.get("/v1/events")["events"]
+    # A move is announced when its driver has said that it can be made.
+    (event,) = until(lambda: service.get("/v1/events")["events"], what="an event", within=WORK_PATIENCE)
     service.post(f"/v1/events/{event['id']}/approve")
 
 
