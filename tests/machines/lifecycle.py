@@ -31,11 +31,9 @@ def lifecycle(bed: Bed) -> Iterator[Lifecycle]:
             # On the host itself: its network may be cut.
             [
                 *keepers.inside(host.keeper, everything=True),
-                "virsh",
-                "event",
-                "--event",
-                "lifecycle",
-                "--loop",
+                # A killed nsenter leaves what it has forked: virsh would keep its output open.
+                *("setpriv", "--pdeathsig", "KILL"),
+                *("virsh", "event", "--event", "lifecycle", "--loop"),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
