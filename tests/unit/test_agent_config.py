@@ -202,9 +202,9 @@ def test_secrets_come_from_outside_and_are_known(tmp_path: Path) -> None:
         'headers = { Authorization = "Bearer ${env:TOKEN}" }\n'
         f'[[handlers]]\nname = "b"\nkind = "notify"\nurl = "${{file:{tmp_path / "url"}}}"\n'
     )
-    config = read(text, TOKEN="tell-nobody")
-    assert {"tell-nobody", "Bearer tell-nobody", "https://chat.example/hook/abc"} <= config.secrets
-    assert "tell-nobody" not in " ".join(handler.does.describe(Side.PREPARE) for handler in config.handlers)
+    config = read(text, TOKEN="do-not-show")
+    assert {"do-not-show", "Bearer do-not-show", "https://chat.example/hook/abc"} <= config.secrets
+    assert "do-not-show" not in " ".join(handler.does.describe(Side.PREPARE) for handler in config.handlers)
 
 
 def test_a_secret_is_not_shown_in_a_refusal() -> None:
@@ -278,7 +278,7 @@ def test_a_variable_of_a_program_is_a_secret_only_if_it_is_marked() -> None:
 def test_a_variable_that_looks_like_a_secret_and_is_not_marked_is_named(
     name: str, value: str, hinted: bool
 ) -> None:
-    remarks = read(exec_with(f'environment = {{{name} = "{value}"}}'), T="tell-nobody").remarks
+    remarks = read(exec_with(f'environment = {{{name} = "{value}"}}'), T="do-not-show").remarks
     assert [each.partition(" looks")[0] for each in remarks] == (
         [f'handlers[0] "a": environment: {name}'] if hinted else []
     )

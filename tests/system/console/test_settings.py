@@ -149,12 +149,12 @@ def test_webhooks_are_added_tested_and_removed(serve: Serve, visit: Visit, recei
 
 def test_a_webhook_that_fails_says_since_when_and_why(serve: Serve, visit: Visit) -> None:
     server = serve(fleet=FLEET)
-    nobody = "http://127.0.0.1:9/records"
-    server.post("/v1/webhooks", json={"url": nobody})
+    unreachable = "http://127.0.0.1:9/records"
+    server.post("/v1/webhooks", json={"url": unreachable})
     server.post("/v1/hosts/host-1/cordon")
     until(lambda: server.all("webhooks")[0]["failing_since"], what="a failed call")
     page = visit(server).open("/console/webhooks")
-    row = page.get_by_role("row").filter(has_text=nobody)
+    row = page.get_by_role("row").filter(has_text=unreachable)
     expect(row).to_contain_text("failing")
     expect(row).to_contain_text(re.compile(r"failed calls? since 2027-03-01 09:00:00"))
     expect(row).to_contain_text("not delivered yet")

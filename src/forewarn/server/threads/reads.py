@@ -50,8 +50,8 @@ class _Read:
 class Reads:
     """What has been given to the threads that read.
 
-    Callers take turns, however much each of them has asked for; and none of them has more threads than are
-    left free, so that the slow reads of a few keep nobody from reading. A caller may have a lower limit.
+    Callers take turns, however much each of them has asked for. No caller has more threads than are left
+    free, so slow reads of a few callers do not block the others. A caller may have a lower limit.
     """
 
     def __init__(
