@@ -11,7 +11,7 @@ import pytest
 from forewarn.control.alone import Alone
 from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.server.threads import jobs as threads_jobs
-from forewarn.server.threads.jobs import LONGEST_WAIT, Jobs
+from forewarn.server.threads.jobs import GUESTS_ACTIVE, LONGEST_WAIT, Jobs
 
 GUEST, OWN = "guest", "own"
 
@@ -90,7 +90,7 @@ def test_jobs_that_were_taken_and_not_done_keep_their_places_and_a_guest_comes_b
         with waiting(jobs, GUEST, "b"):
             assert jobs.guest_waits
             jobs.put_back(taken[1:], after=taken[0])
-            assert together(jobs, 9) == ["guest 0", "b 1", "a 2", "b 1"]
+            assert order(jobs, 4) == ["guest 0", "b 1", "a 2", "b 1"]
     assert not jobs.guest_waits
 
 
@@ -118,10 +118,20 @@ def test_when_nothing_comes_in_time_it_is_empty() -> None:
 
 def test_jobs_that_wait_together_are_taken_together_in_the_same_order() -> None:
     jobs = Jobs()
-    with waiting(jobs, "a", "a", GUEST, "b", GUEST):
-        assert together(jobs, 4) == ["guest 2", "a 0", "guest 4", "b 3"]
-        assert together(jobs, 4) == ["a 1"]
+    with waiting(jobs, "a", "a", OWN, "b"):
+        assert together(jobs, 3) == ["own 2", "a 0", "b 3"]
+        assert together(jobs, 3) == ["a 1"]
     assert not jobs.waiting
+
+
+def test_while_guests_call_their_jobs_are_saved_together_and_others_one_at_a_time() -> None:
+    now = 0.0
+    jobs = Jobs(monotonic=lambda: now)
+    with waiting(jobs, "a", GUEST, "b", GUEST, "c", "d"):
+        assert together(jobs, 9) == ["guest 1", "guest 3"]
+        assert together(jobs, 9) == ["a 0"]
+        now = GUESTS_ACTIVE
+        assert together(jobs, 9) == ["b 2", "c 4", "d 5"]
 
 
 def test_a_job_that_does_more_than_save_is_taken_alone_in_its_turn() -> None:

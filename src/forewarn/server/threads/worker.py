@@ -213,16 +213,10 @@ class Worker:
             foreseen = [job.foreseen for job in jobs if job.foreseen is not None]
             if foreseen:
                 whole.foresee(foreseen)
-            for number, job in enumerate(jobs, start=1):
+            for job in jobs:
                 outcomes.append(_tried(job, whole.part))
-                if monotonic() > until or self._is_enough(jobs[:number], ahead=jobs[number:]):
+                if monotonic() > until or (job.turn is not Turn.GUESTS and self._jobs.guest_waits):
                     break
-
-    def _is_enough(self, done: Sequence[Job], *, ahead: Sequence[Job]) -> bool:
-        """Return whether a guest would wait for jobs that are not guests'."""
-        if any(job.turn is Turn.GUESTS for job in ahead):
-            return False
-        return self._jobs.guest_waits or any(job.turn is Turn.GUESTS for job in done)
 
     def _catch_up(self) -> None:
         """Bring the boards up to date before a caller is answered."""
