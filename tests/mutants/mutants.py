@@ -700,9 +700,9 @@ def machines_go_elsewhere_than_to_their_homes(
 # Callers wait for each other no longer than they must
 
 
-@mutant("server.threads.worker:Worker._is_enough", "unit/test_worker.py", rule="fairness")
-def a_guest_waits_for_all_that_was_taken_before_it(real: Real, *_: Any, **__: Any) -> bool:
-    return False
+@mutant("server.threads.jobs:Jobs._next", "unit/test_jobs.py", rule="fairness")
+def a_guest_waits_for_all_that_was_taken_before_it(real: Real, jobs: Any, **_: Any) -> Any:
+    return real(jobs, after=())
 
 
 @mutant("core.spelling:_alike", "unit/test_spelling.py", rule="spelling")
