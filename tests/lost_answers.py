@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from forewarn.store.joint import Joint
 
 from forewarn.core.errors import Uncertain
-from forewarn.store.joint import Joint
 
 _commit = Joint.commit
 

@@ -31,7 +31,9 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.store.snapshots import SqlTransaction
 from forewarn.store.sql import SqlStore
+from tests.transactions import writing
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -140,11 +142,11 @@ def record(number: int, **more: Any) -> Record:
     return Record(number=number, **defaults | more)
 
 
-def save(store: SqlStore, *, now: datetime = NOW, **changes: Any) -> int:
+def save(to: SqlStore | SqlTransaction, *, now: datetime = NOW, **changes: Any) -> int:
     """Save some things as one use case would, and return the number of the feed then."""
-    with store.write() as tx:
+    with writing(to) as tx:
         tx.changes.save(changes_on(tx.rules.everything(), now=now, **changes))
-    return everything(store).number
+        return tx.rules.everything().number
 
 
 def changes_on(base: Slice, *, now: datetime = NOW, **changes: Any) -> Changes:

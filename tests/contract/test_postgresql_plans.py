@@ -29,6 +29,7 @@ from tests.contract.samples import (
     stage,
     step,
 )
+from tests.transactions import writing
 
 # psycopg prepares a statement, which then has a plan, when it is executed for the sixth time.
 UNTIL_PREPARED = 6
@@ -88,7 +89,7 @@ def store(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[SqlStor
 def test_what_is_open_elsewhere_is_not_read(store: SqlStore) -> None:
     for _ in range(UNTIL_PREPARED):
         alone = rows_read(store)
-    with store.write() as tx:
+    with writing(store) as tx:
         assert tx._transaction.connection.execute(PLANS).scalar_one() >= len(QUESTIONS)
     announce(store, range(HERE + 1, ELSEWHERE))
     assert rows_read(store) == alone, "by the plans that were made before"
@@ -98,7 +99,7 @@ def test_what_is_open_elsewhere_is_not_read(store: SqlStore) -> None:
 
 def test_options_of_the_url_are_added_to_those_of_the_store(postgres_url: str) -> None:
     url = f"{postgres_url}&options=-c%20work_mem%3D1MB%20-c%20jit%3Don"
-    with closing(open_store(url, new_id=lambda: "LINEAGE")) as opened, opened.write() as tx:
+    with closing(open_store(url, new_id=lambda: "LINEAGE")) as opened, writing(opened) as tx:
         shown = {
             name: tx._transaction.connection.exec_driver_sql(f"SHOW {name}").scalar() for name in SETTINGS
         }
@@ -137,7 +138,7 @@ def announce(store: SqlStore, numbers: Sequence[int], **more: object) -> None:
 def rows_read(store: SqlStore) -> dict[str, int]:
     """Ask every question, and count the rows that PostgreSQL has read for it."""
     found = {}
-    with store.write() as tx:
+    with writing(store) as tx:
         connection = tx._transaction.connection
         for name, question in QUESTIONS.items():
             before = connection.execute(ROWS_READ).scalar_one()

@@ -42,6 +42,7 @@ from tests.contract.samples import (
     save,
     save_fleet,
 )
+from tests.transactions import writing
 
 ELSEWHERE = ProjectName("elsewhere")
 
@@ -57,7 +58,7 @@ def test_a_new_store_is_empty(store: SqlStore) -> None:
 
 def test_a_block_that_raises_saves_nothing(store: SqlStore) -> None:
     def save_and_fail() -> None:
-        with store.write() as tx:
+        with writing(store) as tx:
             tx.changes.save(Changes(now=NOW, groups=(group(),), records=(record(1),)))
             tx.fleet_file.set_applied("digest")
             raise ZeroDivisionError
@@ -81,7 +82,7 @@ def test_a_snapshot_does_not_see_what_is_saved_after_it_was_opened(store: SqlSto
 
 
 def test_a_transaction_sees_what_it_has_saved(store: SqlStore) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.changes.save(Changes(now=NOW, groups=(group(),), records=(record(1),)))
         assert tx.fleet.group(GroupName("web")) == group()
         assert tx.rules.everything().number == 1
@@ -90,7 +91,7 @@ def test_a_transaction_sees_what_it_has_saved(store: SqlStore) -> None:
 def test_writers_come_one_after_another(store: SqlStore) -> None:
     def write_some() -> None:
         for _ in range(10):
-            with store.write() as tx:
+            with writing(store) as tx:
                 number = tx.rules.everything().number + 1
                 tx.changes.save(Changes(now=NOW, records=(record(number),)))
 
@@ -211,7 +212,7 @@ def test_what_is_removed_is_gone(store: SqlStore) -> None:
 
 def test_a_group_that_was_not_loaded_cannot_be_replaced(store: SqlStore) -> None:
     save_fleet(store)
-    with pytest.raises(Conflict), store.write() as tx:
+    with pytest.raises(Conflict), writing(store) as tx:
         tx.changes.save(Changes(now=NOW, groups=(group(incarnation=7),)))
     assert everything(store).groups == {"web": group()}
 
@@ -220,7 +221,7 @@ def test_a_group_that_was_not_loaded_cannot_be_replaced(store: SqlStore) -> None
 def test_a_group_that_changed_since_it_was_loaded_is_not_overwritten(store: SqlStore, removed: bool) -> None:
     save_fleet(store)
     change: Any = {"removed_groups": (GroupName("web"),)} if removed else {"groups": (group(incarnation=7),)}
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.rules.everything()
         tx._transaction.connection.execute(update(tables.groups).values(version=tables.groups.c.version + 1))
         with pytest.raises(Conflict, match='group "web" was changed by somebody else'):
@@ -230,7 +231,7 @@ def test_a_group_that_changed_since_it_was_loaded_is_not_overwritten(store: SqlS
 
 def test_a_group_can_be_saved_twice_in_a_transaction(store: SqlStore) -> None:
     save_fleet(store)
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.rules.everything()
         tx.changes.save(Changes(now=NOW, groups=(group(incarnation=2),)))
         tx.changes.save(Changes(now=NOW, groups=(group(incarnation=3),)))
@@ -241,13 +242,13 @@ def test_what_was_decided_on_an_older_state_is_refused(store: SqlStore) -> None:
     save_fleet(store)
     older = everything(store).number
     save(store, machines=(machine("web-0"),))
-    with pytest.raises(Conflict, match="meanwhile"), store.write() as tx:
+    with pytest.raises(Conflict, match="meanwhile"), writing(store) as tx:
         tx.changes.save(Changes(now=NOW, as_of=older, hosts=(host("host-1", state=HostState.FAILED),)))
 
 
 def test_a_record_number_is_given_once(store: SqlStore) -> None:
     save(store, records=(record(1),))
-    with pytest.raises(Conflict), store.write() as tx:
+    with pytest.raises(Conflict), writing(store) as tx:
         tx.changes.save(Changes(now=NOW, records=(record(1),)))
 
 
@@ -351,7 +352,7 @@ def test_history_is_newest_first_and_can_be_narrowed(store: SqlStore) -> None:
 
 
 def test_the_time_reached_never_goes_back(store: SqlStore) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_reached(NOW)
         tx.time.set_reached(NOW - SECOND)
     save(store, now=NOW - 2 * SECOND, records=(record(1),))
@@ -364,34 +365,34 @@ def test_the_time_reached_never_goes_back(store: SqlStore) -> None:
 
 def test_a_hold_is_kept_until_it_is_cleared(store: SqlStore) -> None:
     grace = Grace(until=NOW + SECOND, announced_before=NOW)
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_grace(grace)
     save(store)
     with store.read() as snapshot:
         assert snapshot.time.grace() == grace
         assert snapshot.rules.around().grace == grace
         assert snapshot.rules.everything().grace == grace
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_grace(None)
     with store.read() as snapshot:
         assert snapshot.time.grace() is None
 
 
 def test_the_digest_of_the_fleet_is_kept(store: SqlStore) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.fleet_file.set_applied("digest")
     with store.read() as snapshot:
         assert snapshot.fleet_file.applied() == "digest"
 
 
 def test_a_naive_time_is_refused(store: SqlStore) -> None:
-    with pytest.raises(ValueError, match="no time zone"), store.write() as tx:
+    with pytest.raises(ValueError, match="no time zone"), writing(store) as tx:
         tx.time.set_reached(datetime(2026, 3, 1))  # noqa: DTZ001
 
 
 def test_times_come_back_in_utc(store: SqlStore) -> None:
     there = NOW.astimezone(timezone(timedelta(hours=2)))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_reached(there)
     with store.read() as snapshot:
         reached = snapshot.time.reached()

@@ -18,6 +18,7 @@ from forewarn.store.opening.probing import any_token
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, event, event_id, group, machine, order, order_id, save, save_fleet
 from tests.contract.test_store_lists import pages
+from tests.transactions import writing, writing_as
 
 A, B = ProjectName("a"), ProjectName("b")
 
@@ -35,7 +36,7 @@ def token(number: int, **more: Any) -> Token:
 
 
 def keep(store: SqlStore, *tokens: Token) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         for each in tokens:
             tx.tokens.save(each)
 
@@ -185,7 +186,7 @@ def test_a_projects_history_is_its_own_whatever_is_asked_for(shared: SqlStore) -
 
 
 def test_a_transaction_finds_what_a_snapshot_would(shared: SqlStore) -> None:
-    with shared.scoped(Scope(caller=B)).write() as tx:
+    with writing_as(shared, Scope(caller=B)) as tx:
         assert tx.work.order(order_id(1)) is None
         assert tx.work.order(order_id(2)) is not None
 
@@ -198,7 +199,7 @@ def test_what_the_rules_load_is_whole(shared: SqlStore) -> None:
 def test_the_events_of_a_projects_order_are_its_own_also_when_their_records_are_gone(
     shared: SqlStore,
 ) -> None:
-    with shared.write() as tx:
+    with writing(shared) as tx:
         tx.records.remove(range(1, 7))
     with shared.scoped(Scope(caller=A)).read() as snapshot:
         assert 4 in [each.number for each in snapshot.work.events_of_order(order_id(1))]

@@ -21,6 +21,7 @@ from tests.contract.samples import (
     save,
     save_fleet,
 )
+from tests.transactions import holding, writing
 
 A, B, C = GroupName("a"), GroupName("b"), GroupName("c")
 
@@ -86,7 +87,7 @@ def test_a_group_that_is_disabled_or_removed_is_not_waited_for(store: SqlStore) 
 def test_what_is_enabled_and_disabled_in_one_transaction_is_not_waited_for(store: SqlStore) -> None:
     off = group("a")
     save(store, groups=(off,))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.rules.everything()
         tx.changes.save(Changes(now=NOW, groups=(replace(off, enabled_at=NOW),)))
         tx.changes.save(Changes(now=NOW, groups=(off,)))
@@ -127,7 +128,7 @@ def test_activity_is_saved_while_another_decides(store_at_url: SqlStore, url: st
     if url.startswith("sqlite"):
         return  # its writers come one after another, whatever they write
     save_fleet(store_at_url, [machine("web-0")])
-    with store_at_url.write():
+    with holding(store_at_url):
         engines = create_engines(parse_database(url))
         other = SqlStore(parse_database(url), engines)
         other.save_activity({}, {machine_id("web-0"): NOW})

@@ -26,6 +26,7 @@ from tests.contract.samples import (
     stage,
     step,
 )
+from tests.transactions import writing
 
 
 def reopen(file: Path) -> SqlStore:
@@ -43,7 +44,7 @@ def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
         records=(record(2, reason="because"),),
     )
     save(store_at_url, removed_machines=(machine_id("web-1"),))
-    with store_at_url.write() as tx:
+    with writing(store_at_url) as tx:
         tx.time.set_grace(Grace(until=NOW, announced_before=NOW))
         tx.fleet_file.set_applied("digest")
     store_at_url.save_activity({}, {machine_id("web-0"): NOW})
@@ -67,7 +68,7 @@ def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
 def test_a_backup_has_no_sessions_so_that_none_that_ends_can_be_brought_back(
     store_at_url: SqlStore, url: str, tmp_path: Path
 ) -> None:
-    with store_at_url.write() as tx:
+    with writing(store_at_url) as tx:
         tx.sessions.save(session(1))
     backup(url, tmp_path / "copy.db", new_lineage="COPY")
     copy = reopen(tmp_path / "copy.db")
@@ -81,7 +82,7 @@ def test_a_backup_does_not_wait_for_a_writer_and_has_nothing_of_what_it_has_not_
     store_at_url: SqlStore, url: str, tmp_path: Path
 ) -> None:
     save_fleet(store_at_url)
-    with store_at_url.write() as tx:
+    with writing(store_at_url) as tx:
         tx.rules.everything()
         tx.changes.save(Changes(now=NOW, groups=(group(incarnation=2),)))
         backup(url, tmp_path / "copy.db", new_lineage="COPY")

@@ -19,6 +19,7 @@ from forewarn.store.snapshots import SqlTransaction
 from forewarn.store.sql import SqlStore, open_store
 from tests.contract.samples import NOW, everything, group, machine, record, save, save_fleet
 from tests.process import until
+from tests.transactions import holding, writing
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def sqlite_store(sqlite_url: str) -> Iterator[SqlStore]:
 
 def pragma(store: SqlStore, text: str) -> None:
     """Set something on the one connection that writes."""
-    with store.write() as tx:
+    with writing(store) as tx:
         tx._transaction.connection.exec_driver_sql(f"PRAGMA {text}")
 
 
@@ -58,9 +59,9 @@ def test_a_database_that_another_process_writes_is_unavailable(
     monkeypatch.setattr(database, "LOCK_SECONDS", 0)
     impatient = open_store(sqlite_url, new_id=lambda: "X")
     with (
-        sqlite_store.write(),
+        holding(sqlite_store),
         pytest.raises(Unavailable, match="being written by another process"),
-        impatient.write(),
+        holding(impatient),
     ):
         pass
     impatient.close()
@@ -71,12 +72,13 @@ def test_a_second_writer_waits_for_the_first(store: SqlStore) -> None:
 
     def write() -> None:
         begun.set()
-        with store.write() as tx:
+        with writing(store) as tx:
             number = tx.rules.everything().number + 1
             tx.changes.save(Changes(now=NOW, records=(record(number, reason="second"),)))
 
     second = threading.Thread(target=write)
-    with store.write() as tx:
+    with writing(store) as tx:
+        tx.records.newest()  # locks out other writers
         second.start()
         begun.wait()
         tx.changes.save(Changes(now=NOW, records=(record(1, reason="first"),)))
@@ -107,7 +109,7 @@ def test_a_lost_connection_undoes_its_transaction_and_the_next_call_connects_aga
     opened = open_store(postgres_url, new_id=lambda: "X")
 
     def save_while_it_is_cut_off() -> None:
-        with opened.write() as tx:
+        with writing(opened) as tx:
             tx.changes.save(Changes(now=NOW, groups=(group(),)))
             cut_off(postgres_url)
             tx.time.set_reached(NOW)
@@ -172,7 +174,7 @@ def stopping(store: SqlStore) -> Iterator[tuple[SqlTransaction, list[Stopped]]]:
     """Let a transaction's process be stopped meanwhile, and go on at the end."""
     stopped: list[Stopped] = []
     try:
-        with store.write() as tx:
+        with writing(store) as tx:
             tx.changes.save(Changes(now=NOW, groups=(group(),)))
             yield tx, stopped
     finally:
@@ -215,7 +217,7 @@ def test_a_locked_sqlite_is_waited_for_once_and_asked_again_when_it_is_free(
     sqlite_store.serve()
     pragma(sqlite_store, "busy_timeout = 0")
     other = open_store(f"sqlite:///{sqlite_store._database.file}", new_id=lambda: "Y")
-    with other.write():
+    with holding(other):
         for _ in range(2):
             with pytest.raises(Unavailable, match="is being written by another process"):
                 save_fleet(sqlite_store)

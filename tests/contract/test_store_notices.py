@@ -5,18 +5,20 @@ from typing import Any
 
 import pytest
 
+from forewarn.control.ports.scope import Scope
 from forewarn.core.model.promise import MonthlyPromises
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import Kind, ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, event, event_id, machine_id, order, record, save, save_fleet
+from tests.transactions import writing
 
 ONE, TWO = machine_id("web-0"), machine_id("web-1")
 LATER = NOW + timedelta(minutes=1)
 
 
 def test_notices_are_found_by_their_event(store: SqlStore) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.changes.save_notices({event_id(1): {ONE: NOW, TWO: LATER}, event_id(2): {ONE: LATER}})
     with store.read() as snapshot:
         assert snapshot.work.notices([event_id(1)]) == {event_id(1): {ONE: NOW, TWO: LATER}}
@@ -25,14 +27,14 @@ def test_notices_are_found_by_their_event(store: SqlStore) -> None:
 
 def test_the_first_time_is_kept(store: SqlStore) -> None:
     for sent in ({ONE: NOW}, {ONE: LATER, TWO: LATER}):
-        with store.write() as tx:
+        with writing(store) as tx:
             tx.changes.save_notices({event_id(1): sent})
     with store.read() as snapshot:
         assert snapshot.work.notices([event_id(1)]) == {event_id(1): {ONE: NOW, TWO: LATER}}
 
 
 def test_ids_are_taken_in_any_case(store: SqlStore) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.changes.save_notices({event_id(1).lower(): {ONE.upper(): NOW}})  # type: ignore[dict-item]
     with store.read() as snapshot:
         assert snapshot.work.notices([event_id(1).lower()]) == {event_id(1): {ONE: NOW}}  # type: ignore[list-item]
@@ -51,7 +53,7 @@ def test_when_events_were_deferred_is_found_by_their_records(store: SqlStore) ->
 
 
 def test_nothing_sent_saves_nothing(store: SqlStore) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.changes.save_notices({})
     with store.read() as snapshot:
         assert snapshot.work.notices([event_id(1)]) == {}
@@ -60,7 +62,7 @@ def test_nothing_sent_saves_nothing(store: SqlStore) -> None:
 def test_a_slice_has_the_notices_of_its_events(store: SqlStore) -> None:
     save_fleet(store)
     save(store, orders=(order(1),), events=(event(2),))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.changes.save_notices({event_id(2): {ONE: NOW}, event_id(9): {ONE: NOW}})
         around = tx.rules.around(orders=[order(1).id])
         assert dict(around.sent) == {event_id(2): {ONE: NOW}}
@@ -104,14 +106,14 @@ def test_promises_add_up_by_project_month_and_whether_they_were_simulated(store:
     ]
     assert end is None
     assert of_march == [*first]
-    with store.read_project(ProjectName("b")) as snapshot:
+    with store.read_scope(Scope(caller=ProjectName("b"))) as snapshot:
         assert snapshot.work.promises(after=None, limit=9)[0] == [month("b", "2026-02", broken=1)]
 
 
 def test_promises_of_a_transaction_that_is_undone_are_not_counted(store: SqlStore) -> None:
     def count_and_fail() -> None:
-        with store.write():
-            save(store, promises=(month("a", "2026-03", kept=3),))
+        with writing(store) as tx:
+            save(tx, promises=(month("a", "2026-03", kept=3),))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -28,6 +28,7 @@ from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, migrate
 from forewarn.store.sql import SqlStore, open_store
 from tests.contract.samples import everything, machine, save_fleet
 from tests.process import until
+from tests.transactions import writing
 
 # How each database says what its indexes are; SQLite says it as it was told.
 INDEXES = {
@@ -298,7 +299,7 @@ def test_a_store_can_live_in_memory() -> None:
 @pytest.mark.usefixtures("with_fsync")
 def test_an_sqlite_store_survives_a_power_cut(sqlite_url: str) -> None:
     opened = open_store(sqlite_url, new_id=lambda: "X")
-    with opened.write() as tx:
+    with writing(opened) as tx:
         assert tx._transaction.connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert tx._transaction.connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
     opened.close()

@@ -8,6 +8,7 @@ from forewarn.store import tables
 from forewarn.store.read_only import ReadOnlyStore
 from forewarn.store.sql import SqlStore, open_store
 from tests.harness import START
+from tests.transactions import writing
 
 
 @pytest.fixture
@@ -33,14 +34,14 @@ def test_a_slip_is_refused_in_memory_too_and_writing_goes_on(memory: SqlStore) -
     for _ in range(2):
         with pytest.raises(Unavailable):
             slip(memory)
-        with memory.write() as tx:
+        with writing(memory) as tx:
             tx.time.set_reached(START)
     with memory.read() as snapshot:
         assert (snapshot.feed.lineage(), snapshot.time.reached()) == ("LINEAGE", START)
 
 
 def test_what_was_answered_is_read(store: SqlStore) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_reached(START)
     with ReadOnlyStore(store).read() as snapshot:
         assert snapshot.time.reached() == START

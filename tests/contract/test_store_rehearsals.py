@@ -9,6 +9,7 @@ from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
 from forewarn.core.words import ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND
+from tests.transactions import writing, writing_as
 
 LAB, SHOP = ProjectName("lab"), ProjectName("shop")
 
@@ -19,7 +20,7 @@ def rehearsal(id_: str, project: ProjectName = LAB, **more: Any) -> KeptRehearsa
 
 
 def save(store: SqlStore, *rehearsals: KeptRehearsal) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         for each in rehearsals:
             tx.rehearsals.save(each)
 
@@ -40,7 +41,7 @@ def test_a_rehearsal_comes_back_whole_and_with_its_machines_in_order(store: SqlS
 def test_one_that_is_asked_for_again_is_replaced_also_by_a_projects_people(store: SqlStore) -> None:
     again = rehearsal("one", renewed_at=NOW + SECOND)
     save(store, rehearsal("one"), rehearsal("one", SHOP))
-    with store.scoped(Scope(caller=LAB)).write() as tx:
+    with writing_as(store, Scope(caller=LAB)) as tx:
         tx.rehearsals.save(again)
     assert kept(store) == [rehearsal("one", SHOP), again]
 
@@ -50,7 +51,7 @@ def test_one_is_removed_and_so_are_those_that_were_ended_long_ago(store: SqlStor
     goes_on = rehearsal("goes on", renewed_at=ago)
     ended = [rehearsal(id_, renewed_at=at, ended_by="ann") for id_, at in (("long ago", ago), ("now", NOW))]
     save(store, goes_on, *ended, rehearsal("over"), rehearsal("over", SHOP))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.rehearsals.remove(LAB, "over")
         tx.rehearsals.remove_ended(before=NOW)
     assert kept(store) == [goes_on, ended[1], rehearsal("over", SHOP)]

@@ -9,11 +9,12 @@ from forewarn.core.retention import Pruning
 from forewarn.core.words import HostName, Work
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, order, order_id, record, save
+from tests.transactions import writing
 
 
 def test_records_that_are_removed_are_gone_and_the_numbers_go_on(store: SqlStore) -> None:
     save(store, records=tuple(record(number) for number in range(1, 8)))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.records.remove([1, 2, 4])
     with store.read() as snapshot:
         left = snapshot.records.following(0, RecordFilter(), limit=10).records
@@ -23,7 +24,7 @@ def test_records_that_are_removed_are_gone_and_the_numbers_go_on(store: SqlStore
 
 def test_more_records_are_removed_at_once_than_a_statement_takes(store: SqlStore) -> None:
     save(store, records=tuple(record(number) for number in range(1, 6002)))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.records.remove(range(1, 6001))
     with store.read() as snapshot:
         assert [each.number for each in snapshot.records.history(HistoryFilter())] == [6001]
@@ -33,7 +34,7 @@ def test_how_far_it_has_come_is_kept(store: SqlStore) -> None:
     pruning = Pruning(up_to=5, unreported=3, next_at=NOW + timedelta(days=1))
     with store.read() as snapshot:
         assert snapshot.records.pruning() == Pruning()
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.records.set_pruning(pruning)
         assert tx.records.pruning() == pruning
     save(store, records=(record(1),))

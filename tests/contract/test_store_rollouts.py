@@ -23,6 +23,7 @@ from forewarn.core.words import (
 )
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND, event, group, host, machine, order, order_id
+from tests.transactions import writing
 
 ONE, TWO = HostName("host-1"), HostName("host-2")
 
@@ -40,7 +41,7 @@ def rollout(number: int = 1, **more: object) -> Rollout:
 
 
 def put(store: SqlStore, **more: object) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.changes.save(Changes(now=NOW, **more))  # type: ignore[arg-type]
 
 

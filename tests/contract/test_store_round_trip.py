@@ -22,6 +22,7 @@ from forewarn.store.snapshots import SqlTransaction
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW
 from tests.counts import tries
+from tests.transactions import writing
 
 # PostgreSQL keeps no NUL in a text, and surrogates are no text at all.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
@@ -125,7 +126,7 @@ class UndoneError(Exception):
 )
 @given(changes=changes)
 def test_what_is_saved_is_read_back_as_it_was(store: SqlStore, changes: Changes) -> None:
-    with suppress(UndoneError), store.write() as tx:
+    with suppress(UndoneError), writing(store) as tx:
         tx.changes.save(changes)
         assert_kept(tx, changes)
         raise UndoneError

@@ -16,7 +16,7 @@ from forewarn.control.parts.answers import SavedAnswer
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
 from forewarn.core.model.changes import Changes
 from forewarn.store import tables
-from forewarn.store.joint import Joint
+from forewarn.store.batch import Batch
 from forewarn.store.opening import deadlines
 from forewarn.store.opening.pipelined_postgresql import pipelined
 from forewarn.store.round_trips import read_at_once
@@ -27,6 +27,7 @@ from tests.contract.test_store_failures import cut_off
 from tests.contract.test_store_foreseen import CALLS, announce, save_three
 from tests.round_trips import counted_trips
 from tests.statements import counted
+from tests.transactions import holding
 
 NOTHING = answer(9, status=None)  # which no database takes
 
@@ -39,16 +40,16 @@ def postgresql(emptied_postgres_url: str) -> Iterator[SqlStore]:
 
 
 @contextmanager
-def postponing(store: SqlStore) -> Iterator[Joint]:
+def postponing(store: SqlStore) -> Iterator[Batch]:
     """Save what is saved in the block at its end."""
-    with store.together() as whole:
-        whole.foresee([])
-        yield whole
+    with store.batch() as batch:
+        batch.foresee([])
+        yield batch
 
 
 def save_several(store: SqlStore, *answers: SavedAnswer) -> None:
-    """Write to three tables: records, answers, and what is kept of the store as a whole."""
-    with postponing(store), store.write() as tx:
+    """Write to three tables: records, answers, and what is kept of the store as a batch."""
+    with postponing(store) as batch, batch.savepoint() as tx:
         tx.changes.save(Changes(now=NOW, records=(record(1),)))
         for each in answers or [answer(1), answer(2)]:
             tx.answers.save(each)
@@ -91,9 +92,10 @@ def test_an_order_takes_four_round_trips_and_its_statements_are_counted_as_ever(
 
 
 def order_one(store: SqlStore, name: str, number: int) -> None:
-    with store.together() as whole:
-        whole.foresee([call for call in CALLS if call.machine == name])
-        announce(store, name, number)
+    with store.batch() as batch:
+        batch.foresee([call for call in CALLS if call.machine == name])
+        with batch.savepoint() as tx:
+            announce(tx, name, number)
 
 
 def test_a_transaction_is_begun_by_its_first_statement(postgresql: SqlStore) -> None:
@@ -103,9 +105,9 @@ def test_a_transaction_is_begun_by_its_first_statement(postgresql: SqlStore) -> 
 
 
 def test_several_tables_are_written_in_one_round_trip(postgresql: SqlStore) -> None:
-    with counted_trips(postgresql) as trips, postponing(postgresql):
-        keep(postgresql, answer(1))
-    with counted_trips(postgresql) as more, postponing(postgresql), postgresql.write() as tx:
+    with counted_trips(postgresql) as trips, postponing(postgresql) as batch, batch.savepoint() as tx:
+        keep(tx, answer(1))
+    with counted_trips(postgresql) as more, postponing(postgresql) as batch, batch.savepoint() as tx:
         tx.answers.save(answer(2))
         tx.answers.save(answer(3))
         tx.changes.save(Changes(now=NOW, records=(record(1),)))
@@ -163,14 +165,14 @@ def test_what_comes_after_a_statement_that_fails_is_not_told_instead_of_it() -> 
 def test_a_part_whose_rows_are_refused_is_undone_alone_however_often(store: SqlStore) -> None:
     """More often than it takes until the driver prepares a statement: it must know which ones it has."""
     for number in range(12):
-        with postponing(store) as whole:
-            with whole.part():
-                keep(store, answer(10 + number))
-            with suppress(Conflict), whole.part(), store.write() as tx:
+        with postponing(store) as batch:
+            with batch.savepoint() as tx:
+                keep(tx, answer(10 + number))
+            with suppress(Conflict), batch.savepoint() as tx:
                 tx.answers.save(NOTHING)
                 tx.changes.save(Changes(now=NOW, records=(record(2 * number + 1),)))
                 tx.answers.old(NOW, limit=1)  # for which they are written
-            with whole.part(), store.write() as tx:
+            with batch.savepoint() as tx:
                 tx.changes.save(Changes(now=NOW, records=(record(2 * number + 2),)))
                 tx.answers.old(NOW, limit=1)
     kept = [find(store, answer(10 + number)) is not None for number in range(12)]
@@ -179,14 +181,14 @@ def test_a_part_whose_rows_are_refused_is_undone_alone_however_often(store: SqlS
 
 def test_one_of_several_groups_that_somebody_else_has_changed_undoes_all(store: SqlStore) -> None:
     def save_over() -> None:
-        with store.together() as whole:
-            whole.foresee(CALLS)
-            with whole.part(), store.write() as tx:
+        with store.batch() as batch:
+            batch.foresee(CALLS)
+            with batch.savepoint() as tx:
                 stale = update(tables.groups).where(tables.groups.c.name == "web").values(version=99)
                 tx._transaction.connection.execute(stale)
             for number, name in ((1, "web-0"), (2, "db-0")):
-                with whole.part():
-                    announce(store, name, number)
+                with batch.savepoint() as tx:
+                    announce(tx, name, number)
 
     save_three(store)
     before = everything(store)
@@ -202,10 +204,10 @@ def test_a_lock_that_is_not_got_is_told_and_leaves_the_connection(emptied_postgr
     other = open_store(emptied_postgres_url, new_id=lambda: "LINEAGE")
 
     def foresee() -> None:
-        with impatient.together() as whole:
-            whole.foresee(CALLS)
+        with impatient.batch() as batch:
+            batch.foresee(CALLS)
 
-    with other.write(), pytest.raises(Unavailable, match="is being written by another process: try again"):
+    with holding(other), pytest.raises(Unavailable, match="is being written by another process: try again"):
         foresee()
     assert backend(impatient) == process
     foresee()

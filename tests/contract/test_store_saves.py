@@ -30,6 +30,7 @@ from tests.contract.samples import (
 )
 from tests.contract.test_store_rollouts import rollout
 from tests.statements import Statements, counted
+from tests.transactions import writing
 
 HOLD = Hold(id="H", reason="heat", by="ops", at=NOW)
 
@@ -56,7 +57,7 @@ def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: Sql
         "rollouts": (replace(rollout(), number=UNSAVED + 1),),
         "records": (record(UNSAVED + 1), record(UNSAVED + 2)),
     }
-    with store.write() as tx:
+    with writing(store) as tx:
         saved = tx.changes.save(changes_on(tx.rules.everything(), **new))
     assert [each.number for each in saved.records] == [before + 1, before + 2]
     assert (saved.orders[0].number, saved.events[0].number) == (before + 1, before + 2)
@@ -71,7 +72,7 @@ def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: Sql
 
 def test_a_decision_on_what_has_changed_within_its_transaction_is_refused(store: SqlStore) -> None:
     save_fleet(store)
-    with store.write() as tx:
+    with writing(store) as tx:
         first, second = tx.rules.around(), tx.rules.around()
         tx.changes.save(changes_on(first, records=(record(UNSAVED + 1), record(UNSAVED + 2))))
         with pytest.raises(Conflict, match="meanwhile"):
@@ -79,16 +80,16 @@ def test_a_decision_on_what_has_changed_within_its_transaction_is_refused(store:
 
 
 def test_nothing_that_has_changed_is_nothing_that_is_written(store: SqlStore, asked: Statements) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         assert tx.changes.save(changes_on(tx.rules.around())).empty
     assert [text for text in asked.texts if not text.startswith("SELECT")] == []
 
 
-def test_what_is_kept_of_the_whole_store_is_written_once(store: SqlStore, asked: Statements) -> None:
+def test_what_is_kept_of_the_batch_store_is_written_once(store: SqlStore, asked: Statements) -> None:
     number = everything(store).number
-    with store.together() as whole:
+    with store.batch() as batch:
         for _ in range(3):
-            with whole.part(), store.write() as tx:
+            with batch.savepoint() as tx:
                 tx.changes.save(Changes(now=NOW, records=(record(UNSAVED + 1),)))
     assert len([text for text in asked.texts if text.startswith("UPDATE meta")]) == 1
     assert everything(store).number == number + 3
@@ -98,17 +99,17 @@ def test_what_an_undone_part_made_of_it_is_not_written(store: SqlStore) -> None:
     number = save_fleet(store)
 
     def fail() -> None:
-        with store.write() as tx:
+        with batch.savepoint() as tx:
             tx.changes.save(Changes(now=NOW, records=(record(UNSAVED + 1),)))
             tx.fleet_file.set_applied("undone")
             raise LookupError
 
-    with store.together() as whole:
-        with whole.part(), store.write() as tx:
+    with store.batch() as batch:
+        with batch.savepoint() as tx:
             tx.fleet_file.set_applied("kept")
-        with pytest.raises(LookupError), whole.part():
+        with pytest.raises(LookupError):
             fail()
-        with whole.part(), store.write() as tx:
+        with batch.savepoint() as tx:
             assert (tx.fleet_file.applied(), tx.records.newest()) == ("kept", number)
     with store.read() as snapshot:
         assert (snapshot.fleet_file.applied(), snapshot.records.newest()) == ("kept", number)
@@ -119,7 +120,7 @@ def test_what_an_undone_part_made_of_it_is_not_written(store: SqlStore) -> None:
 
 def test_projects_and_holds_are_read_again_when_they_have_changed(store: SqlStore, asked: Statements) -> None:
     def read() -> list[str]:
-        with store.write() as tx:
+        with writing(store) as tx:
             around = tx.rules.around(groups=[GroupName("web")])
         return [*around.holds, *(str(each.sees_hosts) for each in around.projects.values())]
 
@@ -139,7 +140,7 @@ def test_a_hold_that_is_undone_is_not_remembered_even_if_another_follows(store: 
     save_fleet(store)
 
     def hold_and_fail() -> None:
-        with store.write() as tx:
+        with writing(store) as tx:
             tx.changes.save(changes_on(tx.rules.around(), holds=(HOLD,)))
             assert list(tx.rules.around().holds) == ["H"]
             raise LookupError
@@ -147,7 +148,7 @@ def test_a_hold_that_is_undone_is_not_remembered_even_if_another_follows(store: 
     with pytest.raises(LookupError):
         hold_and_fail()
     save(store, holds=(replace(HOLD, id="I"),))
-    with store.write() as tx:
+    with writing(store) as tx:
         assert list(tx.rules.around().holds) == ["I"]
 
 

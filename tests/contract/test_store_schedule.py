@@ -8,6 +8,7 @@ from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import GroupName, OrderId
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND, event, group, host, order, order_id, save
+from tests.transactions import writing
 
 
 def due(store: SqlStore, now: datetime = NOW, limit: int = 10) -> list[OrderId]:
@@ -122,7 +123,7 @@ def test_when_the_service_ran_and_when_it_did_not_is_kept(store: SqlStore) -> No
     )
     with store.read() as snapshot:
         assert (snapshot.time.present_at(), snapshot.time.absences()) == (None, ())
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_present(NOW)
         tx.time.set_absences(absences)
     save(store, now=NOW + SECOND, hosts=(host("host-1"),))  # by another program, perhaps

@@ -10,10 +10,11 @@ from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND, session
 from tests.contract.test_store_access import keep, token
 from tests.contract.test_store_answers import fail_after
+from tests.transactions import writing
 
 
 def begin(store: SqlStore, *sessions: BrowserSession) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         for each in sessions:
             tx.sessions.save(each)
 
@@ -43,7 +44,7 @@ def test_a_tokens_sessions_are_listed_oldest_first(store: SqlStore) -> None:
 
 def test_sessions_are_removed_by_their_digests(store: SqlStore) -> None:
     begin(store, session(1), session(2), session(3))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.sessions.remove([session(1).digest, session(3).digest, "unknown"])
     assert kept(store) == [session(2)]
 
@@ -53,7 +54,7 @@ def test_what_is_over_is_removed_and_so_is_what_is_of_no_token_in_force(store: S
     over = session(1, expires_at=NOW)
     lasting = session(2, expires_at=NOW + timedelta(microseconds=1))
     begin(store, over, lasting, session(3, token="of-bert"), session(4, token="unknown"))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.sessions.remove_ended(NOW)
     assert kept(store) == [lasting]
 
@@ -64,15 +65,15 @@ def test_every_change_is_counted_and_nothing_else(store: SqlStore) -> None:
     begin(store, session(1))
     seen.append(changes(store))
     # The next comes in the place of the first, begun at the same moment.
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.sessions.remove([session(1).digest])
         tx.sessions.save(session(1, digest="another"))
     seen.append(changes(store))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.sessions.remove_ended(NOW + timedelta(days=8))
     seen.append(changes(store))
     assert seen == sorted(set(seen))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.sessions.remove([])
         tx.sessions.remove_ended(NOW + timedelta(days=9))
         tx.time.set_reached(NOW + SECOND)
@@ -81,6 +82,6 @@ def test_every_change_is_counted_and_nothing_else(store: SqlStore) -> None:
 
 def test_a_change_that_is_undone_is_not_counted(store: SqlStore) -> None:
     before = changes(store)
-    with pytest.raises(LookupError), store.write() as tx:
+    with pytest.raises(LookupError), writing(store) as tx:
         fail_after(tx.sessions.save(session(1)))
     assert (kept(store), changes(store)) == ([], before)

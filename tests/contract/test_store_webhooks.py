@@ -8,6 +8,7 @@ from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import Kind, ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND
+from tests.transactions import writing
 
 
 def webhook(number: int, **more: Any) -> Webhook:
@@ -24,7 +25,7 @@ def webhook(number: int, **more: Any) -> Webhook:
 
 
 def save(store: SqlStore, *webhooks: Webhook) -> None:
-    with store.write() as tx:
+    with writing(store) as tx:
         for each in webhooks:
             tx.webhooks.save(each)
 
@@ -67,7 +68,7 @@ def test_webhooks_are_listed_oldest_first_page_by_page(store: SqlStore) -> None:
 
 def test_a_webhook_that_is_removed_is_gone(store: SqlStore) -> None:
     save(store, webhook(1), webhook(2))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.webhooks.remove(webhook(1).id)
     with store.read() as snapshot:
         assert snapshot.webhooks.page(project=None, after=None, limit=10) == ([webhook(2)], None)

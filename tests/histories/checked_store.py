@@ -11,7 +11,7 @@ from sqlalchemy import select
 from forewarn.control.parts.records import HistoryFilter
 from forewarn.control.parts.rules import ChangeSaving
 from forewarn.control.ports.scope import EVERYTHING, Scope
-from forewarn.control.ports.store import Snapshot, Transaction
+from forewarn.control.ports.store import Batch, Snapshot, Transaction
 from forewarn.core.checks import Change, violations
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.promise import PromiseCounts
@@ -34,20 +34,18 @@ class CheckedStore:
         self._announced = announced
         self._counted: tuple[Slice, PromiseCounts] | None = None
         self.read, self.save_activity = store.read, store.save_activity
-        self.together = store.together
-        self.after_saving = store.after_saving
 
     def scoped(self, scope: Scope) -> "CheckedStore":
         assert scope == EVERYTHING
         return self
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def batch(self) -> Iterator[Batch]:
         before = self._service.everything()
         counted = self._counted_before(before)
         saved: list[Changes] = []
-        with self._store.write() as tx:
-            yield _Remembering(tx, saved)  # type: ignore[misc]
+        with self._store.batch() as batch:
+            yield _RememberingBatch(batch, saved)
         if not saved:
             return
         after = self._service.everything()
@@ -98,12 +96,35 @@ def _difference(before: PromiseCounts, after: PromiseCounts) -> PromiseCounts:
     return PromiseCounts(**{name: getattr(after, name) - getattr(before, name) for name in names})
 
 
+class _RememberingBatch:
+    """A batch of one transaction, which remembers what it saved."""
+
+    def __init__(self, batch: Batch, saved: list[Changes]) -> None:
+        self._batch = batch
+        self._saved = saved
+        self.foresee = batch.foresee
+
+    @contextmanager
+    def savepoint(self) -> Iterator[Transaction]:
+        with self._batch.savepoint() as tx:
+            yield _Remembering(tx, self._saved)  # type: ignore[misc]
+
+
 class _Remembering:
     """A transaction that remembers what it saved, if that was anything."""
 
     def __init__(self, tx: Transaction, saved: list[Changes]) -> None:
         self._tx = tx
+        self._saved = saved
         self.changes = _Saving(tx.changes, saved)
+
+    def scoped(self, scope: Scope) -> "_Remembering":
+        return _Remembering(self._tx.scoped(scope), self._saved)  # type: ignore[arg-type]
+
+    @contextmanager
+    def savepoint(self) -> Iterator["_Remembering"]:
+        with self._tx.savepoint() as tx:
+            yield _Remembering(tx, self._saved)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tx, name)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-
 from forewarn.control.alone import Alone
+
 from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.server.threads import jobs as threads_jobs
 from forewarn.server.threads.jobs import GUESTS_ACTIVE, LONGEST_WAIT, Jobs

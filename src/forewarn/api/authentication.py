@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
-from forewarn.api.services import RunUseCase
+from forewarn.api.services import RunRead
 from forewarn.clock import monotonic
 from forewarn.control.access.browser_sessions import BrowserSessions
 from forewarn.control.signal import Signal
@@ -31,7 +31,7 @@ class Authenticator:
         self,
         sessions: BrowserSessions,
         *,
-        run: RunUseCase,
+        run: RunRead,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = monotonic,
     ) -> None:

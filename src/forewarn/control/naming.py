@@ -11,7 +11,7 @@ from forewarn.clock import monotonic
 from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.parts.records import HistoryFilter, RecordQueries
 from forewarn.control.ports.scope import EVERYTHING, Scope
-from forewarn.control.ports.store import ReadStore, ScopedSnapshot
+from forewarn.control.ports.store import ReadStore, ScopedSnapshot, ScopedTransaction
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, ForewarnError, NotFound, UnknownName
 from forewarn.core.model.machine import Machine
@@ -104,6 +104,14 @@ def check_project(fleet: FleetQueries, project: ProjectName, *, scope: Scope) ->
     """Refuse a project that does not exist in the scope; for operators the default one always does."""
     if project != (scope.project or DEFAULT_PROJECT) and fleet.project(project) is None:
         raise unknown(NameKind.PROJECT, project, scope=scope)
+
+
+def narrowed(tx: ScopedTransaction, project: ProjectName | None) -> ScopedTransaction:
+    """Return a transaction for one project alone; NotFound if its scope does not have it."""
+    if project is None:
+        return tx
+    check_project(tx.fleet, project, scope=tx.scope)
+    return tx.narrowed(project)
 
 
 def check_group(fleet: FleetQueries, name: GroupName | None, *, scope: Scope) -> None:

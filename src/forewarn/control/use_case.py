@@ -11,7 +11,7 @@ from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.plan_prechecks import PlanPrechecks
 from forewarn.control.ports.clock import ServiceClock
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ReadStore, ScopedStore, ScopedTransaction, Store
+from forewarn.control.ports.store import ReadStore, ScopedTransaction, Store, Transact
 from forewarn.control.reached_hosts import ReachedHosts
 from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew, to_precheck
 from forewarn.core.copies import replace
@@ -47,6 +47,19 @@ class Context(ReadingContext):
         """Return the same for those that only read, with what they read from."""
         mine = {each.name: getattr(self, each.name) for each in fields(ReadingContext)}
         return ReadingContext(**{**mine, "store": store})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineContext(Context):
+    """What the engine works with: it opens transactions of its own, one after the other."""
+
+    transact: Transact
+
+    @classmethod
+    def of(cls, context: Context, transact: Transact) -> "EngineContext":
+        """Add what commits to a context."""
+        mine = {each.name: getattr(context, each.name) for each in fields(Context)}
+        return cls(**mine, transact=transact)
 
 
 class Reading:
@@ -86,10 +99,12 @@ class FleetReading(Reading):
 
 
 class UseCase(Reading):
-    """Decides on drafts, and saves them."""
+    """Decides on drafts, and saves them in the transaction that it is given."""
 
-    _under_way: StepsUnderWay
-    _saved_in: Store
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._store: ReadStore = context.store
+        self._under_way = context.under_way
 
     @contextmanager
     def _saving(
@@ -112,24 +127,4 @@ class UseCase(Reading):
         prechecks = to_precheck(draft) if self._policy.prechecking else []
         if running or ended or hosts or prechecks:
             noted = self._under_way
-            self._saved_in.after_saving(
-                lambda: noted.note(running, ended, hosts, prechecks), undone=noted.lose
-            )
-
-
-class ScopedUseCase(UseCase, ScopedReading):
-    """A use case that finds and changes what its scope sees, and nothing else."""
-
-    def __init__(self, context: Context, scope: Scope) -> None:
-        super().__init__(context, scope)
-        self._store: ScopedStore = context.store.scoped(scope)
-        self._saved_in, self._under_way = context.store, context.under_way
-
-
-class FleetUseCase(UseCase, FleetReading):
-    """A use case about what no project has a share in; never in reach of a project's token."""
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._store: Store = context.store
-        self._saved_in, self._under_way = context.store, context.under_way
+            tx.after_commit(lambda: noted.note(running, ended, hosts, prechecks), undone=noted.lose)

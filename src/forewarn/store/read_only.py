@@ -3,7 +3,6 @@
 from contextlib import AbstractContextManager
 
 from forewarn.control.ports.scope import Scope
-from forewarn.core.words import ProjectName
 from forewarn.store.snapshots import ProjectSnapshot, SqlSnapshot
 from forewarn.store.sql import SqlStore
 
@@ -20,16 +19,16 @@ class ReadOnlyStore:
 
     def scoped(self, scope: Scope) -> "ReadOnlyStore | ReadOnlyProject":
         """Return the same store as a scope sees it."""
-        return self if scope.project is None else ReadOnlyProject(self._store, scope.project)
+        return self if scope.project is None else ReadOnlyProject(self._store, scope)
 
 
 class ReadOnlyProject:
     """The same, of which only what one project sees can be read."""
 
-    def __init__(self, store: SqlStore, project: ProjectName) -> None:
+    def __init__(self, store: SqlStore, scope: Scope) -> None:
         self._store = store
-        self._project = project
+        self._scope = scope
 
     def read(self) -> AbstractContextManager[ProjectSnapshot]:
         """Open a consistent snapshot."""
-        return self._store.read_project(self._project)
+        return self._store.read_scope(self._scope)

@@ -1,10 +1,16 @@
 """Snapshots and transactions, put together from their parts: each is made when it is first used.
 
-What a project's has not cannot be reached for a project.
+A snapshot or transaction of a project lacks the queries that a project must not make.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
+from typing import TYPE_CHECKING
 
+from forewarn.control.ports.scope import Scope
+from forewarn.control.ports.store import Act
+from forewarn.core.words import ProjectName
 from forewarn.store.parts.answers import AnswerReads, AnswerWrites
 from forewarn.store.parts.due import DueReads
 from forewarn.store.parts.feed import FeedReads
@@ -24,12 +30,20 @@ from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.reads.slice_reads import SliceReads
 from forewarn.store.writes.saving import Saving
 
+if TYPE_CHECKING:
+    from forewarn.store.batch import Batch
+
 
 class ProjectSnapshot:
     """What one project sees, in one transaction."""
 
     def __init__(self, transaction: OpenTransaction) -> None:
         self._transaction = transaction
+
+    @property
+    def scope(self) -> Scope:
+        """What its caller sees."""
+        return self._transaction.scope
 
     @cached_property
     def fleet(self) -> FleetReads:
@@ -57,8 +71,30 @@ class ProjectSnapshot:
         return SliceReads(self._transaction)
 
 
+def _nothing() -> None:
+    """Do nothing after a rollback."""
+
+
 class ProjectTransaction(ProjectSnapshot):
     """The same, and what can be changed for a project."""
+
+    def __init__(self, batch: "Batch", transaction: OpenTransaction) -> None:
+        super().__init__(transaction)
+        self._batch = batch
+
+    def narrowed(self, project: ProjectName) -> "ProjectTransaction":
+        """Return the same transaction for one project in its scope."""
+        return ProjectTransaction(self._batch, self._batch.open(self.scope.narrowed(project)))
+
+    @contextmanager
+    def savepoint(self) -> Iterator["ProjectTransaction"]:
+        """Open the same transaction again; if the block raises, only the block is undone."""
+        with self._batch.undone_alone():
+            yield ProjectTransaction(self._batch, self._batch.open(self.scope))
+
+    def after_commit(self, act: Act, *, undone: Act = _nothing) -> None:
+        """Call `act` after the commit, or `undone` if this is rolled back."""
+        self._batch.after_commit(act, undone)
 
     @cached_property
     def webhooks(self) -> WebhookWrites:
@@ -137,6 +173,30 @@ class SqlSnapshot(ProjectSnapshot):
 
 class SqlTransaction(SqlSnapshot):
     """The same, and all that can be changed."""
+
+    def __init__(self, batch: "Batch", transaction: OpenTransaction) -> None:
+        super().__init__(transaction)
+        self._batch = batch
+
+    def scoped(self, scope: Scope) -> "SqlTransaction | ProjectTransaction":
+        """Return the same transaction as a scope sees it."""
+        opened = self._batch.open(scope)
+        kind = SqlTransaction if scope.project is None else ProjectTransaction
+        return kind(self._batch, opened)
+
+    def narrowed(self, project: ProjectName) -> ProjectTransaction:
+        """Return the same transaction for one project in its scope."""
+        return ProjectTransaction(self._batch, self._batch.open(self.scope.narrowed(project)))
+
+    @contextmanager
+    def savepoint(self) -> Iterator["SqlTransaction"]:
+        """Open the same transaction again; if the block raises, only the block is undone."""
+        with self._batch.savepoint() as tx:
+            yield tx
+
+    def after_commit(self, act: Act, *, undone: Act = _nothing) -> None:
+        """Call `act` after the commit, or `undone` if this is rolled back."""
+        self._batch.after_commit(act, undone)
 
     @cached_property
     def changes(self) -> Saving:

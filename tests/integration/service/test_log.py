@@ -25,6 +25,7 @@ from tests.harness import Service
 from tests.process import PATIENCE
 from tests.served import sample
 from tests.stores import sqlite_url
+from tests.transactions import holding
 
 
 @pytest.fixture(autouse=True)
@@ -117,14 +118,14 @@ def test_what_is_undone_is_not_told_of_and_a_part_only_with_its_whole(service: S
     service.store.saved = lambda saved: told.extend(records_of(saved))
 
     def maintained_twice() -> None:
-        with service.store.write():
+        with holding(service.store):
             service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
             service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
 
     with pytest.raises(Conflict):
         maintained_twice()
     assert told == []
-    with service.store.write():
+    with holding(service.store):
         service.host_order("host-1", Action.CORDON)
         assert told == []
     assert [each.kind for each in told] == ["order-placed", "host-changed", "order-done"]

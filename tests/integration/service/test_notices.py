@@ -21,6 +21,7 @@ from tests.harness import START, Polls, Service, fleet, group, machine
 from tests.process import Program, run, sample_fleet
 from tests.served import Api, app_of, check_answer
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ def test_what_a_refused_transaction_took_is_saved_by_the_next(service: Service) 
     placed = maintenance(service)
     event = placed.events[0].id
     post.sent = {event: {machine_id: START}}
-    with pytest.raises(Conflict), store.write():
+    with pytest.raises(Conflict), writing(store):
         raise Conflict("refused")
     post.sent = {event: {machine_id: START + timedelta(seconds=1)}}
     GuestSaving(context, polls=UnsavedPolls(post), unsaved=unsaved).save_sent()

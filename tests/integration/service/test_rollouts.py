@@ -36,6 +36,7 @@ from forewarn.core.words import (
 from tests.counts import tries
 from tests.harness import START, Service, fleet, group, machine
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 
 def three_domains() -> FleetSpec:
@@ -977,7 +978,7 @@ def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
 
 def test_looking_twice_changes_nothing(service: Service) -> None:
     rollout = service.roll(hosts_at_once=2)
-    with service.store.write() as tx:
+    with writing(service.store) as tx:
         service.engine._rollouts.carry_on(tx, service.rollout(rollout), service.clock.now())
     assert service.rollout(rollout) == rollout
 

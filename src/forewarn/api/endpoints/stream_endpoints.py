@@ -80,7 +80,7 @@ async def follow_stream(
     last_event_id: LastEventId = None,
 ) -> EventStream:
     """Send every record as a server-sent event, from now on or from after a number."""
-    if service.records.closed:
+    if service.reads.records.closed:
         raise Unavailable("stopping")
     records = await service.read(lambda reads: _records(reads, query))
     wanted = RecordFilter(machine=query.machine, kinds=frozenset(kind.value for kind in query.kind))

@@ -2,14 +2,14 @@
 
 Each part is a protocol in the words of its reader (`control/parts`): what needs one part is given that part
 alone. Adapters implement all of it without inheriting from it. All of it is synchronous: one worker thread
-runs all use cases that may write, one at a time; those that only read have a `ReadStore`, on threads of their
-own.
+runs all use cases that may write, one at a time, and gives each its open transaction. Those that only read
+have a `ReadStore`, on threads of their own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from forewarn.control.parts.answers import AnswerChanges, AnswerQueries
 from forewarn.control.parts.due import DueQueries
@@ -28,13 +28,19 @@ from forewarn.control.parts.webhooks import WebhookChanges, WebhookQueries
 from forewarn.control.parts.work import WorkQueries
 from forewarn.control.ports.foreseen import Foreseen
 from forewarn.control.ports.scope import Scope
-from forewarn.core.words import GroupName, MachineId
+from forewarn.core.words import GroupName, MachineId, ProjectName
 
+T = TypeVar("T")
 Act: TypeAlias = Callable[[], None]
 
 
 class ScopedSnapshot(Protocol):
     """What a scope sees, read in one transaction."""
+
+    @property
+    def scope(self) -> Scope:
+        """What its caller sees."""
+        ...
 
     @property
     def fleet(self) -> FleetQueries:
@@ -64,6 +70,14 @@ class ScopedSnapshot(Protocol):
 
 class ScopedTransaction(ScopedSnapshot, Protocol):
     """A snapshot that can be written to; writes of all transactions come one after another."""
+
+    def narrowed(self, project: ProjectName) -> "ScopedTransaction":
+        """Return the same transaction for one project in its scope; ValueError if it is not in it."""
+        ...
+
+    def after_commit(self, act: Act, *, undone: Act = ...) -> None:
+        """Call `act` once this is committed, or `undone` once it is rolled back."""
+        ...
 
     @property
     def webhooks(self) -> WebhookChanges:
@@ -143,6 +157,14 @@ class Snapshot(ScopedSnapshot, Protocol):
 class Transaction(ScopedTransaction, Snapshot, Protocol):
     """A snapshot of everything that can be written to."""
 
+    def scoped(self, scope: Scope) -> ScopedTransaction:
+        """Return the same transaction as a scope sees it."""
+        ...
+
+    def savepoint(self) -> "AbstractContextManager[Transaction]":
+        """Open the same transaction again; if the block raises, only the block is undone."""
+        ...
+
     @property
     def records(self) -> RecordChanges:
         """The history."""
@@ -179,15 +201,23 @@ class Transaction(ScopedTransaction, Snapshot, Protocol):
         ...
 
 
-class Together(Protocol):
-    """What is saved together."""
+class Transact(Protocol):
+    """Runs work in a transaction of its own; the worker has it, and nothing else does."""
+
+    def __call__(self, work: Callable[[Transaction], T], /) -> T:
+        """Return what the work returns once it is committed."""
+        ...
+
+
+class Batch(Protocol):
+    """Transactions that are committed together."""
 
     def foresee(self, calls: Sequence[Foreseen]) -> None:
         """Load at once what calls that come next will ask for; what they ask for besides is loaded then."""
         ...
 
-    def part(self) -> AbstractContextManager[None]:
-        """Undo alone what is done within the block if it raises."""
+    def savepoint(self) -> AbstractContextManager[Transaction]:
+        """Open a transaction; if the block raises, only the block is undone."""
         ...
 
 
@@ -211,38 +241,11 @@ class ReadStore(Protocol):
         ...
 
 
-class ScopedStore(ScopedReadStore, Protocol):
-    """Where everything is kept, as a scope sees it."""
-
-    def write(self) -> AbstractContextManager[ScopedTransaction]:
-        """Open a transaction: saved whole when the block ends, undone whole when it raises."""
-        ...
-
-    def after_saving(self, saved: Act, *, undone: Act = ...) -> None:
-        """Do something once what this thread is saving is saved, or something else once it is undone."""
-        ...
-
-
 class Store(ReadStore, Protocol):
     """Where everything is kept."""
 
-    def write(self) -> AbstractContextManager[Transaction]:
-        """Open a transaction: saved whole when the block ends, undone whole when it raises.
-
-        All that this thread opens within the block are part of it, and see what it has written. A part that
-        raises is undone alone, unless what it raises undoes the whole.
-        """
-        ...
-
-    def together(self) -> AbstractContextManager[Together]:
-        """Save what this thread saves within the block together; no transaction if that is nothing."""
-        ...
-
-    def after_saving(self, saved: Act, *, undone: Act = ...) -> None:
-        """Do something once what this thread is saving is saved, or something else once it is undone.
-
-        At once if it is saving nothing: what a use case does besides saving must not be done for nothing.
-        """
+    def batch(self) -> AbstractContextManager[Batch]:
+        """Open a batch: committed when the block ends, rolled back when it raises."""
         ...
 
     def save_activity(
@@ -253,8 +256,4 @@ class Store(ReadStore, Protocol):
         Groups that are not enabled and machines that are gone are passed over, and an older time than the one
         known changes nothing.
         """
-        ...
-
-    def scoped(self, scope: Scope) -> ScopedStore:
-        """Return the same store as a scope sees it."""
         ...

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from forewarn.api.services import RunUseCase
+from forewarn.api.services import RunRead, RunUseCase
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.signal import Signal, waking
@@ -36,7 +36,7 @@ class Pusher:
         *,
         changed: Signal,
         run: RunUseCase,
-        read: RunUseCase,
+        read: RunRead,
         delivery: "Callable[[], Delivery]",
     ) -> None:
         """Take a maker of the delivery: it belongs to the loop that is made here."""

@@ -9,10 +9,12 @@ from sqlalchemy import event
 
 from forewarn.control.ports.saved import Saved
 from forewarn.core.errors import Conflict, Unavailable, Uncertain
+from forewarn.store.snapshots import SqlTransaction
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import machine, save
 from tests.contract.test_store_answers import answer, find, keep
 from tests.statements import counted
+from tests.transactions import writing
 
 
 def kept(store: SqlStore, *numbers: int) -> list[bool]:
@@ -26,27 +28,27 @@ def fail(*_: object) -> None:
 def test_what_is_saved_together_is_one_transaction_with_a_savepoint_for_each_but_the_first(
     store: SqlStore,
 ) -> None:
-    with counted(store) as asked, store.together() as whole:
+    with counted(store) as asked, store.batch() as batch:
         for number in (1, 2, 3):
-            with whole.part():
-                keep(store, answer(number))
+            with batch.savepoint() as tx:
+                keep(tx, answer(number))
     savepoints = [text for text in asked.texts if text.startswith("SAVEPOINT")]
     assert (asked.writes, asked.reads, len(savepoints)) == (1, 0, 2)
     assert kept(store, 1, 2, 3) == [True, True, True]
 
 
 def test_no_transaction_is_begun_for_nothing(store: SqlStore) -> None:
-    with counted(store) as asked, store.together() as whole, whole.part():
+    with counted(store) as asked, store.batch() as batch, batch.savepoint():
         pass
     assert (asked.writes, asked.reads) == (0, 0)
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3])
 def test_a_part_that_fails_is_undone_alone(store: SqlStore, failing: int) -> None:
-    with store.together() as whole:
+    with store.batch() as batch:
         for number in (1, 2, 3):
-            with suppress(LookupError), whole.part():
-                keep(store, answer(number))
+            with suppress(LookupError), batch.savepoint() as tx:
+                keep(tx, answer(number))
                 if number == failing:
                     fail()
     assert kept(store, 1, 2, 3) == [number != failing for number in (1, 2, 3)]
@@ -55,40 +57,40 @@ def test_a_part_that_fails_is_undone_alone(store: SqlStore, failing: int) -> Non
 @pytest.mark.parametrize("before", [(), (1,)])
 def test_a_part_within_a_part_that_fails_leaves_the_rest_of_it(store: SqlStore, before: tuple[int]) -> None:
     """The transaction around it goes on, whether or not something was written before."""
-    with store.together() as whole:
+    with store.batch() as batch:
         for number in before:
-            with whole.part():
-                keep(store, answer(number))
-        with whole.part(), store.write() as tx:
-            with pytest.raises(LookupError), store.write() as inner:
+            with batch.savepoint() as tx:
+                keep(tx, answer(number))
+        with batch.savepoint() as tx:
+            with pytest.raises(LookupError), tx.savepoint() as inner:
                 fail(inner.answers.save(answer(2)))
             tx.answers.save(answer(3))
-            keep(store, answer(4))
+            keep(tx, answer(4))
     assert kept(store, 1, 2, 3, 4) == [bool(before), False, True, True]
 
 
 def test_a_part_around_a_failed_one_is_still_undone_alone(store: SqlStore) -> None:
     def fail_twice() -> None:
-        with whole.part(), store.write() as tx:
-            with pytest.raises(LookupError), store.write() as inner:
+        with batch.savepoint() as tx:
+            with pytest.raises(LookupError), tx.savepoint() as inner:
                 fail(inner.answers.save(answer(2)))
             fail(tx.answers.save(answer(3)))
 
-    with store.together() as whole:
-        with whole.part():
-            keep(store, answer(1))
+    with store.batch() as batch:
+        with batch.savepoint() as tx:
+            keep(tx, answer(1))
         with pytest.raises(LookupError):
             fail_twice()
-        with whole.part():
-            keep(store, answer(4))
+        with batch.savepoint() as tx:
+            keep(tx, answer(4))
     assert kept(store, 1, 2, 3, 4) == [True, False, False, True]
 
 
 def test_a_refusal_of_the_database_undoes_its_part_alone(store: SqlStore) -> None:
-    with store.together() as whole:
+    with store.batch() as batch:
         for number, status in ((1, 200), (2, None), (3, 200)):
-            with suppress(Conflict), whole.part():
-                keep(store, answer(number, status=status))
+            with suppress(Conflict), batch.savepoint() as tx:
+                keep(tx, answer(number, status=status))
     assert kept(store, 1, 2, 3) == [True, False, True]
 
 
@@ -98,27 +100,26 @@ def test_what_follows_happens_once_all_is_saved_and_never_for_what_is_undone(sto
     def note(what: str) -> Callable[[], None]:
         return lambda: happened.append(what)
 
-    store.after_saving(note("at once"))
-    with store.together() as whole:
-        with whole.part():
-            keep(store, answer(1))
-            store.after_saving(note("1 saved"), undone=note("1 undone"))
-        with pytest.raises(LookupError), whole.part():
-            fail(store.after_saving(note("2 saved"), undone=note("2 undone")))
-        assert happened == ["at once", "2 undone"]
-    assert happened == ["at once", "2 undone", "1 saved"]
+    with store.batch() as batch:
+        with batch.savepoint() as tx:
+            keep(tx, answer(1))
+            tx.after_commit(note("1 saved"), undone=note("1 undone"))
+        with pytest.raises(LookupError), batch.savepoint() as tx:
+            fail(tx.after_commit(note("2 saved"), undone=note("2 undone")))
+        assert happened == ["2 undone"]
+    assert happened == ["2 undone", "1 saved"]
 
 
 def test_those_who_follow_are_told_what_was_saved_and_with_which_numbers(store: SqlStore) -> None:
     told: list[Saved] = []
     store.saved = told.append
-    with store.together() as whole:
-        with whole.part():
-            save(store, machines=[machine("web-0")])
-        with pytest.raises(LookupError), whole.part():
-            fail(save(store, machines=[machine("web-1")]))
-        with whole.part():
-            save(store, machines=[machine("web-2")])
+    with store.batch() as batch:
+        with batch.savepoint() as tx:
+            save(tx, machines=[machine("web-0")])
+        with pytest.raises(LookupError), batch.savepoint() as tx:
+            fail(save(tx, machines=[machine("web-1")]))
+        with batch.savepoint() as tx:
+            save(tx, machines=[machine("web-2")])
     ((first, second),) = told
     assert [each.name for part in (first, second) for each in part.changes.machines] == ["web-0", "web-2"]
     assert (first.before, first.number) == (0, second.before)
@@ -129,10 +130,10 @@ def test_a_commit_that_fails_undoes_all(store: SqlStore) -> None:
     store.saved = fail
 
     def save_and_fail() -> None:
-        with store.together() as whole:
-            with whole.part():
-                keep(store, answer(1))
-                store.after_saving(fail, undone=lambda: happened.append("undone"))
+        with store.batch() as batch:
+            with batch.savepoint() as tx:
+                keep(tx, answer(1))
+                tx.after_commit(fail, undone=lambda: happened.append("undone"))
             event.listen(store._engines.writing, "commit", refuse, once=True)
 
     def refuse(_: Any) -> None:
@@ -149,8 +150,8 @@ def test_a_connection_that_is_lost_while_it_is_saved_leaves_it_open_whether_it_w
     store.saved = told.append
 
     def save_and_lose() -> None:
-        with store.together():
-            keep(store, answer(1))
+        with store.batch() as batch, batch.savepoint() as tx:
+            keep(tx, answer(1))
             event.listen(store._engines.writing, "commit", lose, once=True)
 
     def lose(connection: Any) -> None:
@@ -164,24 +165,26 @@ def test_a_connection_that_is_lost_while_it_is_saved_leaves_it_open_whether_it_w
     assert kept(store, 2) == [True]
 
 
-def lose_connection(store: SqlStore) -> None:
-    with store.write() as tx:
-        tx.answers.save(answer(2))
-        tx._transaction.connection.invalidate()
-        raise Unavailable("the connection was lost")
+def lose_connection(tx: SqlTransaction) -> None:
+    tx.answers.save(answer(2))
+    tx._transaction.connection.invalidate()
+    raise Unavailable("the connection was lost")
 
 
 def test_a_connection_that_is_lost_before_all_is_saved_refuses_all_of_it(store: SqlStore) -> None:
     """What was written before is gone with it, and what comes after cannot be saved without that."""
 
     def save_and_lose() -> None:
-        with store.together() as whole:
-            with whole.part():
-                keep(store, answer(1))
-            with pytest.raises(Unavailable), whole.part():
-                lose_connection(store)
-            with pytest.raises(Unavailable, match="connection to the database was lost"), whole.part():
-                keep(store, answer(3))
+        with store.batch() as batch:
+            with batch.savepoint() as tx:
+                keep(tx, answer(1))
+            with pytest.raises(Unavailable), batch.savepoint() as tx:
+                lose_connection(tx)
+            with (
+                pytest.raises(Unavailable, match="connection to the database was lost"),
+                batch.savepoint() as tx,
+            ):
+                keep(tx, answer(3))
 
     with pytest.raises(Unavailable, match="connection to the database was lost") as refused:
         save_and_lose()
@@ -190,11 +193,11 @@ def test_a_connection_that_is_lost_before_all_is_saved_refuses_all_of_it(store: 
 
 
 def test_a_connection_that_is_lost_with_the_first_part_is_not_missed_by_the_next(store: SqlStore) -> None:
-    with store.together() as whole:
-        with pytest.raises(Unavailable), whole.part():
-            lose_connection(store)
-        with whole.part():
-            keep(store, answer(1))
+    with store.batch() as batch:
+        with pytest.raises(Unavailable), batch.savepoint() as tx:
+            lose_connection(tx)
+        with batch.savepoint() as tx:
+            keep(tx, answer(1))
     assert kept(store, 1) == [True]
 
 
@@ -203,9 +206,9 @@ def test_what_follows_happens_whatever_those_make_of_it_who_are_told(store: SqlS
     store.saved = fail
 
     def save_and_follow() -> None:
-        with store.write():
-            save(store, machines=(machine("web-0"),))
-            store.after_saving(lambda: happened.append("followed"))
+        with writing(store) as tx:
+            save(tx, machines=(machine("web-0"),))
+            tx.after_commit(lambda: happened.append("followed"))
 
     with pytest.raises(LookupError):
         save_and_follow()

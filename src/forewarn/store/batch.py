@@ -1,8 +1,8 @@
-"""What a thread saves together: one transaction, begun when it is first needed, and the parts it is made of.
+"""A batch: one database transaction, made of savepoints that can be undone one by one.
 
-A part that raises is undone alone. A savepoint is set only where something was written before that must stay:
-undoing a part before which nothing was written is undoing all of the level it is in. Nor is one set before
-the database is asked something in its part: what is only postponed is forgotten.
+The batch opens a database transaction when something is first read or written in it. It sends SAVEPOINT only
+where earlier writes must survive a rollback, and only before the next statement: a savepoint without earlier
+writes is undone by rolling back the level it is in, and postponed writes are simply dropped.
 """
 
 import logging
@@ -16,14 +16,16 @@ from sqlalchemy import Connection, Engine, Transaction, event
 
 from forewarn.control.ports.foreseen import Foreseen
 from forewarn.control.ports.saved import SavedChanges
+from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.ports.store import Act
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
 from forewarn.store.postponed import OPEN, Postponed
 from forewarn.store.reads.loaded import Loaded
 from forewarn.store.reads.loading import load
-from forewarn.store.reads.open_transaction import KnownMeta
+from forewarn.store.reads.open_transaction import KnownMeta, OpenTransaction
 from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.meta import Meta
+from forewarn.store.snapshots import SqlTransaction
 
 log = logging.getLogger(__name__)
 
@@ -44,32 +46,32 @@ class _Level:
 
 
 @dataclass(slots=True)
-class _Follows:
-    """What is to happen once the whole is saved, or once this is undone."""
+class _Effect:
+    """What happens after the commit, or after a rollback."""
 
-    saved: Act
+    committed: Act
     undone: Act
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """How far a joint transaction was when a part began."""
+    """How far a batch was when a savepoint began."""
 
     changes: int
-    follows: int
+    effects: int
     meta: Meta | None
 
 
 @dataclass(slots=True)
-class Joint:
-    """A transaction of one thread."""
+class Batch:
+    """One database transaction; used by one thread at a time."""
 
     connect: Callable[[], AbstractContextManager[Connection]]
     connection: Connection | None = None
     known: KnownMeta = field(default_factory=KnownMeta)  # as it is within the transaction
     changes: list[SavedChanges] = field(default_factory=list)
     postpones: bool = False  # whether writes whose result nobody needs are postponed
-    _follows: list[_Follows] = field(default_factory=list)
+    _effects: list[_Effect] = field(default_factory=list)
     _levels: list[_Level] = field(default_factory=lambda: [_Level()])
     _closing: AbstractContextManager[Connection] | None = None
     _broken: ForewarnError | None = None
@@ -122,9 +124,9 @@ class Joint:
                 self._broken = error  # it is of parts that were over already
             raise
 
-    def follow(self, saved: Act, undone: Act) -> None:
-        """Have something done once the whole is saved, or this part of it undone."""
-        self._follows.append(_Follows(saved, undone))
+    def after_commit(self, act: Act, undone: Act) -> None:
+        """Call `act` after the commit, or `undone` if this savepoint or the batch is rolled back."""
+        self._effects.append(_Effect(act, undone))
 
     def foresee(self, calls: Sequence[Foreseen]) -> None:
         """Load at once what calls that come next will ask for, and postpone what they write."""
@@ -132,9 +134,19 @@ class Joint:
         self.postpones = True
 
     @contextmanager
-    def part(self) -> Iterator[None]:
-        """Undo alone what is done within the block if it raises."""
-        before = _Before(len(self.changes), len(self._follows), self.known.meta)
+    def savepoint(self) -> Iterator[SqlTransaction]:
+        """Open a transaction on everything; if the block raises, only the block is undone."""
+        with self.undone_alone():
+            yield SqlTransaction(self, self.open())
+
+    def open(self, scope: Scope = EVERYTHING) -> OpenTransaction:
+        """Return what a transaction reads and writes with; its first statement locks the counter."""
+        return OpenTransaction(self.begin, lock=True, scope=scope, known=self.known, saved=self.changes)
+
+    @contextmanager
+    def undone_alone(self) -> Iterator[None]:
+        """Undo what is done within the block, and nothing else, if it raises."""
+        before = _Before(len(self.changes), len(self._effects), self.known.meta)
         own = self._has_changed(self._levels[-1])
         if own:
             self._levels.append(_Level(meta=self.known.meta))
@@ -182,14 +194,14 @@ class Joint:
         """Give the connection back; what was not saved is undone."""
         self._disconnect()
 
-    def followed(self) -> None:
-        """Do what was to follow now that it is saved."""
-        for each in self._follows:
-            _perform(each.saved)
+    def committed(self) -> None:
+        """Run the effects of the commit."""
+        for each in self._effects:
+            _perform(each.committed)
 
     def undone(self) -> None:
-        """Do what was to follow now that it is undone."""
-        for each in reversed(self._follows):
+        """Run the effects of the rollback."""
+        for each in reversed(self._effects):
             _perform(each.undone)
 
     def _release(self, level: _Level) -> None:
@@ -217,8 +229,8 @@ class Joint:
             # What the others have written is gone with it.
             self._broken = self._broken or Unavailable(_LOST)
         del self.changes[before.changes :]
-        undone = self._follows[before.follows :]
-        del self._follows[before.follows :]
+        undone = self._effects[before.effects :]
+        del self._effects[before.effects :]
         for each in reversed(undone):
             _perform(each.undone)
 
@@ -252,17 +264,17 @@ class Joint:
 def _perform(act: Act) -> None:
     try:
         act()
-    except Exception:  # what is saved is saved, and the others follow too
-        log.exception("something did not follow what was saved")
+    except Exception:  # the commit stands, and the other effects run
+        log.exception("an effect of a commit failed")
 
 
 def watch_writes(engine: Engine) -> None:
-    """Have joint transactions know when the database is asked something in them, or written to."""
+    """Have batches know when the database is asked something in them, or written to."""
 
     @event.listens_for(engine, "before_cursor_execute")
     def note(
         connection: Connection, _cursor: Any, _statement: str, _rows: Any, context: Any, many: Any
     ) -> None:
-        if (joint := connection.info.get(OPEN)) is not None:
+        if (batch := connection.info.get(OPEN)) is not None:
             # Nothing but writing is done many times at once.
-            joint.reach(writing=many or context.isinsert or context.isupdate or context.isdelete)
+            batch.reach(writing=many or context.isinsert or context.isupdate or context.isdelete)
