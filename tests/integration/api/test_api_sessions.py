@@ -117,7 +117,7 @@ def test_a_sign_in_that_is_repeated_after_its_session_is_over_is_refused(
     browser: Browser, app: ASGIApp, service: Service
 ) -> None:
     key = {"Idempotency-Key": "sign-in"}
-    service.sessions.life = timedelta(hours=1)
+    service.use_cases.sessions.life = timedelta(hours=1)
     browser.sign_in(A_USER, **key)
     service.real += 2 * 3600
     assert Browser(app)("POST", "/v1/session", headers={**bearer(A_USER), **key}).status_code == 409
