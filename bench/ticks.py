@@ -18,8 +18,8 @@ from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.order_work import OrderWork
+from forewarn.control.interfaces import LastPolls, SentSoFar
 from forewarn.control.orders.order_use_cases import OrderUseCases
-from forewarn.control.ports.guests import LastPolls, SentSoFar
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls

@@ -28,20 +28,18 @@ from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.interfaces import LastPolls, SentSoFar
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.parts.records import HistoryFilter
-from forewarn.control.ports.guests import LastPolls, SentSoFar
-from forewarn.control.ports.scope import Scope
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_views import RolloutRequest
-from forewarn.control.signal import Signal
 from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import EngineContext
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
@@ -51,6 +49,7 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Sent, Slice
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
+from forewarn.core.scope import Scope
 from forewarn.core.words import (
     EXTERNAL,
     SIMULATED,
@@ -72,7 +71,8 @@ from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.server.threads.batches import Batches
 from forewarn.server.timekeeper import Timekeeper
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.signals import Signal
+from forewarn.store.sql import Store, open_store
 from tests.transactions import InTransactions
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -190,7 +190,7 @@ class LastSeen:
         self._version: int | None = None
         self._slice: Slice | None = None
 
-    def slice_of(self, store: SqlStore) -> Slice:
+    def slice_of(self, store: Store) -> Slice:
         version = self._load_version()
         if self._slice is None or version is None or version != self._version:
             with store.read() as snapshot:
@@ -241,7 +241,7 @@ class Service:
 
     def open(self) -> None:
         """Start as a server would on what the database holds."""
-        self.store: SqlStore = open_store(self.url, new_id=self.ids)
+        self.store: Store = open_store(self.url, new_id=self.ids)
         self._seen = LastSeen(self.url)
         with self.store.read() as snapshot:
             reached = snapshot.time.reached()
@@ -250,7 +250,7 @@ class Service:
         self.wire(self.store)
         self.store.saved = lambda saved: self.engine.note(saved)
 
-    def wire(self, store: SqlStore) -> None:
+    def wire(self, store: Store) -> None:
         external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
         drivers = self.drivers = DriversByName(
             {SIMULATED: self.driver, EXTERNAL: external, **self.more_drivers}

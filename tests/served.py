@@ -15,13 +15,12 @@ from forewarn.api.app import create_app
 from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.control.job_kinds import Alone
-from forewarn.control.ports.scope import EVERYTHING
-from forewarn.control.ports.store import Transaction
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.webhook import Webhook
+from forewarn.core.scope import EVERYTHING
 from forewarn.core.words import Priority
 from forewarn.server.threads.listings import Listings
-from forewarn.store.read_only import ReadOnlyStore
+from forewarn.store.batch import Transaction
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import read_body, read_page, write_body
 from tests.harness import Service, fleet, group, machine
@@ -121,7 +120,7 @@ def app_of(
             use_cases=service.use_cases,
             run=worker,
             run_for=run_for,
-            reads=service.shared.to_read(ReadOnlyStore(service.store)),
+            reads=service.shared.to_read(service.store),
             read=worker.read,
             read_for=read_for,
             pushing=Nobody(),

@@ -6,16 +6,15 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from forewarn.control.ports.scope import EVERYTHING, Scope
-from forewarn.control.ports.store import Transact
-from forewarn.store.snapshots import ProjectTransaction, SqlTransaction
-from forewarn.store.sql import SqlStore
+from forewarn.core.scope import EVERYTHING, Scope
+from forewarn.store.batch import ScopedTransaction, Transact, Transaction
+from forewarn.store.sql import Store
 
 
 @contextmanager
-def writing(to: SqlStore | SqlTransaction) -> Iterator[SqlTransaction]:
+def writing(to: Store | Transaction) -> Iterator[Transaction]:
     """Open a transaction that is committed when the block ends, or go on in one that is open."""
-    if isinstance(to, SqlTransaction):
+    if isinstance(to, Transaction):
         yield to
     else:
         with to.batch() as batch, batch.savepoint() as tx:
@@ -23,7 +22,7 @@ def writing(to: SqlStore | SqlTransaction) -> Iterator[SqlTransaction]:
 
 
 @contextmanager
-def holding(store: SqlStore) -> Iterator[None]:
+def holding(store: Store) -> Iterator[None]:
     """Hold the lock of writers while the block lasts."""
     with writing(store) as tx:
         tx.records.newest()
@@ -31,7 +30,7 @@ def holding(store: SqlStore) -> Iterator[None]:
 
 
 @contextmanager
-def writing_as(to: SqlStore | SqlTransaction, scope: Scope) -> Iterator[SqlTransaction | ProjectTransaction]:
+def writing_as(to: Store | Transaction, scope: Scope) -> Iterator[Transaction | ScopedTransaction]:
     """Open the same transaction as a scope sees it."""
     with writing(to) as tx:
         yield tx.scoped(scope)

@@ -31,8 +31,8 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
-from forewarn.store.snapshots import SqlTransaction
-from forewarn.store.sql import SqlStore
+from forewarn.store.batch import Transaction
+from forewarn.store.sql import Store
 from tests.transactions import writing
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -142,7 +142,7 @@ def record(number: int, **more: Any) -> Record:
     return Record(number=number, **defaults | more)
 
 
-def save(to: SqlStore | SqlTransaction, *, now: datetime = NOW, **changes: Any) -> int:
+def save(to: Store | Transaction, *, now: datetime = NOW, **changes: Any) -> int:
     """Save some things as one use case would, and return the number of the feed then."""
     with writing(to) as tx:
         tx.changes.save(changes_on(tx.rules.everything(), now=now, **changes))
@@ -162,9 +162,7 @@ def changes_on(base: Slice, *, now: datetime = NOW, **changes: Any) -> Changes:
     )
 
 
-def save_fleet(
-    store: SqlStore, machines: Iterable[Machine] = (), *, hosts: Iterable[str] = ("host-1",)
-) -> int:
+def save_fleet(store: Store, machines: Iterable[Machine] = (), *, hosts: Iterable[str] = ("host-1",)) -> int:
     """Save a group, some hosts and machines."""
     return save(
         store,
@@ -175,6 +173,6 @@ def save_fleet(
     )
 
 
-def everything(store: SqlStore) -> Slice:
+def everything(store: Store) -> Slice:
     with store.read() as snapshot:
         return snapshot.rules.everything()

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from forewarn.control.ports.saved import Saved
 from forewarn.core.errors import Conflict, Unavailable, Uncertain
-from forewarn.store.snapshots import SqlTransaction
-from forewarn.store.sql import SqlStore
+from forewarn.store.batch import Transaction
+from forewarn.store.saved import Saved
+from forewarn.store.sql import Store
 from tests.contract.samples import machine, save
 from tests.contract.test_store_answers import answer, find, keep
 from tests.statements import counted
 from tests.transactions import writing
 
 
-def kept(store: SqlStore, *numbers: int) -> list[bool]:
+def kept(store: Store, *numbers: int) -> list[bool]:
     return [find(store, answer(number)) is not None for number in numbers]
 
 
@@ -26,7 +26,7 @@ def fail(*_: object) -> None:
 
 
 def test_what_is_saved_together_is_one_transaction_with_a_savepoint_for_each_but_the_first(
-    store: SqlStore,
+    store: Store,
 ) -> None:
     with counted(store) as asked, store.batch() as batch:
         for number in (1, 2, 3):
@@ -37,14 +37,14 @@ def test_what_is_saved_together_is_one_transaction_with_a_savepoint_for_each_but
     assert kept(store, 1, 2, 3) == [True, True, True]
 
 
-def test_no_transaction_is_begun_for_nothing(store: SqlStore) -> None:
+def test_no_transaction_is_begun_for_nothing(store: Store) -> None:
     with counted(store) as asked, store.batch() as batch, batch.savepoint():
         pass
     assert (asked.writes, asked.reads) == (0, 0)
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3])
-def test_a_part_that_fails_is_undone_alone(store: SqlStore, failing: int) -> None:
+def test_a_part_that_fails_is_undone_alone(store: Store, failing: int) -> None:
     with store.batch() as batch:
         for number in (1, 2, 3):
             with suppress(LookupError), batch.savepoint() as tx:
@@ -55,7 +55,7 @@ def test_a_part_that_fails_is_undone_alone(store: SqlStore, failing: int) -> Non
 
 
 @pytest.mark.parametrize("before", [(), (1,)])
-def test_a_part_within_a_part_that_fails_leaves_the_rest_of_it(store: SqlStore, before: tuple[int]) -> None:
+def test_a_part_within_a_part_that_fails_leaves_the_rest_of_it(store: Store, before: tuple[int]) -> None:
     """The transaction around it goes on, whether or not something was written before."""
     with store.batch() as batch:
         for number in before:
@@ -69,7 +69,7 @@ def test_a_part_within_a_part_that_fails_leaves_the_rest_of_it(store: SqlStore, 
     assert kept(store, 1, 2, 3, 4) == [bool(before), False, True, True]
 
 
-def test_a_part_around_a_failed_one_is_still_undone_alone(store: SqlStore) -> None:
+def test_a_part_around_a_failed_one_is_still_undone_alone(store: Store) -> None:
     def fail_twice() -> None:
         with batch.savepoint() as tx:
             with pytest.raises(LookupError), tx.savepoint() as inner:
@@ -86,7 +86,7 @@ def test_a_part_around_a_failed_one_is_still_undone_alone(store: SqlStore) -> No
     assert kept(store, 1, 2, 3, 4) == [True, False, False, True]
 
 
-def test_a_refusal_of_the_database_undoes_its_part_alone(store: SqlStore) -> None:
+def test_a_refusal_of_the_database_undoes_its_part_alone(store: Store) -> None:
     with store.batch() as batch:
         for number, status in ((1, 200), (2, None), (3, 200)):
             with suppress(Conflict), batch.savepoint() as tx:
@@ -94,7 +94,7 @@ def test_a_refusal_of_the_database_undoes_its_part_alone(store: SqlStore) -> Non
     assert kept(store, 1, 2, 3) == [True, False, True]
 
 
-def test_what_follows_happens_once_all_is_saved_and_never_for_what_is_undone(store: SqlStore) -> None:
+def test_what_follows_happens_once_all_is_saved_and_never_for_what_is_undone(store: Store) -> None:
     happened: list[str] = []
 
     def note(what: str) -> Callable[[], None]:
@@ -110,7 +110,7 @@ def test_what_follows_happens_once_all_is_saved_and_never_for_what_is_undone(sto
     assert happened == ["2 undone", "1 saved"]
 
 
-def test_those_who_follow_are_told_what_was_saved_and_with_which_numbers(store: SqlStore) -> None:
+def test_those_who_follow_are_told_what_was_saved_and_with_which_numbers(store: Store) -> None:
     told: list[Saved] = []
     store.saved = told.append
     with store.batch() as batch:
@@ -125,7 +125,7 @@ def test_those_who_follow_are_told_what_was_saved_and_with_which_numbers(store: 
     assert (first.before, first.number) == (0, second.before)
 
 
-def test_a_commit_that_fails_undoes_all(store: SqlStore) -> None:
+def test_a_commit_that_fails_undoes_all(store: Store) -> None:
     happened: list[str] = []
     store.saved = fail
 
@@ -145,7 +145,7 @@ def test_a_commit_that_fails_undoes_all(store: SqlStore) -> None:
     assert kept(store, 1) == [False]
 
 
-def test_a_connection_that_is_lost_while_it_is_saved_leaves_it_open_whether_it_was(store: SqlStore) -> None:
+def test_a_connection_that_is_lost_while_it_is_saved_leaves_it_open_whether_it_was(store: Store) -> None:
     told: list[Saved] = []
     store.saved = told.append
 
@@ -165,13 +165,13 @@ def test_a_connection_that_is_lost_while_it_is_saved_leaves_it_open_whether_it_w
     assert kept(store, 2) == [True]
 
 
-def lose_connection(tx: SqlTransaction) -> None:
+def lose_connection(tx: Transaction) -> None:
     tx.answers.save(answer(2))
     tx._transaction.connection.invalidate()
     raise Unavailable("the connection was lost")
 
 
-def test_a_connection_that_is_lost_before_all_is_saved_refuses_all_of_it(store: SqlStore) -> None:
+def test_a_connection_that_is_lost_before_all_is_saved_refuses_all_of_it(store: Store) -> None:
     """What was written before is gone with it, and what comes after cannot be saved without that."""
 
     def save_and_lose() -> None:
@@ -192,7 +192,7 @@ def test_a_connection_that_is_lost_before_all_is_saved_refuses_all_of_it(store: 
     assert kept(store, 1, 2, 3) == [False, False, False]
 
 
-def test_a_connection_that_is_lost_with_the_first_part_is_not_missed_by_the_next(store: SqlStore) -> None:
+def test_a_connection_that_is_lost_with_the_first_part_is_not_missed_by_the_next(store: Store) -> None:
     with store.batch() as batch:
         with pytest.raises(Unavailable), batch.savepoint() as tx:
             lose_connection(tx)
@@ -201,7 +201,7 @@ def test_a_connection_that_is_lost_with_the_first_part_is_not_missed_by_the_next
     assert kept(store, 1) == [True]
 
 
-def test_what_follows_happens_whatever_those_make_of_it_who_are_told(store: SqlStore) -> None:
+def test_what_follows_happens_whatever_those_make_of_it_who_are_told(store: Store) -> None:
     happened: list[str] = []
     store.saved = fail
 

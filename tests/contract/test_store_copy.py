@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, event, text
 
-from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
+from forewarn.core.filters import HistoryFilter
 from forewarn.store import tables
 from forewarn.store.opening.backup import backup
 from forewarn.store.opening.copying import copy

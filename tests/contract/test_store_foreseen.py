@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
-from forewarn.control.ports.foreseen import Foreseen
-from forewarn.control.ports.store import Transaction
 from forewarn.core.errors import Conflict
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import GroupName, Source
 from forewarn.store import tables
-from forewarn.store.snapshots import SqlTransaction
-from forewarn.store.sql import SqlStore
+from forewarn.store.batch import Transaction
+from forewarn.store.foreseen import Foreseen
+from forewarn.store.sql import Store
 from tests.contract.samples import (
     changes_on,
     event,
@@ -36,12 +35,12 @@ CALLS = [Foreseen(machine=name, answer=("alice", f"key-{name}")) for name in NAM
 
 
 @pytest.fixture
-def fleet(store: SqlStore) -> SqlStore:
+def fleet(store: Store) -> Store:
     save_three(store)
     return store
 
 
-def save_three(store: SqlStore) -> None:
+def save_three(store: Store) -> None:
     """Save three machines, one of which has an order."""
     machines = [
         machine("web-0", host="r1"),
@@ -52,7 +51,7 @@ def save_three(store: SqlStore) -> None:
     announce(store, "web-1", 7)
 
 
-def announce(to: SqlStore | SqlTransaction, name: str, number: int) -> Slice:
+def announce(to: Store | Transaction, name: str, number: int) -> Slice:
     """Order something on a machine and announce it, as an order of a user does; returns what was loaded."""
     with writing(to) as tx:
         around = around_machine(tx, name)
@@ -79,14 +78,14 @@ def around_machine(tx: Transaction, name: str) -> Slice:
 
 
 @contextmanager
-def foreseen(store: SqlStore) -> Iterator[SqlTransaction]:
+def foreseen(store: Store) -> Iterator[Transaction]:
     with store.batch() as batch:
         batch.foresee(CALLS)
         with batch.savepoint() as tx:
             yield tx
 
 
-def test_what_is_loaded_for_several_is_what_each_would_have_loaded(fleet: SqlStore) -> None:
+def test_what_is_loaded_for_several_is_what_each_would_have_loaded(fleet: Store) -> None:
     with writing(fleet) as tx:
         alone = [around_machine(tx, name) for name in NAMES]
         counts = [tx.work.scheduled_user_orders(machine(name).project) for name in NAMES]
@@ -97,7 +96,7 @@ def test_what_is_loaded_for_several_is_what_each_would_have_loaded(fleet: SqlSto
     assert asked.texts == []
 
 
-def test_what_is_saved_for_several_is_written_table_by_table(fleet: SqlStore) -> None:
+def test_what_is_saved_for_several_is_written_table_by_table(fleet: Store) -> None:
     with counted(fleet) as asked, fleet.batch() as batch:
         batch.foresee(CALLS)
         for number, name in enumerate(("web-0", "db-0")):
@@ -110,7 +109,7 @@ def test_what_is_saved_for_several_is_written_table_by_table(fleet: SqlStore) ->
     }
 
 
-def test_one_sees_what_another_before_it_has_changed(fleet: SqlStore) -> None:
+def test_one_sees_what_another_before_it_has_changed(fleet: Store) -> None:
     with fleet.batch() as batch:
         batch.foresee(CALLS)
         with batch.savepoint() as tx:
@@ -126,7 +125,7 @@ def test_one_sees_what_another_before_it_has_changed(fleet: SqlStore) -> None:
 
 
 @pytest.mark.parametrize("failing", ["web-0", "db-0"])
-def test_one_that_fails_leaves_the_others(fleet: SqlStore, failing: str) -> None:
+def test_one_that_fails_leaves_the_others(fleet: Store, failing: str) -> None:
     with fleet.batch() as batch:
         batch.foresee(CALLS)
         for number, name in enumerate(("web-0", "db-0")):
@@ -141,7 +140,7 @@ def test_one_that_fails_leaves_the_others(fleet: SqlStore, failing: str) -> None
     ]
 
 
-def test_a_group_that_somebody_else_has_changed_undoes_all(fleet: SqlStore) -> None:
+def test_a_group_that_somebody_else_has_changed_undoes_all(fleet: Store) -> None:
     def save_over() -> None:
         with fleet.batch() as batch:
             batch.foresee(CALLS)

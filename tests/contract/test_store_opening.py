@@ -25,7 +25,7 @@ from forewarn.store.opening.backup import backup
 from forewarn.store.opening.database import create_engines, parse_database
 from forewarn.store.opening.lock import ConnectionLock, hold
 from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, migrate, revision, revisions
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.sql import Store, open_store
 from tests.contract.samples import everything, machine, save_fleet
 from tests.process import until
 from tests.transactions import writing
@@ -50,7 +50,7 @@ def run(url: str, *statements: str) -> None:
     engines.dispose()
 
 
-def test_what_was_saved_is_there_when_it_is_opened_again(store_at_url: SqlStore, url: str) -> None:
+def test_what_was_saved_is_there_when_it_is_opened_again(store_at_url: Store, url: str) -> None:
     save_fleet(store_at_url, [machine("web-0")])
     again = open_store(url, new_id=never)
     assert everything(again) == everything(store_at_url)
@@ -210,7 +210,7 @@ def put(connection: Connection, table: str, **values: object) -> None:
     connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({given})"), values)
 
 
-def test_a_newer_schema_is_refused(store_at_url: SqlStore, url: str) -> None:
+def test_a_newer_schema_is_refused(store_at_url: Store, url: str) -> None:
     run(url, f"UPDATE {VERSION_TABLE} SET version_num = '0042'")
     with pytest.raises(
         Conflict, match=rf"newer forewarn \(schema 0042, this one knows up to {revisions()[-1]}\): upgrade"

@@ -12,15 +12,15 @@ from psycopg.errors import PipelineAborted, UniqueViolation
 from psycopg.pq import PipelineStatus
 from sqlalchemy import Connection, event, select, update
 
-from forewarn.control.parts.answers import SavedAnswer
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
 from forewarn.core.model.changes import Changes
 from forewarn.store import tables
 from forewarn.store.batch import Batch
 from forewarn.store.opening import deadlines
 from forewarn.store.opening.pipelined_postgresql import pipelined
+from forewarn.store.queries.answers import SavedAnswer
 from forewarn.store.round_trips import read_at_once
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.sql import Store, open_store
 from tests.contract.samples import NOW, everything, record
 from tests.contract.test_store_answers import answer, find, keep
 from tests.contract.test_store_failures import cut_off
@@ -33,21 +33,21 @@ NOTHING = answer(9, status=None)  # which no database takes
 
 
 @pytest.fixture
-def postgresql(emptied_postgres_url: str) -> Iterator[SqlStore]:
+def postgresql(emptied_postgres_url: str) -> Iterator[Store]:
     opened = open_store(emptied_postgres_url, new_id=lambda: "LINEAGE")
     yield opened
     opened.close()
 
 
 @contextmanager
-def postponing(store: SqlStore) -> Iterator[Batch]:
+def postponing(store: Store) -> Iterator[Batch]:
     """Save what is saved in the block at its end."""
     with store.batch() as batch:
         batch.foresee([])
         yield batch
 
 
-def save_several(store: SqlStore, *answers: SavedAnswer) -> None:
+def save_several(store: Store, *answers: SavedAnswer) -> None:
     """Write to three tables: records, answers, and what is kept of the store as a batch."""
     with postponing(store) as batch, batch.savepoint() as tx:
         tx.changes.save(Changes(now=NOW, records=(record(1),)))
@@ -55,7 +55,7 @@ def save_several(store: SqlStore, *answers: SavedAnswer) -> None:
             tx.answers.save(each)
 
 
-def before_answers(store: SqlStore, act: Callable[[psycopg.Connection[Any]], None]) -> None:
+def before_answers(store: Store, act: Callable[[psycopg.Connection[Any]], None]) -> None:
     """Have something happen when statements were sent, others are to follow, and none was waited for."""
 
     @event.listens_for(store._engines.writing, "before_cursor_execute")
@@ -66,11 +66,11 @@ def before_answers(store: SqlStore, act: Callable[[psycopg.Connection[Any]], Non
             act(driver)
 
 
-def is_empty(store: SqlStore) -> bool:
+def is_empty(store: Store) -> bool:
     return everything(store).number == 0 and find(store, answer(1)) is None
 
 
-def backend(store: SqlStore) -> int:
+def backend(store: Store) -> int:
     """Return which process of the server the connection that writes has; none is left in a pipeline."""
     with store._engines.writing.begin() as connection:
         driver: Any = connection.connection.driver_connection
@@ -81,7 +81,7 @@ def backend(store: SqlStore) -> int:
 # How often it is waited for
 
 
-def test_an_order_takes_four_round_trips_and_its_statements_are_counted_as_ever(postgresql: SqlStore) -> None:
+def test_an_order_takes_four_round_trips_and_its_statements_are_counted_as_ever(postgresql: Store) -> None:
     """The lock and what is found by names, what belongs to that, all that is written, the commit."""
     save_three(postgresql)
     order_one(postgresql, "web-0", 1)  # from then on the columns of queries are known
@@ -91,20 +91,20 @@ def test_an_order_takes_four_round_trips_and_its_statements_are_counted_as_ever(
     assert len(asked) == len(set(asked.texts)) > 10
 
 
-def order_one(store: SqlStore, name: str, number: int) -> None:
+def order_one(store: Store, name: str, number: int) -> None:
     with store.batch() as batch:
         batch.foresee([call for call in CALLS if call.machine == name])
         with batch.savepoint() as tx:
             announce(tx, name, number)
 
 
-def test_a_transaction_is_begun_by_its_first_statement(postgresql: SqlStore) -> None:
+def test_a_transaction_is_begun_by_its_first_statement(postgresql: Store) -> None:
     with counted_trips(postgresql) as trips:
         keep(postgresql, answer(1))
     assert trips.count == 3  # the lock, the answer, the commit
 
 
-def test_several_tables_are_written_in_one_round_trip(postgresql: SqlStore) -> None:
+def test_several_tables_are_written_in_one_round_trip(postgresql: Store) -> None:
     with counted_trips(postgresql) as trips, postponing(postgresql) as batch, batch.savepoint() as tx:
         keep(tx, answer(1))
     with counted_trips(postgresql) as more, postponing(postgresql) as batch, batch.savepoint() as tx:
@@ -114,7 +114,7 @@ def test_several_tables_are_written_in_one_round_trip(postgresql: SqlStore) -> N
     assert (trips.count, more.count) == (3, 3)  # the lock, what is written, the commit
 
 
-def test_queries_that_are_asked_at_once_have_the_rows_that_each_has_alone(store: SqlStore) -> None:
+def test_queries_that_are_asked_at_once_have_the_rows_that_each_has_alone(store: Store) -> None:
     save_three(store)
     queries = [select(table) for table in (tables.machines, tables.orders, tables.meta, tables.groups)]
     with store._engines.writing.begin() as connection:
@@ -128,7 +128,7 @@ def test_queries_that_are_asked_at_once_have_the_rows_that_each_has_alone(store:
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_row_that_is_refused_undoes_all_and_leaves_the_connection(postgresql: SqlStore, place: int) -> None:
+def test_a_row_that_is_refused_undoes_all_and_leaves_the_connection(postgresql: Store, place: int) -> None:
     process, rows = backend(postgresql), [answer(1), answer(2)]
     rows.insert(place, NOTHING)
     with pytest.raises(Conflict):
@@ -139,7 +139,7 @@ def test_a_row_that_is_refused_undoes_all_and_leaves_the_connection(postgresql: 
     assert everything(postgresql).number == 1
 
 
-def test_a_value_that_cannot_be_sent_undoes_all_and_leaves_the_connection(postgresql: SqlStore) -> None:
+def test_a_value_that_cannot_be_sent_undoes_all_and_leaves_the_connection(postgresql: Store) -> None:
     process = backend(postgresql)
     with pytest.raises(Invalid, match="cannot keep such a value"):
         save_several(postgresql, answer(1), answer(2, salt="\ud800"))
@@ -162,7 +162,7 @@ def test_what_comes_after_a_statement_that_fails_is_not_told_instead_of_it() -> 
         pass
 
 
-def test_a_part_whose_rows_are_refused_is_undone_alone_however_often(store: SqlStore) -> None:
+def test_a_part_whose_rows_are_refused_is_undone_alone_however_often(store: Store) -> None:
     """More often than it takes until the driver prepares a statement: it must know which ones it has."""
     for number in range(12):
         with postponing(store) as batch:
@@ -179,7 +179,7 @@ def test_a_part_whose_rows_are_refused_is_undone_alone_however_often(store: SqlS
     assert (kept, everything(store).number) == ([True] * 12, 24)
 
 
-def test_one_of_several_groups_that_somebody_else_has_changed_undoes_all(store: SqlStore) -> None:
+def test_one_of_several_groups_that_somebody_else_has_changed_undoes_all(store: Store) -> None:
     def save_over() -> None:
         with store.batch() as batch:
             batch.foresee(CALLS)
@@ -216,7 +216,7 @@ def test_a_lock_that_is_not_got_is_told_and_leaves_the_connection(emptied_postgr
 
 
 def test_a_connection_that_is_cut_in_the_middle_undoes_all(
-    postgresql: SqlStore, emptied_postgres_url: str
+    postgresql: Store, emptied_postgres_url: str
 ) -> None:
     urls = [emptied_postgres_url]
 
@@ -234,7 +234,7 @@ def test_a_connection_that_is_cut_in_the_middle_undoes_all(
 
 
 def test_a_database_that_falls_silent_in_the_middle_is_given_up(
-    postgresql: SqlStore, monkeypatch: pytest.MonkeyPatch
+    postgresql: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadlines, "SILENT_AFTER", 0.2)
     monkeypatch.setattr(deadlines, "LONGEST_STATEMENT", 0.2)

@@ -8,17 +8,18 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import select
 
-from forewarn.control.parts.records import HistoryFilter
-from forewarn.control.parts.rules import ChangeSaving
-from forewarn.control.ports.scope import EVERYTHING, Scope
-from forewarn.control.ports.store import Batch, Snapshot, Transaction
 from forewarn.core.checks import Change, violations
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.model.slice import Slice
+from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.words import MachineId, OrderId
 from forewarn.store import tables
-from forewarn.store.sql import SqlStore
+from forewarn.store.batch import Batch, Transaction
+from forewarn.store.snapshots import Snapshot
+from forewarn.store.sql import Store
+from forewarn.store.writes.saving import ChangeSaving
 from tests.harness import Service
 
 # Of which orders each machine has heard.
@@ -28,7 +29,7 @@ Announced: TypeAlias = set[tuple[OrderId, MachineId]]
 class CheckedStore:
     """The real store; every transaction is checked against the rules."""
 
-    def __init__(self, store: SqlStore, service: Service, announced: Announced) -> None:
+    def __init__(self, store: Store, service: Service, announced: Announced) -> None:
         self._store = store
         self._service = service
         self._announced = announced

@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from forewarn.control.engine.driver_calls import Verb
-from forewarn.control.ports.store import Snapshot
 from forewarn.core.draft import Draft
 from forewarn.core.model.armed import ArmedDomain
 from forewarn.core.model.budget import Budget
@@ -37,8 +36,9 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
-from forewarn.store.snapshots import SqlTransaction
-from forewarn.store.sql import SqlStore
+from forewarn.store.batch import Transaction
+from forewarn.store.snapshots import Snapshot
+from forewarn.store.sql import Store
 from tests.mutants.placing import mutant
 
 Real = Callable[..., Any]
@@ -379,8 +379,8 @@ def a_caller_is_answered_before_guests_are_shown_it(real: Real, worker: Any, job
     worker._catch_up()
 
 
-@mutant("store.sql:SqlStore.write", "contract/test_store.py", rule="7")
-def what_is_saved_is_committed_with_the_next(real: Real, store: SqlStore) -> Iterator[SqlTransaction]:
+@mutant("store.sql:Store.write", "contract/test_store.py", rule="7")
+def what_is_saved_is_committed_with_the_next(real: Real, store: Store) -> Iterator[Transaction]:
     _uncommitted.close()
     with ExitStack() as opened:
         yield opened.enter_context(contextmanager(real)(store))

@@ -13,11 +13,11 @@ from starlette.requests import ClientDisconnect, Request
 from forewarn.api.declared import Body, Query
 from forewarn.api.request_fields import FreeText
 from forewarn.control.callers import check_whole
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedTransaction, Transaction
 from forewarn.core.access import Caller
 from forewarn.core.errors import Invalid
 from forewarn.core.operators_words import said_by_operator
+from forewarn.core.scope import Scope
+from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.wire.fields import Schema, table
 
 

@@ -18,13 +18,13 @@ from forewarn.api.inputs import Input, OpenedBy, Prepared, inputs
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
 from forewarn.control.access.answering_once import Answered, KeyedCall
-from forewarn.control.durations import Durations
 from forewarn.control.job_kinds import Alone, ForeseenUseCase
-from forewarn.control.ports.foreseen import Foreseen
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import Transact, Transaction
 from forewarn.core.access import Right, check
 from forewarn.core.errors import ForewarnError, Unavailable
+from forewarn.core.scope import Scope
+from forewarn.durations import Durations
+from forewarn.store.batch import Transact, Transaction
+from forewarn.store.foreseen import Foreseen
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body, write_json
 

@@ -12,18 +12,18 @@ from forewarn.api.limits import BodyLimits, CallerLimits
 from forewarn.control.access.answering_once import AnsweringOnce
 from forewarn.control.callers import CallerReads, InTransaction, Shared, SharedReads, UseCases, check_whole
 from forewarn.control.driver import Listing
-from forewarn.control.durations import Distribution, ReadCounts
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.job_kinds import Alone
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedTransaction, Transact, Transaction
-from forewarn.control.supervision import Supervisor
 from forewarn.core import access
 from forewarn.core.browser_sessions import Identified
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.host import Host
 from forewarn.core.model.inventory import Found
 from forewarn.core.model.webhook import Webhook
+from forewarn.core.scope import Scope
+from forewarn.durations import Distribution, ReadCounts
+from forewarn.store.batch import ScopedTransaction, Transact, Transaction
+from forewarn.supervision import Supervisor
 
 T = TypeVar("T")
 

@@ -15,12 +15,10 @@ from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.fleet.putting_things import FleetPuts
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.interfaces import ExternalReports
 from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.orders.host_orders import HostOrders
 from forewarn.control.orders.order_use_cases import OrderUseCases
-from forewarn.control.ports.external import ExternalReports
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ReadStore, ScopedTransaction, Transaction
 from forewarn.control.push.webhooks import Webhooks, WebhookTerms, WebhookViews
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rehearsals.rehearsals import GoingOn, Rehearsals, RehearsalViews
@@ -32,7 +30,10 @@ from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, ReadingContext
 from forewarn.control.views import Views
 from forewarn.core.errors import Conflict, ForewarnError, Refused
+from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName
+from forewarn.store.batch import ScopedTransaction, Transaction
+from forewarn.store.snapshots import ReadStore
 
 T = TypeVar("T")
 

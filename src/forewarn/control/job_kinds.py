@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from forewarn.control.ports.foreseen import Foreseen
-from forewarn.control.ports.store import Transact, Transaction
+from forewarn.store.batch import Transact, Transaction
+from forewarn.store.foreseen import Foreseen
 
 T = TypeVar("T")
 

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from forewarn.control.parts.work import OrderFilter, WorkQueries
-from forewarn.control.ports.store import Transaction
 from forewarn.control.use_case import UseCase
 from forewarn.core.admission import holds
 from forewarn.core.draft import Draft
+from forewarn.core.filters import OrderFilter
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.moments import format_time
 from forewarn.core.words import FOREWARN, OrderState
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.work import WorkQueries
 
 _OPEN = (OrderState.STARTED, OrderState.ANNOUNCED, OrderState.QUEUED)
 _PAGE = 1_000

@@ -13,7 +13,6 @@ from typing import Protocol
 
 from forewarn.control.access.answering_once import Answered, AnsweringOnce, KeyedCall
 from forewarn.control.orders.host_orders import HostOrders
-from forewarn.control.ports.store import Transaction
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.admission import holds
 from forewarn.core.copies import replace
@@ -22,6 +21,7 @@ from forewarn.core.model.hold import Hold
 from forewarn.core.model.record import Record
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import FOREWARN, HostName, Kind, ProjectName
+from forewarn.store.batch import Transaction
 
 log = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from forewarn.control.parts.work import WorkQueries
-from forewarn.control.ports.guests import SentNotices, SentSoFar
-from forewarn.control.ports.store import Transaction
+from forewarn.control.interfaces import SentNotices, SentSoFar
 from forewarn.core.model.slice import Sent
 from forewarn.core.words import EventId, MachineId
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.work import WorkQueries
 
 
 @dataclass(frozen=True, slots=True)

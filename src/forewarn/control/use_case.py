@@ -5,13 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
+from forewarn.clock import Clock
 from forewarn.control.disclosing import V, disclosed
 from forewarn.control.known_drivers import KnownDrivers
-from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.plan_prechecks import PlanPrechecks
-from forewarn.control.ports.clock import ServiceClock
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ReadStore, ScopedTransaction, Store, Transact
 from forewarn.control.reached_hosts import ReachedHosts
 from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew, to_precheck
 from forewarn.core.copies import replace
@@ -19,6 +16,11 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice
 from forewarn.core.policy import Policy
+from forewarn.core.scope import Scope
+from forewarn.store.batch import ScopedTransaction, Transact
+from forewarn.store.queries.fleet import FleetQueries
+from forewarn.store.snapshots import ReadStore
+from forewarn.store.sql import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,7 @@ class ReadingContext:
     """What every use case works with that only reads; any thread may run it."""
 
     store: ReadStore
-    clock: ServiceClock
+    clock: Clock
     policy: Policy
     new_id: Callable[[], str]
     real_now: Callable[[], datetime]  # the world's own time, for what the service's clock does not govern

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from forewarn.control.fleet.declaring import FleetCommands, check_declaration
 from forewarn.control.known_drivers import KnownDrivers
-from forewarn.control.ports.store import Transact
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.toml_text import parse_toml
+from forewarn.store.batch import Transact
 from forewarn.wire.fleet import read_fleet, unreadable_fleet_file
 
 # More lines of one kind than that tell a person nothing.

@@ -7,7 +7,6 @@ from typing import Any
 
 from forewarn.api.audit import audit
 from forewarn.control.access.tokens import Tokens
-from forewarn.control.ports.store import Transact
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.server import store_time
@@ -15,10 +14,11 @@ from forewarn.server.log_setup import set_up_audit
 from forewarn.server.serve import settings_of
 from forewarn.server.threads.batches import Batches
 from forewarn.server.wiring import new_id, tokens_of
+from forewarn.store.batch import Transact
 from forewarn.store.opening import lock
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.probing import is_store
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.sql import Store, open_store
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import write_body
 from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
@@ -100,7 +100,7 @@ def _tokens(database: str) -> Iterator[tuple[Tokens, Transact]]:
 
 
 @contextmanager
-def _opened(database: str) -> Iterator[SqlStore]:
+def _opened(database: str) -> Iterator[Store]:
     """Open a store; its schema is brought up to date only if no server runs on it.
 
     The lock is released after the store is closed: `FileLock` says why.

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from forewarn.clock import Clock, ManualClock
 from forewarn.control.engine.engine import Engine
 from forewarn.control.fleet.declaring import FleetCommands
-from forewarn.control.ports.store import Transact, Transaction
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.moments import format_span
+from forewarn.store.batch import Transact, Transaction
 
 # A longer way is more likely a slip of the finger than a wish.
 LONGEST_ADVANCE = timedelta(days=400)

@@ -30,20 +30,16 @@ from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.job_kinds import Alone
 from forewarn.control.orders.guest_use_cases import GuestUseCases
-from forewarn.control.parts.feed import Delta
-from forewarn.control.ports.saved import Listener, Saved, records_of
-from forewarn.control.ports.scope import EVERYTHING
-from forewarn.control.ports.store import Transact
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import SECRET_PREFIX, WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
-from forewarn.control.signal import Signal
-from forewarn.control.supervision import Supervisor
 from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext
+from forewarn.core.feed import Delta
+from forewarn.core.scope import EVERYTHING
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.refusals import Refusals
@@ -68,10 +64,13 @@ from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.time_watch import TimeWatch
 from forewarn.server.threads.worker import Worker
 from forewarn.server.timekeeper import Timekeeper
+from forewarn.signals import Signal
+from forewarn.store.batch import Transact
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.deadlines import Deadlines
-from forewarn.store.read_only import ReadOnlyStore
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.saved import Listener, Saved, records_of
+from forewarn.store.sql import Store, open_store
+from forewarn.supervision import Supervisor
 from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ class OpenedService:
     """What there is before anything listens: the store, and the time that goes on from where it was."""
 
     settings: Settings
-    store: SqlStore
+    store: Store
     clock: SystemClock | ScaledClock | ManualClock
     drivers: Drivers
 
@@ -158,7 +157,7 @@ class OpenedService:
         return FleetCommands(self.context, webhooks_changed=Signal())
 
 
-def context_of(store: SqlStore, clock: Clock, settings: Settings) -> Context:
+def context_of(store: Store, clock: Clock, settings: Settings) -> Context:
     """Make what use cases work with."""
     return Context(
         store=store,
@@ -296,7 +295,7 @@ def wire(opened: OpenedService) -> Parts:
             use_cases=use_cases,
             run=jobs.run,
             run_for=jobs.run_for,
-            reads=shared.to_read(ReadOnlyStore(opened.store)),
+            reads=shared.to_read(opened.store),
             read=reads.run,
             read_for=reads.run_for,
             read_counts=reads.counts,
@@ -376,7 +375,7 @@ def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs)
     limits = {name: drivers.by_name[name].limits for name in drivers.reaching}
     reaching = HostReaching(
         {name: each.reach_every.total_seconds() for name, each in limits.items() if each is not None},
-        context.to_read(ReadOnlyStore(opened.store)),
+        context.to_read(opened.store),
         submit=lanes.submit,
         save=lambda changed: jobs.post(lambda tx: host_reach.save(tx, changed())),
         monotonic=monotonic,
@@ -392,7 +391,7 @@ def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs)
 def _machine_watch(opened: OpenedService, context: Context, reads: Reads, jobs: Jobs) -> MachineWatch:
     return MachineWatch(
         Listings(opened.drivers.by_name),
-        HypervisorLooks(context.to_read(ReadOnlyStore(opened.store))),
+        HypervisorLooks(context.to_read(opened.store)),
         MachineSightings(context),
         read=reads.run,
         run=jobs.run,
@@ -411,7 +410,7 @@ def _lanes(drivers: Drivers, jobs: Jobs, *, take: TakeAnswers) -> Lanes:
     return lanes
 
 
-def tokens_of(store: SqlStore, clock: Clock, settings: Settings) -> Tokens:
+def tokens_of(store: Store, clock: Clock, settings: Settings) -> Tokens:
     """Make the use cases about tokens, on a store that perhaps no server runs on."""
     return Tokens(context_of(store, clock, settings), new_secret=new_secret)
 

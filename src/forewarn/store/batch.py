@@ -9,27 +9,38 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Engine, Transaction, event
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Transaction as DatabaseTransaction
 
-from forewarn.control.ports.foreseen import Foreseen
-from forewarn.control.ports.saved import SavedChanges
-from forewarn.control.ports.scope import EVERYTHING, Scope
-from forewarn.control.ports.store import Act
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
+from forewarn.core.scope import EVERYTHING, Scope
+from forewarn.core.words import ProjectName
+from forewarn.store.foreseen import Foreseen
 from forewarn.store.postponed import OPEN, Postponed
+from forewarn.store.queries.answers import AnswerChanges
+from forewarn.store.queries.fleet_file import FleetFileChanges
+from forewarn.store.queries.records import RecordChanges
+from forewarn.store.queries.rehearsals import RehearsalChanges, RehearsalSaving
+from forewarn.store.queries.service_time import TimeChanges
+from forewarn.store.queries.sessions import SessionChanges
+from forewarn.store.queries.tokens import TokenChanges
+from forewarn.store.queries.webhooks import WebhookChanges
 from forewarn.store.reads.loaded import Loaded
 from forewarn.store.reads.loading import load
 from forewarn.store.reads.open_transaction import KnownMeta, OpenTransaction
 from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.meta import Meta
-from forewarn.store.snapshots import SqlTransaction
+from forewarn.store.saved import SavedChanges
+from forewarn.store.snapshots import ScopedSnapshot, Snapshot
+from forewarn.store.writes.saving import ChangeSaving
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Act: TypeAlias = Callable[[], None]
 
 _LOST = "the connection to the database was lost while this was saved together with something else: try again"
 
@@ -38,7 +49,7 @@ _LOST = "the connection to the database was lost while this was saved together w
 class _Level:
     """The whole transaction, or a savepoint in it; not begun while nothing was asked of it."""
 
-    transaction: Transaction | None = None
+    transaction: DatabaseTransaction | None = None
     meta: Meta | None = None  # as it was before
     written: bool = False
     postponed: Postponed = field(default_factory=Postponed)
@@ -134,10 +145,10 @@ class Batch:
         self.postpones = True
 
     @contextmanager
-    def savepoint(self) -> Iterator[SqlTransaction]:
+    def savepoint(self) -> Iterator["Transaction"]:
         """Open a transaction on everything; if the block raises, only the block is undone."""
         with self.undone_alone():
-            yield SqlTransaction(self, self.open())
+            yield Transaction(self, self.open())
 
     def open(self, scope: Scope = EVERYTHING) -> OpenTransaction:
         """Return what a transaction reads and writes with; its first statement locks the counter."""
@@ -259,6 +270,100 @@ class Batch:
         if not connection.invalidated:
             connection.info.pop(OPEN, None)
         closing.__exit__(None, None, None)  # undoes what was not committed
+
+
+def _nothing() -> None:
+    """Do nothing after a rollback."""
+
+
+class ScopedTransaction(ScopedSnapshot):
+    """The same, and what can be changed for a project."""
+
+    def __init__(self, batch: "Batch", transaction: OpenTransaction) -> None:
+        super().__init__(transaction)
+        self._batch = batch
+
+    def narrowed(self, project: ProjectName) -> "ScopedTransaction":
+        """Return the same transaction for one project in its scope."""
+        return ScopedTransaction(self._batch, self._batch.open(self.scope.narrowed(project)))
+
+    def after_commit(self, act: Act, *, undone: Act = _nothing) -> None:
+        """Call `act` after the commit, or `undone` if this is rolled back."""
+        self._batch.after_commit(act, undone)
+
+    @cached_property
+    def webhooks(self) -> WebhookChanges:
+        """Webhooks."""
+        return WebhookChanges(self._transaction)
+
+    @cached_property
+    def rehearsals(self) -> RehearsalSaving:
+        """Rehearsals."""
+        return RehearsalSaving(self._transaction)
+
+    @cached_property
+    def changes(self) -> ChangeSaving:
+        """Where what was decided is saved."""
+        return ChangeSaving(self._transaction)
+
+
+class Transaction(Snapshot, ScopedTransaction):
+    """The same, and all that can be changed."""
+
+    def scoped(self, scope: Scope) -> ScopedTransaction:
+        """Return the same transaction as a scope sees it."""
+        opened = self._batch.open(scope)
+        kind = Transaction if scope.project is None else ScopedTransaction
+        return kind(self._batch, opened)
+
+    @contextmanager
+    def savepoint(self) -> Iterator["Transaction"]:
+        """Open the same transaction again; if the block raises, only the block is undone."""
+        with self._batch.savepoint() as tx:
+            yield tx
+
+    @cached_property
+    def records(self) -> RecordChanges:
+        """The history."""
+        return RecordChanges(self._transaction)
+
+    @cached_property
+    def time(self) -> TimeChanges:
+        """Service time."""
+        return TimeChanges(self._transaction)
+
+    @cached_property
+    def fleet_file(self) -> FleetFileChanges:
+        """The fleet file."""
+        return FleetFileChanges(self._transaction)
+
+    @cached_property
+    def tokens(self) -> TokenChanges:
+        """Tokens."""
+        return TokenChanges(self._transaction)
+
+    @cached_property
+    def sessions(self) -> SessionChanges:
+        """Sessions of browsers."""
+        return SessionChanges(self._transaction)
+
+    @cached_property
+    def answers(self) -> AnswerChanges:
+        """What calls were answered."""
+        return AnswerChanges(self._transaction)
+
+    @cached_property
+    def rehearsals(self) -> RehearsalChanges:
+        """Rehearsals."""
+        return RehearsalChanges(self._transaction)
+
+
+class Transact(Protocol):
+    """Runs work in a transaction of its own; the worker has it, and nothing else does."""
+
+    def __call__(self, work: Callable[[Transaction], T], /) -> T:
+        """Return what the work returns once it is committed."""
+        ...
 
 
 def _perform(act: Act) -> None:

@@ -8,11 +8,10 @@ from sqlalchemy import Connection, Engine, insert, select
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from forewarn.clock import monotonic
-from forewarn.control.durations import Durations
-from forewarn.control.ports.saved import Listener
-from forewarn.control.ports.scope import Scope
 from forewarn.core.errors import Unavailable, Uncertain
+from forewarn.core.scope import Scope
 from forewarn.core.words import GroupName, MachineId
+from forewarn.durations import Durations
 from forewarn.store import tables
 from forewarn.store.batch import Batch, watch_writes
 from forewarn.store.opening.database import (
@@ -26,11 +25,12 @@ from forewarn.store.opening.lock import check_unserved
 from forewarn.store.opening.private_files import create_private, keep_private
 from forewarn.store.opening.schema import check_schema, migrate
 from forewarn.store.reads.open_transaction import OpenTransaction
-from forewarn.store.snapshots import ProjectSnapshot, SqlSnapshot
+from forewarn.store.saved import Listener
+from forewarn.store.snapshots import ScopedSnapshot, Snapshot
 from forewarn.store.writes.activity_writes import save_activity
 
 
-class SqlStore:
+class Store:
     """Everything that is kept, in one database."""
 
     def __init__(self, database: Database, engines: Engines) -> None:
@@ -42,10 +42,10 @@ class SqlStore:
         watch_writes(engines.writing)
 
     @contextmanager
-    def read(self) -> Iterator[SqlSnapshot]:
+    def read(self) -> Iterator[Snapshot]:
         """Open a consistent snapshot of what is committed."""
         with self._begin(self._engines.reading) as connection:
-            yield SqlSnapshot(OpenTransaction(lambda: connection))
+            yield Snapshot(OpenTransaction(lambda: connection))
 
     @contextmanager
     def batch(self) -> Iterator[Batch]:
@@ -77,15 +77,15 @@ class SqlStore:
         with self._begin(self._engines.writing) as connection:
             save_activity(connection, groups, machines)
 
-    def scoped(self, scope: Scope) -> "SqlStore | ProjectStore":
+    def scoped(self, scope: Scope) -> "Store | ProjectStore":
         """Return the same store as a scope sees it."""
         return self if scope.project is None else ProjectStore(self, scope)
 
     @contextmanager
-    def read_scope(self, scope: Scope) -> Iterator[ProjectSnapshot]:
+    def read_scope(self, scope: Scope) -> Iterator[ScopedSnapshot]:
         """Open a consistent snapshot of what one project sees."""
         with self._begin(self._engines.reading) as connection:
-            yield ProjectSnapshot(OpenTransaction(lambda: connection, scope=scope))
+            yield ScopedSnapshot(OpenTransaction(lambda: connection, scope=scope))
 
     @property
     def deadlines(self) -> Deadlines:
@@ -148,16 +148,16 @@ class SqlStore:
 class ProjectStore:
     """The same store, of which only what one project sees can be read."""
 
-    def __init__(self, store: SqlStore, scope: Scope) -> None:
+    def __init__(self, store: Store, scope: Scope) -> None:
         self._store = store
         self._scope = scope
 
-    def read(self) -> AbstractContextManager[ProjectSnapshot]:
+    def read(self) -> AbstractContextManager[ScopedSnapshot]:
         """Open a consistent snapshot."""
         return self._store.read_scope(self._scope)
 
 
-def open_store(url: str, *, new_id: Callable[[], str], as_it_is: bool = False) -> SqlStore:
+def open_store(url: str, *, new_id: Callable[[], str], as_it_is: bool = False) -> Store:
     """Open the store in a database; made if it is empty, brought up to date if it is older.
 
     A server takes the lock (`lock.hold`) first, so that it does not change the schema under another.
@@ -166,7 +166,7 @@ def open_store(url: str, *, new_id: Callable[[], str], as_it_is: bool = False) -
     database = parse_database(url)
     if as_it_is:
         check_unserved(database)
-    store = SqlStore(database, create_engines(database))
+    store = Store(database, create_engines(database))
     try:
         if as_it_is:
             store.check()

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from forewarn.api.services import Services
 from forewarn.control.callers import CallerReads
-from forewarn.control.ports.store import Transact
 from forewarn.core.model import event
+from forewarn.store.batch import Transact
 from forewarn.testing.events import Event
 from forewarn.testing.faults import FaultName, PutFault, fault_of
 from forewarn.testing.fleet_service import TEST, FleetService, running_service

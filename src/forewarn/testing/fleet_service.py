@@ -17,14 +17,14 @@ import uvloop
 from forewarn.api.services import Services
 from forewarn.control.callers import CallerReads
 from forewarn.control.job_kinds import Alone
-from forewarn.control.ports.store import Transact, Transaction
-from forewarn.control.rehearsals.ledger import Account, Ledger
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.rehearsal.faults import Fault
+from forewarn.core.rehearsal.ledger import Account, Ledger
 from forewarn.core.words import HostName
 from forewarn.rehearsal.private_service import PrivateService, private_service
 from forewarn.rehearsal.scenario_clock import ScenarioClock
+from forewarn.store.batch import Transact, Transaction
 
 __tracebackhide__ = True  # pytest shows the line of the test instead
 
@@ -45,7 +45,7 @@ class FleetService:
         self._services = private.services
         self._stack = stack
         self._private = private
-        self._clock = ScenarioClock(private.services.timekeeper)
+        self._clock = ScenarioClock(private.services.timekeeper.now)
         self._clock.begin()
         self._ledger = Ledger()
         self._ledger.attend(self.note)

@@ -13,19 +13,19 @@ from forewarn.api.inputs import OpenedBy, Reach
 from forewarn.api.services import ApiParts, Services
 from forewarn.control.callers import FleetReads
 from forewarn.control.naming import narrowed
-from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.use_case import FleetReading, Reading, ScopedReading, UseCase
 from forewarn.core.access import RIGHTS, Role
 from forewarn.core.errors import NotFound, Refused
+from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.server.threads.listings import Listings
-from forewarn.store.read_only import ReadOnlyStore
-from forewarn.store.snapshots import ProjectSnapshot, ProjectTransaction, SqlSnapshot, SqlTransaction
+from forewarn.store.batch import ScopedTransaction, Transaction
+from forewarn.store.snapshots import ScopedSnapshot, Snapshot
 from tests.harness import Service
 from tests.served import Health, Nobody, Worker
 from tests.stores import sqlite_url
 from tests.tenants import A, B, two_projects
 
-WRITING = (ProjectTransaction, SqlTransaction)
+WRITING = (ScopedTransaction, Transaction)
 # What a project's snapshot gives of others: numbers alone, and what the rules need to decide.
 NO_PROJECTS_OWN = {
     *("rules.around", "records.newest", "records.pruning", "work.absences"),
@@ -68,7 +68,7 @@ def services(service: Service, scope: Scope) -> Services:
             use_cases=service.use_cases,
             run=Worker(service),
             run_for=lambda _: Worker(service),
-            reads=service.shared.to_read(ReadOnlyStore(service.store)),
+            reads=service.shared.to_read(service.store),
             read=Worker(service).read,
             read_for=lambda *_: Worker(service).read,
             pushing=Nobody(),
@@ -91,7 +91,7 @@ def test_what_a_caller_changes_it_changes_in_a_transaction_of_its_scope(
     async def opened() -> tuple[type, Scope]:
         return await services(service, scope).run(lambda tx: (type(tx), tx.scope))
 
-    kind = SqlTransaction if scope.project is None else ProjectTransaction
+    kind = Transaction if scope.project is None else ScopedTransaction
     assert asyncio.run(opened()) == (kind, scope)
 
 
@@ -99,7 +99,7 @@ def test_a_transaction_on_everything_is_refused_to_a_projects_people(service: Se
     async def open_it(scope: Scope) -> type:
         return await services(service, scope).run_whole(type)
 
-    assert asyncio.run(open_it(EVERYTHING)) is SqlTransaction
+    assert asyncio.run(open_it(EVERYTHING)) is Transaction
     with pytest.raises(Refused, match="the people of project a see it alone"):
         asyncio.run(open_it(Scope(caller=A)))
 
@@ -189,14 +189,14 @@ def reached_in(opened: type) -> set[str]:
 
 def test_each_read_of_a_projects_snapshot_is_known_to_leave_out_what_is_not_its_own() -> None:
     read = NO_PROJECTS_OWN | OF_WHAT_WAS_FOUND | LOOKED_UP_TO_HIDE | FOUND_BY_PROJECT
-    assert reached_in(ProjectSnapshot) == read
-    assert reached_in(ProjectTransaction) == read | CHANGED_FOR_PROJECT
-    unscoped = reached_in(SqlSnapshot) - read
+    assert reached_in(ScopedSnapshot) == read
+    assert reached_in(ScopedTransaction) == read | CHANGED_FOR_PROJECT
+    unscoped = reached_in(Snapshot) - read
     known = {"tokens.page", "rollouts.page", "rules.everything", "feed.since", "metrics.counts", "due.orders"}
     assert known <= unscoped
 
 
-@pytest.mark.parametrize("opened", [ProjectSnapshot, ProjectTransaction, SqlSnapshot, SqlTransaction])
+@pytest.mark.parametrize("opened", [ScopedSnapshot, ScopedTransaction, Snapshot, Transaction])
 def test_a_snapshot_keeps_each_of_its_parts(service: Service, opened: type) -> None:
     with service.store.read() as snapshot:
         transaction = snapshot._transaction

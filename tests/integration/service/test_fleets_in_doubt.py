@@ -11,7 +11,7 @@ import pytest
 from forewarn.control.fleet import declaring
 from forewarn.core.errors import MAY_STILL_HAPPEN, Conflict, Unavailable, Uncertain
 from forewarn.core.words import Kind
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from forewarn.wire.fleet import write_fleet
 from tests.harness import Service, fleet, group, machine
 from tests.lost_answers import lost_commit
@@ -61,17 +61,17 @@ def applied(service: Service) -> int:
 def one_being_saved(service: Service, act: Callable[[], object]) -> Iterator[None]:
     """Do something on another thread, and stay within the block before it is saved."""
     reached, go_on = threading.Event(), threading.Event()
-    whole = SqlStore.write
+    whole = Store.write
 
     @contextmanager
-    def write(store: SqlStore) -> Iterator[object]:
+    def write(store: Store) -> Iterator[object]:
         with whole(store) as tx:
             yield tx
             reached.set()
             assert go_on.wait(30)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SqlStore, "write", write)
+        patch.setattr(Store, "write", write)
         thread = threading.Thread(target=act)
         thread.start()
         assert reached.wait(30)

@@ -11,9 +11,9 @@ from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, 
 from forewarn.control.engine.driver_calls import DriverAnswer, Verb
 from forewarn.control.engine.engine import Stuck
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.order import Order
 from forewarn.core.operators_words import driver_named

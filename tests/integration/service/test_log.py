@@ -12,7 +12,6 @@ import pytest
 
 from forewarn.api.audit import AUDIT, audit
 from forewarn.config import LogSettings, Settings
-from forewarn.control.ports.saved import records_of
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.record import Record
@@ -21,6 +20,7 @@ from forewarn.core.words import Action, Kind, Work
 from forewarn.server import local_tokens
 from forewarn.server.log_setup import set_up_audit, set_up_log
 from forewarn.server.record_log import level_of, log_records
+from forewarn.store.saved import records_of
 from tests.harness import Service
 from tests.process import PATIENCE
 from tests.served import sample

@@ -15,7 +15,6 @@ from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
 from forewarn.core.words import Kind, MachineId, MachineState
 from forewarn.server.threads.listings import Listings, MachineWatch
-from forewarn.store.read_only import ReadOnlyStore
 from tests.harness import Service, fleet, machine
 from tests.listing_driver import IDS, Hypervisor
 from tests.stores import sqlite_url
@@ -55,7 +54,7 @@ async def at_once(work: Callable[[], T], /) -> T:
 def look(service: Service) -> None:
     watch = MachineWatch(
         Listings(service.drivers),
-        HypervisorLooks(service.context.to_read(ReadOnlyStore(service.store))),
+        HypervisorLooks(service.context.to_read(service.store)),
         MachineSightings(service.context),
         read=at_once,
         run=at_once,

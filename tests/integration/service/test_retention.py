@@ -8,7 +8,7 @@ import pytest
 
 from forewarn.control.engine import pruning
 from forewarn.control.engine.pruning import RecordPruning
-from forewarn.control.parts.work import EventFilter
+from forewarn.core.filters import EventFilter
 from forewarn.core.words import Action, EventId, Kind, Work
 from tests.follower import Follower
 from tests.harness import Service

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.ports.saved import Saved
 from forewarn.control.rollouts.rollout_cache import RolloutCache
 from forewarn.core.admission.expected import MEMORY
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import Action, HostName, Mobility, Priority
-from forewarn.store.parts.rollouts import RolloutReads
+from forewarn.store.queries.rollouts import RolloutQueries
+from forewarn.store.saved import Saved
 from tests.harness import Service, fleet, group, machine
 from tests.stores import sqlite_url
 from tests.transactions import writing
@@ -105,13 +105,13 @@ def test_what_is_known_is_not_counted_again(
     service: Service, cache: RolloutCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[Sequence[HostName]] = []
-    count = RolloutReads._footprints
+    count = RolloutQueries._footprints
 
-    def counting(reads: RolloutReads, hosts: Sequence[HostName]) -> object:
+    def counting(reads: RolloutQueries, hosts: Sequence[HostName]) -> object:
         counted.append(hosts)
         return count(reads, hosts)
 
-    monkeypatch.setattr(RolloutReads, "_footprints", counting)
+    monkeypatch.setattr(RolloutQueries, "_footprints", counting)
     surveyed(service, cache)
     service.put("web-1", tags={"changed": "yes"})
     surveyed(service, cache)

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from forewarn.cli.main import app
 from forewarn.control.driver import Unknown
 from forewarn.control.engine.host_reach import HostReach
-from forewarn.control.parts.records import HistoryFilter
 from forewarn.control.reached_hosts import UNKNOWN, Reachability
 from forewarn.control.rollouts.rollout_views import RolloutRequest
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, HostSpec
 from forewarn.core.model.rollout import RolloutState
 from forewarn.core.words import Action, EventStatus, HostName, Kind, StepState, Work

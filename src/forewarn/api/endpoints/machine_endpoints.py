@@ -14,12 +14,11 @@ from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service, Services
 from forewarn.control.naming import narrowed
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.parts.fleet import MachineFilter
-from forewarn.control.ports.store import Transaction
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
 from forewarn.core.catalogue import ON_MACHINES, ActionFacts
 from forewarn.core.errors import Invalid
+from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet.machines import spec_of
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.orders.requests import OrderRequest
@@ -32,6 +31,7 @@ from forewarn.core.words import (
     ProjectName,
     Source,
 )
+from forewarn.store.batch import Transaction
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer

@@ -11,10 +11,10 @@ from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, MACHINE, free_text,
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
-from forewarn.control.parts.work import OrderFilter
-from forewarn.control.ports.store import ScopedTransaction
 from forewarn.core.access import Right
+from forewarn.core.filters import OrderFilter
 from forewarn.core.words import HostName, MachineName, OrderId, OrderState
+from forewarn.store.batch import ScopedTransaction
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import NotedEventAnswer, NoticeAnswer
 from forewarn.wire.answers.order_answers import (

@@ -13,10 +13,10 @@ from forewarn.api.inputs import InPath, TableInBody
 from forewarn.api.queries import GroupInPath, HostInPath, ProjectInPath
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, Service
-from forewarn.control.ports.store import Transaction
 from forewarn.core.model.declaration import GroupSpec, HostSpec
 from forewarn.core.model.project import Project
 from forewarn.core.words import GroupName, HostName, ProjectName
+from forewarn.store.batch import Transaction
 from forewarn.wire import fields, fleet
 from forewarn.wire.answers.fleet_answers import GroupAnswer, HostWithMachinesAnswer, ProjectAnswer
 from forewarn.wire.projects import write_project

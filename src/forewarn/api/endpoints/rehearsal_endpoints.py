@@ -9,13 +9,13 @@ from forewarn.api.request_fields import LARGEST, MACHINE, NAME, TIME, one_of, se
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.job_kinds import Alone
-from forewarn.control.ports.store import Transact
-from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.rehearsals.rehearsal import Rehearsal
 from forewarn.control.rehearsals.rehearsals import RehearsalView
 from forewarn.core.access import Right
 from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, Fault, FaultKind
+from forewarn.core.rehearsal.ledger import Account
 from forewarn.core.words import MachineName
+from forewarn.store.batch import Transact
 from forewarn.wire.answers.rehearsal_answers import (
     ApprovedEventAnswer,
     EndedRehearsalAnswer,

@@ -12,9 +12,9 @@ from forewarn.api.credentials import cookie_name, is_secure, session_secret
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import IdentifiedCaller, OwnTx, Service, Services
 from forewarn.control.access.answering_once import Answered
-from forewarn.control.ports.store import Transaction
 from forewarn.core.access import Right, digest_of
 from forewarn.core.browser_sessions import Identified, csrf_of
+from forewarn.store.batch import Transaction
 from forewarn.wire.answers.coding import read_body, write_body
 from forewarn.wire.answers.session_answers import BegunSessionAnswer, SessionAnswer
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.control.parts.answers import SavedAnswer
-from forewarn.control.ports.store import Transact, Transaction
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.errors import Conflict
+from forewarn.store.batch import Transact, Transaction
+from forewarn.store.queries.answers import SavedAnswer
 
 KEPT_FOR = timedelta(hours=24)
 # For each caller; the oldest go. An answer has a few hundred bytes, that of a large rollout some thousands.

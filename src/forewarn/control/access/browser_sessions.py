@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.control.access.tokens import keyring
-from forewarn.control.ports.store import Transaction
 from forewarn.control.use_case import Context, FleetReading, UseCase
 from forewarn.core import browser_sessions as rules
 from forewarn.core.access import Keyring, digest_of
 from forewarn.core.browser_sessions import BrowserSession, Identified, OpenSessions
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
+from forewarn.store.batch import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from forewarn.control.parts.records import RecordFilter, RecordQueries
-from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.control.use_case import Context, FleetReading, UseCase
 from forewarn.core import access
 from forewarn.core.access import Grant, Keyring, Token
 from forewarn.core.copies import replace
+from forewarn.core.filters import RecordFilter
 from forewarn.core.words import Kind
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.records import RecordQueries
+from forewarn.store.snapshots import Snapshot
 
 LAST_OPERATOR = (
     "no operator's token is left, so nobody can run the fleet: "

@@ -15,8 +15,6 @@ from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.next_due import NextDue
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.engine.pruning import RecordPruning
-from forewarn.control.ports.saved import Saved
-from forewarn.control.ports.store import Transaction
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine
 from forewarn.control.use_case import EngineContext, UseCase
@@ -27,6 +25,8 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Kind, OrderId
+from forewarn.store.batch import Transaction
+from forewarn.store.saved import Saved
 
 log = logging.getLogger(__name__)
 

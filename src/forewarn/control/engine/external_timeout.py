@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from forewarn.control.parts.service_time import TimeQueries
-from forewarn.control.ports.external import ExternalReports
-from forewarn.control.ports.store import Transaction
+from forewarn.control.interfaces import ExternalReports
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.model.order import Order
 from forewarn.core.model.service_time import TimeKind
 from forewarn.core.orders import reports, silence
 from forewarn.core.orders.silence import Presence
 from forewarn.core.words import FOREWARN, OrderId
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.service_time import TimeQueries
 
 
 class ExternalTimeout(UseCase):

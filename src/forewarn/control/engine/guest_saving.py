@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from forewarn.control.ports.store import Transaction
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import EngineContext, UseCase
+from forewarn.store.batch import Transaction
 
 
 class GuestSaving(UseCase):

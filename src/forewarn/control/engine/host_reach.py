@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from forewarn.control.ports.store import Transaction
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.control.use_case import UseCase
 from forewarn.core.copies import replace
 from forewarn.core.orders import reachability
 from forewarn.core.words import HostName
+from forewarn.store.batch import Transaction
 
 NOT_ASKED = "its driver is not asked any more"
 

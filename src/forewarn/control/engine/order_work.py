@@ -9,7 +9,6 @@ from forewarn.control.driver import Cancelled, Done, Driver, Failed, NotBegun, R
 from forewarn.control.engine.driver_calls import DriverAnswer, DriverCalls, Possible, Reached, Refused, Verb
 from forewarn.control.engine.hands import Hands
 from forewarn.control.engine.prechecks import Prechecks, read
-from forewarn.control.ports.store import Transaction
 from forewarn.control.steps_under_way import StepUnderWay, steps_of
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.draft import Draft, RoomNotLoaded
@@ -18,6 +17,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
 from forewarn.core.orders import lifecycle, prechecks, reports
 from forewarn.core.words import EXTERNAL, HostName, OrderId
+from forewarn.store.batch import Transaction
 
 log = logging.getLogger(__name__)
 

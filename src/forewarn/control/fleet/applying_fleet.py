@@ -15,18 +15,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from forewarn.control.fleet.removed_projects import left_behind, let_go
-from forewarn.control.parts.fleet import FleetQueries, MachineFilter
-from forewarn.control.ports.store import Transact, Transaction
-from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
+from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet import applying
 from forewarn.core.fleet.parts import FleetPart
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.slice import Slice
 from forewarn.core.spelling import counted
 from forewarn.core.words import Kind, MachineId
+from forewarn.signals import Signal
+from forewarn.store.batch import Transact, Transaction
+from forewarn.store.queries.fleet import FleetQueries
 
 # Things in a part: to save them takes a fraction of a second.
 AT_ONCE = 1_000

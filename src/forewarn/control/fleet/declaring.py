@@ -8,9 +8,6 @@ from forewarn.control.fleet.fitting_domains import DomainDryRuns
 from forewarn.control.fleet.importing_fleet import ImportDryRuns
 from forewarn.control.fleet.removed_projects import left_behind
 from forewarn.control.known_drivers import KnownDrivers
-from forewarn.control.parts.fleet import FleetQueries
-from forewarn.control.ports.store import Transact, Transaction
-from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid, NotFound, UnknownName
@@ -20,6 +17,9 @@ from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
 from forewarn.core.moments import format_span
 from forewarn.core.words import Kind, NameKind, ProjectName
+from forewarn.signals import Signal
+from forewarn.store.batch import Transact, Transaction
+from forewarn.store.queries.fleet import FleetQueries
 
 
 class FleetDryRuns(DomainDryRuns, ImportDryRuns):

@@ -5,11 +5,10 @@ from collections.abc import Callable
 from forewarn.control import naming
 from forewarn.control.fleet.applying_fleet import CheckedFleet
 from forewarn.control.fleet.declaring import FleetCommands
-from forewarn.control.parts.fleet import MachineFilter
-from forewarn.control.ports.store import Transaction
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
+from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet import declared, putting
 from forewarn.core.fleet.parts import FleetPart
 from forewarn.core.model.declaration import GroupSpec, HostSpec
@@ -18,6 +17,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, HostName, NameKind, ProjectName
+from forewarn.store.batch import Transaction
 
 _PAGE = 1_000
 

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
-from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.control.use_case import UseCase
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.guests import listening
@@ -11,6 +10,8 @@ from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.machine import Machine
 from forewarn.core.orders import lifecycle
 from forewarn.core.words import ApprovedBy, EventId, GroupName, Kind, MachineId
+from forewarn.store.batch import Transaction
+from forewarn.store.snapshots import Snapshot
 
 
 class GuestUseCases(UseCase):

@@ -2,16 +2,16 @@
 
 from forewarn.control import naming
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.parts.fleet import MachineFilter
-from forewarn.control.ports.scope import EVERYTHING
-from forewarn.control.ports.store import Transaction
 from forewarn.control.use_case import UseCase
 from forewarn.core.admission import holds
 from forewarn.core.admission.timing import check_deadline
+from forewarn.core.filters import MachineFilter
 from forewarn.core.model.hold import Hold
 from forewarn.core.orders import lifecycle, lost_hosts, requests, stopping
 from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.scope import EVERYTHING
 from forewarn.core.words import Action, HostName, MachineId, NameKind, ProjectName, Work
+from forewarn.store.batch import Transaction
 
 # Orders that are loaded and saved together.
 TOGETHER = 20

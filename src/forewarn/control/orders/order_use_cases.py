@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 from forewarn.control import naming
 from forewarn.control.disclosing import disclosed
-from forewarn.control.parts.work import WorkQueries
-from forewarn.control.ports.external import ExternalReports
-from forewarn.control.ports.store import ScopedTransaction
+from forewarn.control.interfaces import ExternalReports
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.access import check_change, check_terms
 from forewarn.core.catalogue import ACTIONS
@@ -19,6 +17,8 @@ from forewarn.core.orders import interventions, lifecycle, reports, requests
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, ApprovedBy, EventId, EventStatus, NameKind, OrderId
+from forewarn.store.batch import ScopedTransaction
+from forewarn.store.queries.work import WorkQueries
 
 NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: begun at once"
 NEVER_ANNOUNCED = "a start makes no event"

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from forewarn.control.ports.store import Transaction
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.control.use_case import UseCase
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.push import webhooks as rules
 from forewarn.core.words import Kind
+from forewarn.store.batch import Transaction
 
 
 class DeliveryState(UseCase):

@@ -14,10 +14,6 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 
-from forewarn.control.parts.fleet import FleetQueries
-from forewarn.control.parts.work import OrderFilter, WorkQueries
-from forewarn.control.ports.store import Transact, Transaction
-from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.rehearsals.rehearsal import (
     EndedRehearsal,
     OpenRehearsal,
@@ -28,11 +24,16 @@ from forewarn.control.rehearsals.rehearsal import (
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Uncertain
+from forewarn.core.filters import OrderFilter
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
 from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
+from forewarn.core.rehearsal.ledger import Account
 from forewarn.core.words import FOREWARN, Kind, OrderId, OrderState, ProjectName
+from forewarn.store.batch import Transact, Transaction
+from forewarn.store.queries.fleet import FleetQueries
+from forewarn.store.queries.work import WorkQueries
 
 # Until a rehearsal must be asked for again; real seconds.
 LEASE = 30.0

@@ -7,19 +7,20 @@ from typing import Protocol
 
 from forewarn.control.disclosing import disclosure_to
 from forewarn.control.naming import check_project, some
-from forewarn.control.parts.fleet import FleetQueries, MachineFilter
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedTransaction, Transact
-from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals, declared_project
 from forewarn.control.rehearsals.rehearsal import OpenRehearsal, Rehearsal
 from forewarn.control.use_case import Context, ReadingContext, ScopedReading, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.filters import MachineFilter
 from forewarn.core.model.project import Project
 from forewarn.core.rehearsal.consent import how_to_mark
 from forewarn.core.rehearsal.faults import Fault
+from forewarn.core.rehearsal.ledger import Account
+from forewarn.core.scope import Scope
 from forewarn.core.words import Kind, MachineId, OrderId, ProjectName
+from forewarn.store.batch import ScopedTransaction, Transact
+from forewarn.store.queries.fleet import FleetQueries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ does: a machine that is off delays the next wave, and pauses the rollout if it s
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.control.use_case import FleetReading, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.fleet import sightings
@@ -18,6 +17,8 @@ from forewarn.core.model.inventory import Found
 from forewarn.core.model.rollout import Rollout, RolloutState
 from forewarn.core.rollouts import machine_health
 from forewarn.core.words import FOREWARN, HostName, MachineId, MachineState
+from forewarn.store.batch import Transaction
+from forewarn.store.snapshots import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

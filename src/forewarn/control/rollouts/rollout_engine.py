@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from forewarn.control.parts.records import HistoryFilter
-from forewarn.control.parts.rollouts import RolloutQueries
-from forewarn.control.ports.store import Transaction
 from forewarn.control.rollouts.notice_sums import NoticeSums
 from forewarn.control.rollouts.rollout_cache import RolloutCache
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.rollout import Rollout, RolloutState
 from forewarn.core.model.survey import HostSurvey
@@ -30,6 +28,8 @@ from forewarn.core.rollouts import (
 )
 from forewarn.core.rollouts.progress import Orders, Quiet
 from forewarn.core.words import FOREWARN, HostName, Kind, OrderId
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.rollouts import RolloutQueries
 
 Item = TypeVar("Item")
 

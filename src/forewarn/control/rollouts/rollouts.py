@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from forewarn.control import naming
-from forewarn.control.parts.rollouts import RolloutQueries
-from forewarn.control.ports.store import Transaction
 from forewarn.control.rollouts.rollout_engine import RolloutEngine, surveyed
 from forewarn.control.rollouts.rollout_plan import RolloutPlan
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView, RolloutViews, shared_with
@@ -17,6 +15,8 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.rollouts import planning, steering
 from forewarn.core.spelling import counted
 from forewarn.core.words import Kind
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.rollouts import RolloutQueries
 
 
 class Rollouts(RolloutViews, UseCase):

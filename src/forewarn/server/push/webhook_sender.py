@@ -11,10 +11,10 @@ from forewarn.clock import monotonic
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import wanted_by
-from forewarn.control.signal import waking
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook
+from forewarn.signals import waking
 
 if TYPE_CHECKING:
     from forewarn.server.push.delivery import Delivery

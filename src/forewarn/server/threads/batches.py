@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from forewarn.control.ports.foreseen import Foreseen
-from forewarn.control.ports.store import Batch, Store, Transaction
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.core.errors import ForewarnError
+from forewarn.store.batch import Batch, Transaction
+from forewarn.store.foreseen import Foreseen
+from forewarn.store.sql import Store
 
 T = TypeVar("T")
 

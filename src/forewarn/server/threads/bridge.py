@@ -7,20 +7,20 @@ from datetime import datetime
 from typing import TypeVar
 
 from forewarn.clock import Clock
+from forewarn.control.interfaces import LastPolls, SentSoFar
 from forewarn.control.orders.guest_use_cases import GuestUseCases
-from forewarn.control.parts.feed import Delta
-from forewarn.control.ports.guests import LastPolls, SentSoFar
-from forewarn.control.ports.store import Transaction
-from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.errors import NotFound, Unavailable, Uncertain
+from forewarn.core.feed import Delta
 from forewarn.core.model.slice import Sent
 from forewarn.core.rehearsal.faults import Fault
+from forewarn.core.rehearsal.ledger import Account
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.server.threads.jobs import Jobs
+from forewarn.store.batch import Transaction
 
 T = TypeVar("T")
 

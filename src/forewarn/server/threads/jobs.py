@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 
 from forewarn.clock import monotonic
 from forewarn.control.job_kinds import Alone, ForeseenUseCase
-from forewarn.control.ports.foreseen import Foreseen
-from forewarn.control.ports.store import Transaction
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 from forewarn.server.threads.follow_up import FollowUp
+from forewarn.store.batch import Transaction
+from forewarn.store.foreseen import Foreseen
 
 T = TypeVar("T")
 

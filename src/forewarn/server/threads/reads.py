@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.control.durations import ReadCounts
-from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.errors import Unavailable
+from forewarn.durations import ReadCounts
+from forewarn.supervision import BackgroundTask, Supervisor
 
 log = logging.getLogger(__name__)
 

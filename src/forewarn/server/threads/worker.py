@@ -2,11 +2,11 @@
 
 The worker takes the jobs that wait, opens a batch (one database transaction), and runs each job in a
 savepoint with its open transaction as the argument (`Batches.run`). A job that raises is rolled back alone;
-when the block of the batch ends, the batch commits, and everything in it is durable. Then the worker runs the effects
-that jobs registered with `tx.after_commit`, applies the changes to the boards, and answers the callers: an
-answer of 200 or 202 always follows the commit. Between batches the engine does what is due; it and the jobs
-marked `Alone` commit in the same place, through `Batches.transact`. When guests last polled is saved apart
-(`Store.save_activity`).
+when the block of the batch ends, the batch commits, and everything in it is durable. Then the worker runs
+the effects that jobs registered with `tx.after_commit`, applies the changes to the boards, and answers the
+callers: an answer of 200 or 202 always follows the commit. Between batches the engine does what is due; it
+and the jobs marked `Alone` commit in the same place, through `Batches.transact`. When guests last polled is
+saved apart (`Store.save_activity`).
 
 Besides the worker, these write: a start before the worker runs (migration, service time, a restored backup,
 the fleet file), and the commands that work on a store without a server (tokens, backup, copy).
@@ -23,11 +23,11 @@ from forewarn.control.access.answering_once import AnsweringOnce
 from forewarn.control.engine.engine import Engine, Stuck
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.job_kinds import Alone
-from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.server.threads.jobs import Job, Jobs, Turn
 from forewarn.server.threads.time_watch import SAVE_TIME_EVERY, TimeWatch
+from forewarn.supervision import BackgroundTask, Supervisor
 
 log = logging.getLogger(__name__)
 

@@ -6,17 +6,17 @@ from functools import cached_property
 
 from sqlalchemy import Connection, Update, update
 
-from forewarn.control.ports.saved import SavedChanges
-from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
+from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.loaded import Loaded
 from forewarn.store.rows.mapping import Columns, Row
 from forewarn.store.rows.meta import META, Meta
 from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES
+from forewarn.store.saved import SavedChanges
 
 SELECT_META = META.select()
 # SQLite knows no row locks and needs none: its writers have begun with BEGIN IMMEDIATE.

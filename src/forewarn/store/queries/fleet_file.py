@@ -4,7 +4,7 @@ from forewarn.core.copies import replace
 from forewarn.store.reads.reader import Reader
 
 
-class FleetFileReads(Reader):
+class FleetFileQueries(Reader):
     """What is known of the fleet file."""
 
     def applied(self) -> str | None:
@@ -12,7 +12,7 @@ class FleetFileReads(Reader):
         return self._meta.applied_fleet
 
 
-class FleetFileWrites(FleetFileReads):
+class FleetFileChanges(FleetFileQueries):
     """The same, and what can be changed."""
 
     def set_applied(self, digest: str | None) -> None:

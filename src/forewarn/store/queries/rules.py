@@ -17,14 +17,14 @@ from forewarn.core.words import (
 )
 from forewarn.store import tables
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, among
-from forewarn.store.reads.slice_reads import ALL_DOMAIN_COUNTS, DomainCounts, SliceReads
+from forewarn.store.reads.slice_reads import ALL_DOMAIN_COUNTS, DomainCounts, ScopedRuleQueries
 from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
 
 _M, _O, _E, _H = tables.machines.c, tables.orders.c, tables.events.c, tables.hosts.c
 _EVENTS = among(EVENTS.select(), _E.id)
 
 
-class RuleReads(SliceReads):
+class RuleQueries(ScopedRuleQueries):
     """What can be loaded for the whole fleet alone, besides what is around something."""
 
     def everything(self) -> Slice:

@@ -12,7 +12,7 @@ from forewarn.store.writes.writer import delete_rows, put
 _W = tables.webhooks.c
 
 
-class WebhookReads(Reader):
+class WebhookQueries(Reader):
     """What can be asked about webhooks."""
 
     def find(self, webhook: WebhookId) -> Webhook | None:
@@ -35,7 +35,7 @@ class WebhookReads(Reader):
         return self._count(query if owner is None else query.where(_W.owner == owner))
 
 
-class WebhookWrites(WebhookReads):
+class WebhookChanges(WebhookQueries):
     """The same, and what can be changed."""
 
     def save(self, webhook: Webhook) -> None:

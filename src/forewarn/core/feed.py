@@ -1,8 +1,7 @@
-"""What boards follow, and how they catch up."""
+"""What boards follow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
@@ -23,18 +22,3 @@ class Delta:
     removed_groups: tuple[GroupName, ...] = ()
     removed_machines: tuple[MachineId, ...] = ()
     whole: bool = False  # it has all that there is: what is not in it is gone
-
-
-class FeedQueries(Protocol):
-    """Reads the feed."""
-
-    def since(self, number: int) -> Delta:
-        """Read what changed after a number of the feed.
-
-        Everything for 0, and for a number so old that it is not known any more what was removed since.
-        """
-        ...
-
-    def lineage(self) -> str:
-        """Return a text that is this store's alone: a copy restored from a backup has another."""
-        ...

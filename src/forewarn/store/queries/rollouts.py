@@ -68,7 +68,7 @@ _SEEN = exists().where(tables.machine_activity.c.machine_id == _M.id)
 _NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, ~_SEEN)
 
 
-class RolloutReads(Reader):
+class RolloutQueries(Reader):
     """Rollouts, and the part of the fleet they are planned on."""
 
     def __init__(self, transaction: OpenTransaction) -> None:

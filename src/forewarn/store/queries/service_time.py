@@ -12,7 +12,7 @@ from forewarn.store.reads.reader import Reader
 NOTHING = timedelta()
 
 
-class TimeReads(Reader):
+class TimeQueries(Reader):
     """What can be asked about service time."""
 
     def reached(self) -> datetime | None:
@@ -44,7 +44,7 @@ class TimeReads(Reader):
         return self._meta.grace
 
 
-class TimeWrites(TimeReads):
+class TimeChanges(TimeQueries):
     """The same, and what can be changed."""
 
     def set_reached(self, now: datetime) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
 
-from forewarn.control.parts.fleet import ANY_MACHINE, LEAST_OF_ID, MachineFilter
 from forewarn.core.disclosure import Names
 from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.filters import ANY_MACHINE, LEAST_OF_ID, MachineFilter
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
@@ -34,7 +34,7 @@ _MACHINE = MACHINES_WITH_HOSTS.where(_M.key == bindparam("name_key")).order_by(_
 _LAST = "\U0010ffff"
 
 
-class FleetReads(Reader):
+class FleetQueries(Reader):
     """Machines, groups, hosts and projects."""
 
     def machine(self, name: str, *, project: ProjectName | None = None) -> Machine:

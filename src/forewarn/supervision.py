@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from forewarn.clock import monotonic
-from forewarn.control.signal import Signal, waking
 from forewarn.core.moments import format_span
+from forewarn.signals import Signal, waking
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from sqlalchemy import ColumnElement, Select, exists, func, select, update
 
-from forewarn.control.parts.records import Following, HistoryFilter, RecordFilter
 from forewarn.core.copies import replace
+from forewarn.core.filters import Following, HistoryFilter, RecordFilter
 from forewarn.core.model.record import Record
 from forewarn.core.retention import Pruning
 from forewarn.core.words import EventId
@@ -23,7 +23,7 @@ _HAS_RECORD = exists().where(_R.event_id == _E.id)
 _BEYOND = 2**63 - 1
 
 
-class RecordReads(Reader):
+class RecordQueries(Reader):
     """The history."""
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
@@ -72,7 +72,7 @@ class RecordReads(Reader):
             yield _R.kind.in_(sorted(map(str, wanted.kinds)))
 
 
-class RecordWrites(RecordReads):
+class RecordChanges(RecordQueries):
     """The same, and what can be changed."""
 
     def remove(self, numbers: Sequence[int]) -> None:

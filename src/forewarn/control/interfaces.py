@@ -1,11 +1,11 @@
-"""What the guest endpoint knows and the store does not yet."""
+"""What control needs of guests and of external work: the server and the drivers implement it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from forewarn.core.model.slice import Sent
-from forewarn.core.words import EventId, GroupName, MachineId
+from forewarn.core.words import EventId, GroupName, MachineId, OrderId
 
 
 class LastPolls(Protocol):
@@ -53,4 +53,20 @@ class SentNotices(Protocol):
 
     def take_sent(self) -> Sent:
         """Hand over which events machines have been sent since the last call, and when first."""
+        ...
+
+
+class ExternalReports(Protocol):
+    """How long external orders have gone without a report, in real time."""
+
+    def heard(self, order: OrderId, limit: timedelta | None, *, silent_for: timedelta = timedelta()) -> None:
+        """Wait for the next report of an order, silent for so long already; None: the usual limit."""
+        ...
+
+    def overdue(self) -> Mapping[OrderId, str]:
+        """Return the orders without a report in time, and why that is a failure."""
+        ...
+
+    def forget(self, order: OrderId) -> None:
+        """Wait for no more reports of an order."""
         ...

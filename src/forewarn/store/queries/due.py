@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, ScalarSelect, Text, bindparam, cast, func, select
 
-from forewarn.control.parts.due import DueMoments
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import Order
 from forewarn.core.words import OrderId, OrderState
@@ -41,7 +40,16 @@ def _by_announcement(row: Sequence[Any]) -> tuple[bool, int]:
     return announced_at is None, announced_at or 0
 
 
-class DueReads(Reader):
+class DueMoments(NamedTuple):
+    """When something falls due next, of each kind."""
+
+    order: datetime | None
+    rollout: datetime | None
+    ready: datetime | None  # a group
+    oldest_activity: datetime | None  # of the enabled group that has been silent for longest
+
+
+class DueQueries(Reader):
     """Questions whose cost grows with what is due, never with the fleet."""
 
     def orders_under_way(self) -> Sequence[Order]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Column, exists, select
 
-from forewarn.control.parts.feed import Delta
+from forewarn.core.feed import Delta
 from forewarn.core.model.event import Event
 from forewarn.core.words import GroupName
 from forewarn.store import tables
@@ -16,7 +16,7 @@ _G, _M, _E, _T = tables.groups.c, tables.machines.c, tables.events.c, tables.tom
 _EVENTS = EVENTS.select().order_by(_E.number, _E.id)
 
 
-class FeedReads(Reader):
+class FeedQueries(Reader):
     """What boards and relays follow."""
 
     def since(self, number: int) -> Delta:

@@ -1,13 +1,12 @@
 """What calls with an Idempotency-Key were answered."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, bindparam, delete, select
 
-from forewarn.control.parts.answers import SavedAnswer
 from forewarn.store import tables
 from forewarn.store.reads.loading import SELECT_ANSWERS
 from forewarn.store.reads.reader import Reader
@@ -20,7 +19,20 @@ _KEYS = select(_A.caller, _A.key)
 _REMOVE = delete(tables.answers).where(_A.caller == bindparam("of"), _A.key == bindparam("for"))
 
 
-class AnswerReads(Reader):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedAnswer:
+    """What a call was answered, as it is kept."""
+
+    caller: str
+    key: str  # a digest
+    request: str  # a digest of what was asked for
+    status: int
+    salt: str
+    body: bytes | None  # sealed; None: it was too large to be kept
+    saved_at: datetime  # in real time
+
+
+class AnswerQueries(Reader):
     """What can be asked about saved answers."""
 
     def find(self, caller: str, key: str) -> SavedAnswer | None:
@@ -43,7 +55,7 @@ class AnswerReads(Reader):
         return [(row[0], row[1]) for row in self._all(query)]
 
 
-class AnswerWrites(AnswerReads):
+class AnswerChanges(AnswerQueries):
     """The same, and what can be changed."""
 
     def save(self, answer: SavedAnswer) -> None:

@@ -14,7 +14,7 @@ _T = tables.tokens.c
 _BY_CREATION = (_T.number, _T.digest)
 
 
-class TokenReads(Reader):
+class TokenQueries(Reader):
     """What can be asked about tokens."""
 
     def page(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
@@ -31,7 +31,7 @@ class TokenReads(Reader):
         return bool(self._all(select(literal(1)).select_from(tables.tokens).limit(1)))
 
 
-class TokenWrites(TokenReads):
+class TokenChanges(TokenQueries):
     """The same, and what can be changed."""
 
     def save(self, token: Token) -> None:

@@ -6,12 +6,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, func, or_, select, union
 
-from forewarn.control.parts.work import (
-    ANY_ORDER,
-    CURRENT_EVENTS,
-    EventFilter,
-    OrderFilter,
-)
+from forewarn.core.filters import ANY_ORDER, CURRENT_EVENTS, EventFilter, OrderFilter
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import HostStep, Order, really_works_on_host
@@ -45,7 +40,7 @@ _SIMULATED = among(select(_E.id, _O.host_steps).join(tables.orders, _O.id == _E.
 _SCHEDULED = select(func.count()).where(*IS_SCHEDULED, _O.project == bindparam("of"))
 
 
-class WorkReads(Reader):
+class WorkQueries(Reader):
     """Orders and events, and what became of them."""
 
     def order(self, order: OrderId) -> Order | None:

@@ -21,7 +21,7 @@ _REMOVE_ENDED = delete(tables.rehearsals).where(
 )
 
 
-class RehearsalReads(Reader):
+class RehearsalQueries(Reader):
     """What can be asked about rehearsals."""
 
     def all(self) -> Sequence[KeptRehearsal]:
@@ -29,7 +29,7 @@ class RehearsalReads(Reader):
         return self._list(REHEARSALS.read, _OLDEST_FIRST)
 
 
-class ProjectRehearsals(Reader):
+class RehearsalSaving(Reader):
     """What can be changed for a project: its own rehearsal is known to who has it."""
 
     def save(self, rehearsal: KeptRehearsal) -> None:
@@ -37,7 +37,7 @@ class ProjectRehearsals(Reader):
         put(self._connection, REHEARSALS, [rehearsal])
 
 
-class RehearsalWrites(RehearsalReads):
+class RehearsalChanges(RehearsalQueries, RehearsalSaving):
     """All rehearsals, and what can be changed of them."""
 
     def save(self, rehearsal: KeptRehearsal) -> None:

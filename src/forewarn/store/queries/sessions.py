@@ -20,7 +20,7 @@ _REMOVE_ENDED = delete(tables.sessions).where(
 )
 
 
-class SessionReads(Reader):
+class SessionQueries(Reader):
     """What can be asked about sessions of browsers."""
 
     def all(self) -> Sequence[BrowserSession]:
@@ -41,7 +41,7 @@ class SessionReads(Reader):
         return self._meta.session_changes
 
 
-class SessionWrites(SessionReads):
+class SessionChanges(SessionQueries):
     """The same, and what can be changed."""
 
     def save(self, session: BrowserSession) -> None:

@@ -5,10 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import Text, case, cast, func, select
 
-from forewarn.control.parts.metrics import HOLD_REACHES
 from forewarn.core.words import EventStatus, Kind
 from forewarn.store import tables
-from forewarn.store.reads.state_counts import StateCounts
+from forewarn.store.reads.state_counts import HOLD_REACHES, StateCounts
 from forewarn.store.rows.times import moment_or_none
 
 _E, _H, _O = tables.events.c, tables.hosts.c, tables.orders.c
@@ -22,7 +21,7 @@ _HOLD_REACH = case(
 )
 
 
-class MetricReads(StateCounts):
+class MetricQueries(StateCounts):
     """How much there is, and in which state."""
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
