@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import pytest
 
+from forewarn.control.job_kinds import Alone
+from forewarn.control.ports.store import Transaction
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults
@@ -53,12 +55,16 @@ async def at_once(work: Callable[[], T], /) -> T:
 
 
 def look(service: Service) -> None:
+    async def run(work: Callable[[Transaction], T] | Alone[T], /) -> T:
+        assert not isinstance(work, Alone)
+        return service.transact(work)
+
     watch = MachineWatch(
         Listings(service.drivers),
         HypervisorLooks(service.context.to_read(ReadOnlyStore(service.store))),
         MachineSightings(service.context),
         read=at_once,
-        run=at_once,
+        run=run,
     )
     asyncio.run(watch.look())
     service.tick()

@@ -646,7 +646,7 @@ def seen(service: Service, name: str, *, running: bool) -> None:
     before = service.machine(name)
     found = SeenMachine(before=before, hands=(), host=before.host or before.last_host, running=running)
     checked = CheckedFleet(changes=(), parts=(FleetPart(seen=(found,)),), origin="imported from test")
-    service.fleet.declarations.application(checked, by="test").apply_next()
+    service.fleet.declarations.application(checked, by="test").apply_next(service.transact)
     service.tick()
 
 
