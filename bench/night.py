@@ -132,7 +132,7 @@ def _fit(service: Service) -> None:
     declarations = service.fleet.declarations
     application = declarations.application(declarations.domains(None, by="operator").fleet, by="operator")
     while not application.over:
-        application.apply_next()
+        application.apply_next(service.transact)
 
 
 def _wanted(at_once: int = AT_ONCE) -> RolloutRequest:

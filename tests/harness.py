@@ -387,6 +387,11 @@ class Service:
         found: Rollout = self.rollouts.rollout(rollout.id).rollout
         return found
 
+    def look_at(self, rollout: Rollout) -> None:
+        """Look at a rollout as the engine does, whether or not it is due."""
+        now = self.clock.now()
+        self.transact(lambda tx: self.engine._rollouts.look(tx, rollout.id, now))
+
     def approve(self, name: str, *events: Event | EventId) -> None:
         """Approve as a guest."""
         ids = [event if isinstance(event, str) else event.id for event in events]

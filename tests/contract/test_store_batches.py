@@ -1,4 +1,4 @@
-"""What every store must do: save together what a thread saves, and undo alone what fails."""
+"""What every store must do: save a batch as a whole, and undo alone what fails in it."""
 
 from collections.abc import Callable
 from contextlib import suppress

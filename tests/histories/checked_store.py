@@ -97,6 +97,17 @@ def _difference(before: PromiseCounts, after: PromiseCounts) -> PromiseCounts:
     return PromiseCounts(**{name: getattr(after, name) - getattr(before, name) for name in names})
 
 
+@contextmanager
+def _forgetting(saved: list[Changes]) -> Iterator[None]:
+    """Forget what is saved within the block if that is undone."""
+    before = len(saved)
+    try:
+        yield
+    except BaseException:
+        del saved[before:]
+        raise
+
+
 class _RememberingBatch:
     """A batch of one transaction, which remembers what it saved."""
 
@@ -107,7 +118,7 @@ class _RememberingBatch:
 
     @contextmanager
     def savepoint(self) -> Iterator[Transaction]:
-        with self._batch.savepoint() as tx:
+        with _forgetting(self._saved), self._batch.savepoint() as tx:
             yield _Remembering(tx, self._saved)  # type: ignore[misc]
 
 
@@ -124,7 +135,7 @@ class _Remembering:
 
     @contextmanager
     def savepoint(self) -> Iterator["_Remembering"]:
-        with self._tx.savepoint() as tx:
+        with _forgetting(self._saved), self._tx.savepoint() as tx:
             yield _Remembering(tx, self._saved)
 
     def __getattr__(self, name: str) -> Any:

@@ -18,6 +18,7 @@ from forewarn.store.sql import open_store
 from tests.harness import Service
 from tests.served import sample
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 FILTERS = [
     RecordFilter(),
@@ -90,7 +91,8 @@ def test_what_another_process_has_saved_is_followed_without_a_change_of_this_one
     with service.records.listening(lambda: None):
         service.recent.catch_up()
         before = service.records.newest()
-        tokens.create(Grant(name="olga", role=Role.OPERATOR), by="a command")
+        with writing(other) as tx:
+            tokens.create(tx, Grant(name="olga", role=Role.OPERATOR), by="a command")
         other.close()
         feed.look_for(service.engine.prove_present(service.clock.now()))
         feed.catch_up()
