@@ -13,7 +13,7 @@ from forewarn.store.opening.database import (
     parse_database,
 )
 from forewarn.store.opening.lock import check_unserved
-from forewarn.store.opening.row_copy import ADD_MARK, copy_rows
+from forewarn.store.opening.row_copy import copy_rows
 from forewarn.store.opening.schema import known_schema
 
 
@@ -33,9 +33,7 @@ def backup(url: str, target: Path, *, new_lineage: str) -> int:
             raise Invalid(f"{database.name} cannot be backed up")
         else:
             _copy_tables(database, unfinished)
-        _mark(unfinished, new_lineage)
-        _end_sessions(unfinished)
-        return _webhooks_in(unfinished)
+        return _become_backup(unfinished, new_lineage)
 
 
 def _copy_file(database: Database, source: Path, target: Path) -> None:
@@ -56,31 +54,11 @@ def _copy_tables(database: Database, target: Path) -> None:
         copy.dispose()
 
 
-def _end_sessions(file: Path) -> None:
+def _become_backup(file: Path, lineage: str) -> int:
+    """Mark a copy as a backup and a store of its own, without sessions; return how many webhooks it has."""
     with closing(sqlite3.connect(file)) as connection, connection:
-        if _has_table(connection, "sessions"):
-            connection.execute("DELETE FROM sessions")
-
-
-def _webhooks_in(file: Path) -> int:
-    with closing(sqlite3.connect(file)) as connection:
-        if not _has_table(connection, "webhooks"):
-            return 0
-        return int(connection.execute("SELECT count(*) FROM webhooks").fetchone()[0])
-
-
-def _has_table(connection: sqlite3.Connection, name: str) -> bool:
-    """Return whether a table is there: an older forewarn's store may not have it."""
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
-    return found.fetchone() is not None
-
-
-def _mark(file: Path, lineage: str) -> None:
-    """Have the file know that it is a backup, and a store of its own; an older one is given the column."""
-    with closing(sqlite3.connect(file)) as connection, connection:
-        known = [row[1] for row in connection.execute("PRAGMA table_info(meta)")]
-        if "backup_of" not in known:
-            connection.execute(ADD_MARK)
         connection.execute(
             "UPDATE meta SET lineage = ?, backup_of = coalesce(backup_of, reached)", (lineage,)
         )
+        connection.execute("DELETE FROM sessions")
+        return int(connection.execute("SELECT count(*) FROM webhooks").fetchone()[0])

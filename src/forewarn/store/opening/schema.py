@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Its own name, so that another program's Alembic in the same database is not mistaken for ours.
 VERSION_TABLE = "forewarn_schema"
-_MIGRATIONS = Path(__file__).parent.parent / "migrations"
+MIGRATIONS = Path(__file__).parent.parent / "migrations"
 _MIGRATION_LOCK = 0x666F7265_77610001  # any constant will do that no other program is likely to use
 
 # As Alembic makes it.
@@ -36,13 +36,11 @@ def migrate(connection: Connection, *, name: str) -> None:
     if current == known[-1]:
         return
     if current is None:
-        found = inspect(connection).get_table_names()
-        if not found:
-            _make(connection)
-            return
-        if VERSION_TABLE not in found:
+        if found := inspect(connection).get_table_names():
             raise Invalid(f"{name} holds something else (table {min(found)}): use another --database")
-    elif current not in known:
+        _make(connection)
+        return
+    if current not in known:
         raise _newer(name, current)
     from alembic import command
 
@@ -88,7 +86,7 @@ def check_schema(connection: Connection, *, name: str) -> None:
 
 def revisions() -> list[str]:
     """Return the names of all schemas that this forewarn knows, the newest last: files are named by them."""
-    files = (_MIGRATIONS / "versions").glob("[0-9]*.py")
+    files = (MIGRATIONS / "versions").glob("[0-9]*.py")
     return sorted(file.name.partition("_")[0] for file in files)
 
 
@@ -104,7 +102,7 @@ def alembic_config(connection: Connection) -> "Config":
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
 
