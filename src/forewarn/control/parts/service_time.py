@@ -17,7 +17,7 @@ class TimeQueries(Protocol):
         ...
 
     def kind(self) -> TimeKind | None:
-        """Return whose time the store lives in; None in a new store, and in one of an older forewarn."""
+        """Return whose time the store lives in; None if it was never served."""
         ...
 
     def backup_of(self) -> datetime | None:

@@ -29,7 +29,7 @@ meta = Table(
     # Counts how often that was saved: SQLite writes nothing where nothing differs, and time may stand still.
     Column("beats", BigInteger, nullable=False, server_default="0"),
     Column("absences", JSON, nullable=False, server_default="[]"),
-    # Whose time it lives in; none: its forewarn did not know.
+    # Whose time it lives in; none: it was never served.
     Column("time_kind", Text),
     # In a backup that was not served yet: the service time up to which it has everything.
     Column("backup_of", TIME),
