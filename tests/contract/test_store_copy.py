@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Engine, event, text
 from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
 from forewarn.store import tables
-from forewarn.store.opening.backup import backup
-from forewarn.store.opening.copying import copy
-from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.opening.copying import backup, copy
+from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.lock import hold
 from forewarn.store.sql import open_store
 from tests.contract.later_forewarn import upgrade_forewarn

@@ -18,8 +18,9 @@ from sqlalchemy import Column, Connection, inspect, text
 
 from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.store import tables
-from forewarn.store.opening.backup import backup
-from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.opening.copying import backup
+from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.lock import ConnectionLock, hold
 from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, migrate, revision, revisions
 from forewarn.store.sql import SqlStore, open_store

@@ -15,7 +15,7 @@ from forewarn.server.serve import settings_of
 from forewarn.server.wiring import new_id, tokens_of
 from forewarn.store.opening import lock
 from forewarn.store.opening.database import parse_database
-from forewarn.store.opening.probing import is_store
+from forewarn.store.opening.schema import is_store
 from forewarn.store.sql import SqlStore, open_store
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import write_body

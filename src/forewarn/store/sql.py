@@ -17,16 +17,12 @@ from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.joint import Joint, watch_writes
-from forewarn.store.opening.database import (
-    Database,
-    Engines,
-    create_engines,
-    parse_database,
-)
+from forewarn.store.opening.database import Database, Engines, parse_database
 from forewarn.store.opening.deadlines import Deadlines
+from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.lock import check_unserved
-from forewarn.store.opening.private_files import create_private, keep_private
 from forewarn.store.opening.schema import check_schema, migrate
+from forewarn.store.opening.sqlite_files import create_private, keep_private
 from forewarn.store.reads.open_transaction import KnownMeta, OpenTransaction
 from forewarn.store.snapshots import ProjectSnapshot, ProjectTransaction, SqlSnapshot, SqlTransaction
 from forewarn.store.writes.activity_writes import save_activity

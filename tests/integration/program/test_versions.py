@@ -10,7 +10,8 @@ from sqlalchemy import select
 
 from forewarn.core.checks import misplaced, overdue, unexplained
 from forewarn.core.words import ApprovalRule, ApprovedBy, GroupKind, HostState, Kind, MachineState
-from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.engines import create_engines
 from forewarn.store.rows import stored
 from forewarn.store.rows.mapping import Mapped
 from forewarn.store.rows.meta import META

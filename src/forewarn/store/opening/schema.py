@@ -3,13 +3,28 @@
 Alembic is loaded only to bring an older one up to date: that takes longer than to load the rest of the store.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    inspect,
+    literal,
+    select,
+    text,
+)
 
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.store import tables
+from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.engines import create_engines
+from forewarn.store.opening.lock import check_unserved
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -112,3 +127,37 @@ def _make(connection: Connection) -> None:
     tables.metadata.create_all(connection, checkfirst=False)
     _version.create(connection)
     connection.execute(_version.insert(), {"version_num": revisions()[-1]})
+
+
+# What a database holds, whatever its schema; nothing is made and nothing changed
+
+
+def is_store(url: str) -> bool:
+    """Return whether there is a store in a database."""
+    return _probe(url, lambda connection: revision(connection) is not None)
+
+
+def any_token(url: str) -> bool:
+    """Return whether a token was ever made in a database."""
+    return _probe(url, _has_token)
+
+
+def _has_token(connection: Connection) -> bool:
+    known = inspect(connection).has_table(tables.tokens.name)
+    return (
+        known
+        and connection.execute(select(literal(1)).select_from(tables.tokens).limit(1)).first() is not None
+    )
+
+
+def _probe(url: str, holds: Callable[[Connection], bool]) -> bool:
+    database = parse_database(url)
+    if database.embedded and (database.file is None or not database.file.exists()):
+        return False
+    check_unserved(database)
+    engines = create_engines(database)
+    try:
+        with engines.reading.begin() as connection:
+            return holds(connection)
+    finally:
+        engines.dispose()
