@@ -25,7 +25,7 @@ from forewarn.store.opening.schema import check_schema, migrate
 from forewarn.store.opening.sqlite_files import create_private, keep_private
 from forewarn.store.reads.open_transaction import KnownMeta, OpenTransaction
 from forewarn.store.snapshots import ProjectSnapshot, ProjectTransaction, SqlSnapshot, SqlTransaction
-from forewarn.store.writes.activity_writes import save_activity
+from forewarn.store.writes.fleet_writes import save_activity
 
 
 class SqlStore:
