@@ -35,7 +35,8 @@ def progress(seen: NotedOrderWithEventsAnswer, *, known: set[str]) -> list[str]:
 
 def _is_over(event: NotedEventAnswer, order: OrderAnswer) -> bool:
     """Return whether the machines of a started event are done with; those of an evacuation go by turns."""
-    mine = (step for step in order.stages[event.stage].steps if step.machine in event.resources)
+    steps = order.steps if event.stage is None else order.stages[event.stage].steps
+    mine = (step for step in steps if step.machine in event.resources)
     return all(step.state in (StepState.DONE, StepState.MOOT) for step in mine)
 
 

@@ -37,7 +37,7 @@ class Mark:
     after: str = ""  # the request id of the server's last action before; "": it had none
     migration: int = 0  # the number of its last migration before; 0: it had none
     user: str = ""  # who has begun it, by keystone's id; "": there is no keystone
-    token: str = ""  # by which it may be sent
+    token: str = ""  # by which it may be sent; "": of a version that had none
 
     def __str__(self) -> str:
         """Write it for the store."""

@@ -116,8 +116,7 @@ function deferral(event) {
     " until ",
     time(deferred.until),
     `, by ${span(deferred.granted_seconds)}`,
-    deferred.asked_seconds !== deferred.granted_seconds &&
-      ` (${span(deferred.asked_seconds)} asked for)`,
+    deferred.asked_seconds !== deferred.granted_seconds && ` (${span(deferred.asked_seconds)} asked for)`,
     ".",
   );
 }
