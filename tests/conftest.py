@@ -42,7 +42,7 @@ _FASTER = ("fsync = off", "synchronous_commit = off", "full_page_writes = off")
 # The ends of the names of files: histories, documents that are run as they are printed, and agents and guests
 # that have to wait in real time.
 _LONGEST = (
-    *("_rehearsal_documentation", "_rules", "_crash", "_documentation", "_recipes", "_version_fixtures"),
+    *("_rehearsal_documentation", "_rules", "_crash", "_documentation", "_recipes", "_versions"),
     *("_rehearsal_running", "_rehearsal_shipped", "_agent_program", "_agent_commands", "_gate_troubles"),
 )
 

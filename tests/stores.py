@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Engine, Pool, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
-from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.schema import migrate
 
 # What a power cut would take is of no interest, but to the tests that ask for the fixture `with_fsync`.

@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import delete, insert
 
 from forewarn.store import tables
-from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.engines import create_engines
 from forewarn.store.sql import Store, open_store
 from tests import stores
 

@@ -17,7 +17,8 @@ from sqlalchemy import (
 )
 
 from forewarn.store.key_lists import key_list, one_found, one_of
-from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.engines import create_engines
 
 THINGS = Table("things", MetaData(), Column("name", Text), Column("number", Integer))
 # What would end a list or a text early, if keys were written into either.

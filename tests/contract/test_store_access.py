@@ -13,7 +13,7 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.scope import Scope
 from forewarn.core.words import GroupKind, GroupName, HostName, OrderState, ProjectName
-from forewarn.store.opening.probing import any_token
+from forewarn.store.opening.schema import any_token
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, event, event_id, group, machine, order, order_id, save, save_fleet
 from tests.contract.test_store_lists import pages

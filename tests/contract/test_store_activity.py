@@ -9,7 +9,8 @@ from forewarn.core.feed import Delta
 from forewarn.core.model.changes import Changes
 from forewarn.core.words import GroupName, MachineState
 from forewarn.store import tables
-from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.engines import create_engines
 from forewarn.store.sql import Store
 from tests.contract.samples import (
     NOW,

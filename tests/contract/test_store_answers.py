@@ -9,10 +9,9 @@ from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.answers import SavedAnswer
-from forewarn.store.sql import Store, open_store
+from forewarn.store.sql import Store
 from tests.contract.samples import NOW
 from tests.contract.test_store_access import token
-from tests.fixtures.versions import RELEASED, put_back
 from tests.transactions import holding, writing
 
 SECOND = timedelta(seconds=1)
@@ -81,17 +80,6 @@ def test_what_a_caller_has_more_than_the_most_is_its_oldest(store: Store) -> Non
         assert sorted(surplus) == [key_of(answer(0)), key_of(answer(1))]
         assert len(snapshot.answers.surplus("olga (operator)", keep=0, limit=2)) == 2
         assert snapshot.answers.surplus("olga (operator)", keep=5, limit=10) == []
-
-
-@pytest.mark.parametrize("version", RELEASED)
-def test_a_store_of_an_older_version_has_no_answers_and_keeps_them(url: str, version: str) -> None:
-    put_back(version, url)
-    opened = open_store(url, new_id=lambda: "NEW")
-    with opened.read() as snapshot:
-        assert snapshot.answers.old(NOW + timedelta(days=36500), limit=1) == []
-    keep(opened, answer(1))
-    assert find(opened, answer(1)) == answer(1)
-    opened.close()
 
 
 # Transactions that are parts of another

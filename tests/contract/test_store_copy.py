@@ -11,17 +11,15 @@ from sqlalchemy import Connection, Engine, event, text
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
 from forewarn.core.filters import HistoryFilter
 from forewarn.store import tables
-from forewarn.store.opening.backup import backup
-from forewarn.store.opening.copying import copy
-from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.opening.copying import backup, copy
+from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.lock import hold
 from forewarn.store.sql import open_store
+from tests.contract.later_forewarn import upgrade_forewarn
 from tests.contract.samples import everything, machine, save_fleet, session
-from tests.fixtures import versions
 from tests.process import until
 from tests.transactions import writing
-
-OLD = versions.VERSIONS[0]
 
 
 @pytest.fixture(params=["sqlite to postgresql", "postgresql to sqlite"])
@@ -70,7 +68,6 @@ def test_a_copy_has_all_that_the_store_has_whichever_way_it_goes(
     tmp_path: Path, postgres_url: str, other_postgres_url: str
 ) -> None:
     files = [f"sqlite:///{tmp_path / name}" for name in ("first.db", "second.db", "third.db")]
-    versions.put_back(OLD, files[0])
     make(files[0])
     whole = rows(files[0])
     told: list[tuple[str, int, int]] = []
@@ -89,10 +86,11 @@ def test_a_copy_has_all_that_the_store_has_whichever_way_it_goes(
 
 
 def test_an_older_store_is_copied_as_it_is_and_brought_up_to_date_there(
-    tmp_path: Path, postgres_url: str
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = [f"sqlite:///{tmp_path / name}" for name in ("first.db", "second.db")]
-    versions.put_back(OLD, files[0])
+    make(files[0])
+    upgrade_forewarn(monkeypatch, tmp_path)
     copy(files[0], postgres_url, new_lineage="COPY")
     copy(postgres_url, files[1], new_lineage="COPY")
     for url in files:
@@ -100,15 +98,11 @@ def test_an_older_store_is_copied_as_it_is_and_brought_up_to_date_there(
     assert rows(files[1]) == rows(files[0])
 
 
-@pytest.mark.parametrize("age", ["old", "new"])
 def test_a_backup_is_restored_by_a_copy_and_is_still_a_backup(
-    way: tuple[str, str], age: str, tmp_path: Path, other_postgres_url: str
+    way: tuple[str, str], tmp_path: Path, other_postgres_url: str
 ) -> None:
     url = way[0]
-    if age == "old":
-        versions.put_back(OLD, url)
-    else:
-        make(url)
+    make(url)
     backup(url, tmp_path / "backup.db", new_lineage="BACKUP")
     copy(f"sqlite:///{tmp_path / 'backup.db'}", other_postgres_url, new_lineage="COPY")
     store, restored = (open_store(each, new_id=lambda: "UNUSED") for each in (url, other_postgres_url))

@@ -7,7 +7,7 @@ import pytest
 from forewarn.core.feed import Delta
 from forewarn.core.words import DEFAULT_PROJECT, GroupName
 from forewarn.store.sql import Store
-from forewarn.store.writes import tombstones
+from forewarn.store.writes import fleet_writes
 from tests.contract.samples import (
     NOW,
     event,
@@ -126,7 +126,7 @@ def remove(store: Store, name: str) -> int:
 
 
 def test_what_was_removed_long_ago_is_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tombstones, "KEPT_NUMBERS", 4)
+    monkeypatch.setattr(fleet_writes, "KEPT_NUMBERS", 4)
     save_fleet(store)
     first, second, third = (remove(store, name) for name in ("a", "b", "c"))
     assert first == third - 4
@@ -137,14 +137,14 @@ def test_what_was_removed_long_ago_is_forgotten(store: Store, monkeypatch: pytes
 
 
 def test_nothing_is_forgotten_while_nothing_is_removed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tombstones, "KEPT_NUMBERS", 0)
+    monkeypatch.setattr(fleet_writes, "KEPT_NUMBERS", 0)
     save_fleet(store, [machine("web-0")])
     number = save(store, machines=(machine("web-0", host=None),))
     assert not since(store, number - 1).whole
 
 
 def test_names_of_removed_hosts_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tombstones, "KEPT_NUMBERS", 0)
+    monkeypatch.setattr(fleet_writes, "KEPT_NUMBERS", 0)
     save_fleet(store, hosts=("host-1", "host-2"))
     save(store, removed_hosts=(host("host-2").name,))
     remove(store, "a")

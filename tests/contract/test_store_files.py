@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.store.opening.backup import backup
+from forewarn.store.opening.copying import backup
 from forewarn.store.opening.lock import hold
 from forewarn.store.sql import open_store
 from tests.contract.samples import save_fleet

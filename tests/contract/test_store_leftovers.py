@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.core.errors import Conflict
-from forewarn.store.opening.backup import backup
-from forewarn.store.opening.copying import copy
+from forewarn.store.opening.copying import backup, copy
 from forewarn.store.opening.lock import hold
-from forewarn.store.opening.probing import is_store
+from forewarn.store.opening.schema import is_store
 from forewarn.store.sql import open_store
 from tests.contract.samples import everything, machine, save, save_fleet
 

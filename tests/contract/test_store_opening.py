@@ -1,6 +1,5 @@
 """Opening a store: on nothing, on what is older, newer or nonsense; and one server at a time."""
 
-import json
 import os
 import signal
 import sqlite3
@@ -18,14 +17,14 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Connection, inspect, text
 
 from forewarn.core.errors import Conflict, Invalid, Unavailable
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.words import ProjectName
 from forewarn.store import tables
-from forewarn.store.opening.backup import backup
-from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.opening.copying import backup
+from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.lock import ConnectionLock, hold
 from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, migrate, revision, revisions
 from forewarn.store.sql import Store, open_store
+from tests.contract.later_forewarn import upgrade_forewarn
 from tests.contract.samples import everything, machine, save_fleet
 from tests.process import until
 from tests.transactions import writing
@@ -104,110 +103,39 @@ def _index(each: Any) -> str:
     return str({**each, "dialect_options": options})
 
 
-def test_an_older_schema_is_brought_up_to_date(url: str) -> None:
-    run(url, f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
-    opened = open_store(url, new_id=lambda: "NEW")
-    with opened.read() as snapshot:
-        assert snapshot.feed.lineage() == "NEW"
-    opened.close()
-
-
-def test_a_store_of_the_first_schema_keeps_what_it_has(url: str) -> None:
-    engines = create_engines(parse_database(url))
-    with engines.writing.begin() as connection:
-        command.upgrade(alembic_config(connection), "0001")
-        connection.execute(text("INSERT INTO projects (name) VALUES ('team')"))
-        connection.execute(text("INSERT INTO hosts (name, state) VALUES ('host-1', 'cordoned')"))
-        connection.execute(
-            text(
-                "INSERT INTO groups (name, project, kind, update_domains, born, incarnation, version, "
-                "changed) "
-                "VALUES ('web', 'team', 'scale-set', 3, 1, 7, 1, 1)"
-            )
-        )
-    engines.dispose()
-    opened = open_store(url, new_id=lambda: "NEW")
-    with opened.read() as snapshot:
-        whole = snapshot.rules.everything()
-        assert [(group.name, group.incarnation, group.policy) for group in whole.groups.values()] == [
-            ("web", 7, GroupPolicy())
-        ]
-        assert list(whole.hosts) == ["host-1"]
-        assert not any(snapshot.metrics.tallies().values())
-        assert (snapshot.webhooks.count(), snapshot.tokens.any()) == (0, False)
-    opened.close()
-
-
-def test_hosts_that_were_removed_before_are_known_by_their_names(url: str) -> None:
-    engines = create_engines(parse_database(url))
-    with engines.writing.begin() as connection:
-        command.upgrade(alembic_config(connection), "0014")
-        connection.execute(text("INSERT INTO meta (id, number, lineage) VALUES (1, 3, 'L')"))
-        for number, kind, host in ((1, "host-added", "old"), (2, "host-removed", "old"), (3, "x", "other")):
-            connection.execute(
-                text(
-                    "INSERT INTO records (number, at, kind, host, by, reason) "
-                    f"VALUES ({number}, 0, '{kind}', '{host}', '', '')"
-                )
-            )
-    engines.dispose()
-    opened = open_store(url, new_id=never)
-    with opened.read() as snapshot:
-        assert snapshot.fleet.names_among(["old", "other"], project=ProjectName("a")).hosts == {"old"}
-        assert snapshot.feed.since(0).removed_groups == ()
-    opened.close()
-
-
-def test_promises_are_counted_from_the_records_that_are_still_there(url: str) -> None:
-    november, december = 1_793_491_200_000_000, 1_796_083_200_000_000  # the first of each in 2026
-    engines = create_engines(parse_database(url))
-    with engines.writing.begin() as connection:
-        command.upgrade(alembic_config(connection), "0017")
-        put(connection, "meta", id=1, number=9, lineage="L")
-        for order, driver in (("O1", "external"), ("O2", "simulated")):
-            words = {"action": "maintenance", "work": "freeze", "source": "Platform", "state": "done"}
-            empty = {"by": "", "reason": "", "why": "", "stages": "[]", "waiting": "[]"}
-            put(connection, "orders", id=order, number=1, driver=driver, created_at=0, **words, **empty)
-        # The last one starts as it is announced, and promises nothing.
-        for id_, order, ahead, start in (
-            ("E1", "O1", 900, november),
-            ("E2", "O2", 900, december),
-            ("E3", "O1", 0, december),
-        ):
-            words = {"group_name": "web", "type": "Freeze", "status": "Started", "source": "Platform"}
-            empty = {"stage": 0, "domain": 0, "duration_seconds": 5, "description": "", "why": ""}
-            named = json.dumps([{"machine": str(number), "name": str(number)} for number in range(4)])
-            times = {"announced_at": start - ahead, "not_before": start, "started_at": start}
-            lists = {"resources": named, "approvals": "[]"}
-            put(connection, "events", id=id_, number=1, order_id=order, **words, **empty, **times, **lists)
-        records = (
-            *((november, "event-started", "E1", "O1", ""), (november, "event-left", "E1", "O1", "")),
-            (november, "notice-late", "E1", "O1", "promised 15 m: web-0 got 10 m, web-1 got 9 m"),
-            (november, "notice-never", "E1", "O1", "promised 15 m: web-2"),
-            *((december, "event-started", "E2", "O2", ""), (december, "event-started", "E3", "O1", "")),
-            (december, "promise-broken", "E3", "O1", "fire: 2 m of notice instead of 15 m"),
-        )
-        for number, (at, kind, event, order, reason) in enumerate(records):
-            about = {"event_id": event, "order_id": order, "reason": reason, "project": "a", "by": ""}
-            put(connection, "records", number=number, at=at, kind=kind, **about)
-    engines.dispose()
-    opened = open_store(url, new_id=never)
-    with opened.read() as snapshot:
-        found, _ = snapshot.work.promises(after=None, limit=9)
-    opened.close()
-    assert [
-        (each.month, each.simulated, each.kept, each.late, each.never, each.broken) for each in found
-    ] == [
-        ("2026-11", False, 2, 2, 1, 0),
-        ("2026-12", False, 0, 0, 0, 1),
-        ("2026-12", True, 4, 0, 0, 0),
+def test_an_older_store_is_brought_up_to_date_and_keeps_what_it_has(
+    store_at_url: Store, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_fleet(store_at_url, [machine("web-0"), machine("web-1", size="large")])
+    before = everything(store_at_url)
+    new = upgrade_forewarn(monkeypatch, tmp_path)
+    for _ in ("brought up to date", "up to date"):
+        opened = open_store(url, new_id=never)
+        assert everything(opened) == before
+        opened.close()
+    assert rows(url, "SELECT version_num FROM forewarn_schema") == [(new,)]
+    assert rows(url, "SELECT name, shelf FROM machines ORDER BY name") == [
+        ("web-0", "top"),
+        ("web-1", "large"),
     ]
 
 
-def put(connection: Connection, table: str, **values: object) -> None:
-    """Insert a row as an older version would."""
-    names, given = ", ".join(values), ", ".join(f":{name}" for name in values)
-    connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({given})"), values)
+def rows(url: str, query: str) -> list[tuple[Any, ...]]:
+    engines = create_engines(parse_database(url))
+    with engines.reading.connect() as connection:
+        found = [tuple(row) for row in connection.execute(text(query))]
+    engines.dispose()
+    return found
+
+
+def test_an_older_store_is_not_changed_by_what_only_reads_it(
+    store_at_url: Store, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_fleet(store_at_url)
+    old, new = revisions()[-1], upgrade_forewarn(monkeypatch, tmp_path)
+    with pytest.raises(Conflict, match=f"has schema {old}, this forewarn knows {new}: use the forewarn that"):
+        open_store(url, new_id=never, as_it_is=True)
+    assert rows(url, "SELECT version_num FROM forewarn_schema") == [(old,)]
 
 
 def test_a_newer_schema_is_refused(store_at_url: Store, url: str) -> None:
@@ -218,15 +146,19 @@ def test_a_newer_schema_is_refused(store_at_url: Store, url: str) -> None:
         open_store(url, new_id=never)
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(url: str) -> None:
-    run(
-        url,
-        f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)",
-        "CREATE TABLE records (number INTEGER)",
-    )
-    with pytest.raises(Exception, match="records"):
+def test_a_migration_that_fails_leaves_nothing_behind(
+    store_at_url: Store, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_fleet(store_at_url, [machine("web-0")])
+    before = everything(store_at_url)
+    upgrade_forewarn(monkeypatch, tmp_path, last="UPDATE nothing SET nothing = 0")
+    with pytest.raises(Exception, match="nothing"):
         open_store(url, new_id=never)
-    run(url, "CREATE TABLE meta (id INTEGER)", "CREATE TABLE machines (id INTEGER)")
+    monkeypatch.undo()
+    again = open_store(url, new_id=never)
+    assert everything(again) == before
+    again.close()
+    run(url, "ALTER TABLE machines ADD COLUMN shelf TEXT")  # there is none
 
 
 def test_somebody_elses_database_is_left_alone(url: str) -> None:

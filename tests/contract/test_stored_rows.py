@@ -396,10 +396,5 @@ def test_parts_that_a_later_version_has_written_are_passed_over(golden: dict[str
     assert read(ORDERS, later) == read(ORDERS, row)
 
 
-def test_a_rollout_from_before_it_had_terms_is_read(golden: dict[str, dict[str, Any]]) -> None:
-    rollout = read(ROLLOUTS, golden["a rollout"] | {"terms": {}})
-    assert (rollout.terms, rollout.version) == (RolloutTerms(), 1)
-
-
 def read(mapped: Mapped[Any], row: dict[str, Any]) -> Any:
     return mapped.read([row[column.name] for column in mapped.columns])

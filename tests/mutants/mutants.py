@@ -419,7 +419,7 @@ def what_is_saved_is_committed_with_the_next(real: Real, store: Store) -> Iterat
 _uncommitted = ExitStack()
 
 
-@mutant("store.opening.database:_sqlite_engine", "contract/test_store_opening.py", rule="7")
+@mutant("store.opening.engines:_sqlite_engine", "contract/test_store_opening.py", rule="7")
 def a_commit_is_not_on_disk(real: Real, *args: Any, **more: Any) -> Engine:
     engine: Engine = real(*args, **more)
     event.listen(engine, "connect", lambda opened, _: opened.execute("PRAGMA synchronous = NORMAL"))

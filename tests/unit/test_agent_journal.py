@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.agent.handling import EVERYTHING, Side
+from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import (
     Approved,
     Begun,
@@ -220,16 +220,6 @@ def test_whichever_line_is_lost_what_was_begun_is_known(tmp_path: Path, lost: in
     assert len(said) == 1
 
 
-def test_an_agent_that_did_not_write_down_what_it_owes_owes_everything_it_has_begun(tmp_path: Path) -> None:
-    path = tmp_path / "agent.journal"
-    lines = written(path, [LIFE[0], LIFE[1], TakenUp(event=event("B"), at=NOW)]).splitlines(keepends=True)
-    path.write_bytes(b"".join([b'{"journal":1,"vm_id":"%s","machine":""}\n' % VM_ID.encode(), *lines[1:]]))
-    for _ in ("first", "again"):
-        journal = opened(path)
-        journal.close()
-        assert [journal.tracked_events[id_].owed for id_ in "AB"] == [{"drain": (EVERYTHING,)}, {}]
-
-
 def test_a_journal_of_a_later_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "agent.journal"
     path.write_text('{"journal":2,"vm_id":""}\n')
@@ -287,7 +277,7 @@ def spoilt(parsed: Mapping[str, object], field: str, rubbish: str) -> bytes:
 
 @pytest.mark.parametrize("rubbish", RUBBISH, ids=lambda rubbish: rubbish[:20])
 def test_no_field_of_an_entry_keeps_a_journal_from_being_read(rubbish: str) -> None:
-    head = lines(b'{"journal":1,"vm_id":"V","owes":true}')
+    head = lines(b'{"journal":1,"vm_id":"V"}')
     for entry in LIFE:
         for field in as_json(entry):
             whole = head + WRITTEN + lines(spoilt(as_json(entry), field, rubbish))
@@ -302,9 +292,9 @@ def test_a_process_that_cannot_be_is_not_looked_for(rubbish: str) -> None:
 
 
 @pytest.mark.parametrize("rubbish", RUBBISH, ids=lambda rubbish: rubbish[:20])
-@pytest.mark.parametrize("field", ["journal", "vm_id", "machine", "owes"])
+@pytest.mark.parametrize("field", ["journal", "vm_id", "machine"])
 def test_no_field_of_its_head_keeps_a_journal_from_being_read(field: str, rubbish: str) -> None:
-    head = {"journal": 1, "vm_id": "V", "machine": "web-0", "owes": True}
+    head = {"journal": 1, "vm_id": "V", "machine": "web-0"}
     whole = lines(spoilt(head, field, rubbish)) + WRITTEN
     machine_of(whole)
     if field == "journal" and rubbish in ("9" * 400, "-1", "0"):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+from dataclasses import fields
 from typing import Any
 
 import httpx
@@ -112,14 +113,21 @@ def test_an_answer_that_lacks_a_key_is_of_a_version_that_is_not_understood() -> 
         _ = reply.value
 
 
+def host(name: str, *, state: str = "ok") -> dict[str, Any]:
+    """A host as a server sends it."""
+    nothing = dict.fromkeys(each.name for each in fields(HostAnswer))
+    known = {"name": name, "state": state, "driver": "external", "source": "declared", "bare_metal": False}
+    return {**nothing, **known, "resources": {}, "labels": {}}
+
+
 def test_a_word_of_a_later_version_is_a_text() -> None:
-    sent = {"hosts": [{"name": "host-0", "state": "resting", "driver": "external"}], "next": None}
+    sent = {"hosts": [host("host-0", state="resting")], "next": None}
     reply = asyncio.run(client((200, sent)).all(HostAnswer))
     assert reply.value.items[0].state == "resting"
 
 
 def test_a_list_is_read_page_by_page() -> None:
-    hosts = [{"name": f"host-{n}", "state": "ok", "driver": "external"} for n in range(3)]
+    hosts = [host(f"host-{n}") for n in range(3)]
     pages = [(200, {"hosts": hosts[:2], "next": "two"}), (200, {"hosts": hosts[2:], "next": None})]
     reply = asyncio.run(client(*pages).all(HostAnswer))
     assert [host.name for host in reply.value.items] == ["host-0", "host-1", "host-2"]

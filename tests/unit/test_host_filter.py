@@ -15,7 +15,7 @@ from forewarn.cli.views.host_filter import (
     filter_rules,
     read_loaded,
 )
-from forewarn.core.words import MachineState
+from forewarn.core.words import DECLARED, MachineState
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 
 MAC, OTHER = "52:54:00:77:00:15", "52:54:00:77:00:16"
@@ -32,6 +32,7 @@ def machine(name: str = "web-0", **more: Any) -> MachineAnswer:
         "host": "kvm04",
         "address": "10.0.0.7",
         "mac": MAC,
+        "bound_for": None,
         **more,
     }
     return MachineAnswer(
@@ -41,6 +42,7 @@ def machine(name: str = "web-0", **more: Any) -> MachineAnswer:
         state=MachineState.RUNNING,
         enabled=True,
         last_seen=None,
+        source=DECLARED,
         tags={},
         **given,
     )

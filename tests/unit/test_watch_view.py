@@ -17,6 +17,7 @@ from forewarn.clock import monotonic
 from forewarn.core.model.order import Order
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
+    DECLARED,
     Action,
     ApprovalRule,
     EventStatus,
@@ -90,8 +91,12 @@ def event(
         started_at=NOW if started else None,
         ended_at=None,
         why=None,
+        armed_at=None,
+        postponed=None,
+        stage=0,
         project="default",
         simulated=simulated,
+        notice=None,
     )
 
 
@@ -115,6 +120,7 @@ def copy(groups: int, members: int, **more: Any) -> FleetCopy:
             enabled=True,
             enabled_at=NOW,
             policy={},
+            source=DECLARED,
         )
         for number in range(members):
             name = f"g{group}-{number}"
@@ -212,6 +218,10 @@ def test_what_is_too_long_for_a_line_goes_on_below_it_and_loses_no_word() -> Non
             project=None,
             host=None,
             abort=False,
+            still_running=(),
+            saved=True,
+            note=None,
+            refused=None,
         )
     ]
     lines = drawn(shown, 80, 30)

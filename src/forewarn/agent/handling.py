@@ -54,10 +54,6 @@ class Command:
     user: str | None = None
 
 
-# Owed in the place of things by an agent that did not yet write down what it changes: all that it may have.
-EVERYTHING = "*"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One thing asked of a handler."""
@@ -75,7 +71,7 @@ class Task:
 
     def owes(self, thing: str) -> bool:
         """Check whether recovery is to put a thing back."""
-        return thing in self.owed or EVERYTHING in self.owed
+        return thing in self.owed
 
 
 class Handling(Protocol):

@@ -17,7 +17,7 @@ from forewarn.server.wiring import new_id, tokens_of
 from forewarn.store.batch import Transact
 from forewarn.store.opening import lock
 from forewarn.store.opening.database import parse_database
-from forewarn.store.opening.probing import is_store
+from forewarn.store.opening.schema import is_store
 from forewarn.store.sql import Store, open_store
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import write_body

@@ -34,13 +34,12 @@ from forewarn.server.threads.operator_server import OperatorServer
 from forewarn.server.tls import tls_of
 from forewarn.server.upkeep import Hangups, keeping_up
 from forewarn.server.wiring import OpenedService, Parts, drivers_of, new_id, open_service, wire
-from forewarn.store.opening import backup as backups
 from forewarn.store.opening import copying, lock
 from forewarn.store.opening.copying import Copied
 from forewarn.store.opening.database import without_password
 from forewarn.store.opening.lock import Lock
-from forewarn.store.opening.probing import any_token, is_store
 from forewarn.store.opening.row_copy import Progress
+from forewarn.store.opening.schema import any_token, is_store
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +118,7 @@ def _url(database: str) -> str:
 def backup(database: str | None, path: str) -> int:
     """Copy a store to a file, while a server may be running on it; return how many webhooks it has."""
     settings = settings_of({"database": database})
-    return backups.backup(settings.database, Path(path), new_lineage=new_id())
+    return copying.backup(settings.database, Path(path), new_lineage=new_id())
 
 
 def settings_of(options: Mapping[str, Any]) -> Settings:

@@ -14,20 +14,16 @@ from forewarn.core.words import GroupName, MachineId
 from forewarn.durations import Durations
 from forewarn.store import tables
 from forewarn.store.batch import Batch, watch_writes
-from forewarn.store.opening.database import (
-    Database,
-    Engines,
-    create_engines,
-    parse_database,
-)
+from forewarn.store.opening.database import Database, Engines, parse_database
 from forewarn.store.opening.deadlines import Deadlines
+from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.lock import check_unserved
-from forewarn.store.opening.private_files import create_private, keep_private
 from forewarn.store.opening.schema import check_schema, migrate
+from forewarn.store.opening.sqlite_files import create_private, keep_private
 from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.saved import Listener
 from forewarn.store.snapshots import ScopedSnapshot, Snapshot
-from forewarn.store.writes.activity_writes import save_activity
+from forewarn.store.writes.fleet_writes import save_activity
 
 
 class Store:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import pytest
 
 import forewarn.agent
-from forewarn.agent.handling import EVERYTHING, Again, Command, Never, Outcome, Ready, Side, Task
+from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
 from forewarn.agent.programs.output import Output
 from forewarn.agent.programs.runs import KEEPER
 from forewarn.agent.setup.agent_config import parse
@@ -900,13 +900,6 @@ def test_a_server_that_is_taken_out_by_hand_during_the_event_stays_out(tmp_path:
         assert lb.states["web-0"] == 1
 
 
-def test_where_everything_is_owed_its_servers_are_made_ready(tmp_path: Path) -> None:
-    with balancer(tmp_path) as (lb, path):
-        lb.states = {"web-0": 8, "web-1": 8}
-        assert asked(drain(path, "web/${machine}"), Side.RECOVER, owed=[EVERYTHING]) == Ready()
-        assert lb.states == {"web-0": 0, "web-1": 8}
-
-
 def test_a_server_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
     with balancer(tmp_path) as (_, path):
         assert asked(drain(path, "web/db")) == Never(f"HAProxy at {path}: No such server.")
@@ -1123,38 +1116,11 @@ def test_a_unit_is_stopped_and_started_unless_it_was_down(
     assert (tmp_path / "state").read_text().split()[-1] == after
 
 
-def forget_what_is_owed(journal: Path) -> None:
-    """Make a journal such as the first agents wrote."""
-    head, *said = (json.loads(line) for line in journal.read_text().splitlines())
-    del head["owes"]
-    kept = [head, *(each for each in said if each["entry"] != "owed")]
-    journal.write_text("".join(f"{json.dumps(each)}\n" for each in kept))
-
-
-def test_an_agent_upgraded_in_the_middle_of_an_event_puts_back_what_the_former_one_would(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_systemd(tmp_path, monkeypatch, "active")
-
-    async def main() -> None:
-        harness = AgentHarness(tmp_path, *handlers(toml(name="app", kind="process", unit="nginx.service")))
-        harness.start()
-        await harness.show(event())
-        await awaited(lambda: harness.endpoint.approved)
-        await harness.stop()
-        forget_what_is_owed(tmp_path / "agent.journal")
-        harness.start()
-        await over(harness)
-
-    play(main())
-    assert (tmp_path / "ran").read_text().split() == ["stop", "start"]
-
-
-def test_where_everything_is_owed_a_process_is_started(tmp_path: Path) -> None:
+def test_a_process_that_was_ended_here_is_started(tmp_path: Path) -> None:
     start = script(tmp_path, "true", name="start")
     (one,) = handlers(toml(name="app", kind="process", pid_file=str(tmp_path / "none"), start=[start]))
     with pytest.raises(AssertionError, match=f"it runs .*{start}"):
-        asked(one, Side.RECOVER, owed=[EVERYTHING])
+        asked(one, Side.RECOVER, owed=[str(tmp_path / "none")])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 
 from forewarn.agent.facts import checked_template, facts_of, filled
 from forewarn.agent.handlers.kinds import Declared
-from forewarn.agent.handling import EVERYTHING, Again, Never, Outcome, Ready, Side, Task
+from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.sdk.platform import system
 from forewarn.wire import fields
@@ -99,7 +99,7 @@ class Haproxy:
     async def recover(self, task: Task) -> Outcome:
         """Let new sessions in again, where they were kept out here."""
         owed: dict[str, list[str]] = {}
-        for thing in self._owed(task):
+        for thing in task.owed:
             server, _, socket = thing.partition(AT)
             owed.setdefault(socket, []).append(server)
         # But for those that people have put in maintenance meanwhile.
@@ -134,13 +134,6 @@ class Haproxy:
             if not any(like.fullmatch(each) for each in known):
                 names = ", ".join(sorted(known)[:MOST_NAMES]) or "none"
                 yield f"HAProxy at {socket} knows no server {server}; it has {names}"
-
-    def _owed(self, task: Task) -> Iterable[str]:
-        if EVERYTHING not in task.owed:
-            return task.owed
-        servers = [each for each in filled(self.servers, facts_of(task)) if _is_server(each)]
-        mine = {f"{server}{AT}{socket}" for socket in self.sockets for server in servers}
-        return sorted({*task.owed, *mine} - {EVERYTHING})
 
     async def _emptied(self, servers: Sequence[str], task: Task) -> Outcome:
         while True:

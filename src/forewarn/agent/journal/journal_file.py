@@ -1,8 +1,8 @@
 """The journal on disk: what the agent has done and begun, written before and after it does it.
 
 A line for each entry, fsynced. The first names the machine, so that a copy of its disk is not taken for
-it, and says that what is owed is written down, which the first agents did not do. A last line that was torn
-by a crash counts as not written; what cannot be read elsewhere is skipped with a warning.
+it. A last line that was torn by a crash counts as not written; what cannot be read elsewhere is skipped with
+a warning.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from forewarn.agent.journal.entries import Entry, as_json, from_json
-from forewarn.agent.journal.tracked_events import TrackedEvents, after, entries_of, replay, unwritten_debts
+from forewarn.agent.journal.tracked_events import TrackedEvents, after, entries_of, replay
 from forewarn.core.errors import Invalid
 from forewarn.sdk.platform import system
 
@@ -83,7 +83,7 @@ class Journal:
     def _rewrite(self) -> None:
         """Write all tracked events to a new file, and replace the old one with it."""
         part = self.path.with_name(f"{self.path.name}.part")
-        head = {"journal": FORMAT, "vm_id": self._vm_id, "machine": self._machine, "owes": True}
+        head = {"journal": FORMAT, "vm_id": self._vm_id, "machine": self._machine}
         with _created(part) as file:
             file.writelines(
                 _line(parsed) for parsed in (head, *map(as_json, entries_of(self.tracked_events)))
@@ -158,22 +158,21 @@ def read_entries(
     lines = whole.split(b"\n")
     lines.pop()  # what follows the last line: nothing, or what a crash has torn
     vm_id: str | None = None
-    owes = True
     entries: list[Entry] = []
     for number, line in enumerate(lines, start=1):
         try:
             parsed = json.loads(line)
             if number == 1:
-                vm_id, owes = _head(parsed)
+                vm_id = _head(parsed)
             else:
                 entries.append(from_json(parsed))
         except (ValueError, RecursionError):
             warn(f"line {number} cannot be read: what the others say is believed, what it said is lost")
-    return vm_id, entries if owes else [*entries, *unwritten_debts(replay(entries))]
+    return vm_id, entries
 
 
-def _head(parsed: Any) -> tuple[str, bool]:
-    """Read whose a journal is, and whether what is owed is in it."""
+def _head(parsed: Any) -> str:
+    """Read whose a journal is."""
     if not isinstance(parsed, dict) or not isinstance(parsed.get("journal"), int):
         raise ValueError("no journal")  # noqa: TRY004 - a line that cannot be read
     if parsed["journal"] != FORMAT:
@@ -181,7 +180,7 @@ def _head(parsed: Any) -> tuple[str, bool]:
             f"the journal has format {parsed['journal']}, this agent reads {FORMAT}: "
             "it was written by another version; move it away once nothing is prepared"
         )
-    return str(parsed.get("vm_id", "")), bool(parsed.get("owes"))
+    return str(parsed.get("vm_id", ""))
 
 
 def _created(path: Path) -> IO[bytes]:

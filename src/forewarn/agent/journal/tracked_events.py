@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
-from forewarn.agent.handling import EVERYTHING, Side
+from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import (
     GONE,
     Approved,
@@ -200,14 +200,6 @@ def _boot_entries(id_: str, tracked: TrackedEvent) -> Iterator[Entry]:
         yield RestartExpected(event=id_, boot=tracked.boot)
     else:
         yield Restarted(event=id_, boot=tracked.boot, at=tracked.restarted)
-
-
-def unwritten_debts(tracked_events: TrackedEvents) -> Iterator[Entry]:
-    """Yield what an agent owes that did not yet write that down: whatever its handlers have begun with."""
-    for id_, tracked in tracked_events.items():
-        for handler in tracked.touched():
-            if not tracked.owes(handler):
-                yield Owed(event=id_, handler=handler, thing=EVERYTHING)
 
 
 def _attempt_entries(id_: str, share: Share, attempt: Attempt) -> Iterator[Entry]:

@@ -88,8 +88,7 @@ def _readiness(status: dict[str, Any]) -> str:
     """Return whether it may get work, as far as is known."""
     if status["draining"]:
         return "draining"
-    # An agent of an earlier version does not say.
-    return "ready for work" if status.get("informed", True) else "waiting for the first document"
+    return "ready for work" if status["informed"] else "waiting for the first document"
 
 
 def _show_event(event: dict[str, Any], *, runs: bool) -> None:
@@ -99,10 +98,9 @@ def _show_event(event: dict[str, Any], *, runs: bool) -> None:
         doing = f"was {doing}"
     terminal.fold(f"{event['type']} {terminal.short(event['id'])}: {_stands(event)}")
     terminal.echo(f"  {doing}, first seen {since} ago")
-    # An agent of an earlier version does not say.
-    if why := event.get("not_approved"):
+    if why := event["not_approved"]:
         terminal.fold(f"not approved: {why}", indent="  ", hanging="    ")
-    if step := event.get("next"):
+    if step := event["next"]:
         terminal.fold(f"next: {step}", indent="  ", hanging="    ")
     width = max((len(each["handler"]) for each in event["handlers"]), default=0)
     for each in event["handlers"]:

@@ -202,10 +202,8 @@ def _deferred_by(session: Session, event: EventAnswer) -> list[tuple[str, object
 
 def _deferral(deferred: DeferralAnswer) -> str:
     said = f"{deferred.by} at {formatting.utc(deferred.at)}, until {formatting.utc(deferred.until)}"
-    asked, granted = deferred.asked_seconds, deferred.granted_seconds
-    if asked is None or granted is None:
-        return said
-    return f"{said}: asked for {format_span_briefly(asked)}, granted {format_span_briefly(granted)}"
+    asked, granted = map(format_span_briefly, (deferred.asked_seconds, deferred.granted_seconds))
+    return f"{said}: asked for {asked}, granted {granted}"
 
 
 def _postponement(postponed: PostponementAnswer) -> str:

@@ -44,13 +44,13 @@ class Deferral:
     by: MachineName
     at: datetime
     until: datetime  # the NotBefore that came of it
-    since: datetime | None = None  # the NotBefore that was; None of events deferred before it was kept
-    asked: timedelta | None = None  # how much more time was asked for; likewise
+    since: datetime  # the NotBefore that was
+    asked: timedelta  # how much more time was asked for
 
     @property
-    def granted(self) -> timedelta | None:
-        """How much more time came of it, if that is known."""
-        return None if self.since is None else self.until - self.since
+    def granted(self) -> timedelta:
+        """How much more time came of it."""
+        return self.until - self.since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

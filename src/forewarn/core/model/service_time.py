@@ -54,7 +54,7 @@ class TimeKind(StrEnum):
 def kind_of(saved: TimeKind | None, *, ahead: timedelta) -> TimeKind:
     """Return the kind of time that a store lives in, by what it says and how far it is ahead of the system's.
 
-    Older stores do not say it: what is ahead was turned.
+    One that was never served does not say it: what is ahead was turned.
     """
     if saved is not None:
         return saved

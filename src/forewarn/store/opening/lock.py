@@ -11,11 +11,10 @@ from typing import Self
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
 from forewarn.core.errors import Conflict, Unavailable
-from forewarn.store.opening.database import Database, connect_options, parse_database
+from forewarn.store.opening.database import Database, parse_database
 from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.opening.failures import translate_failures
-from forewarn.store.opening.leftovers import check_leftovers
-from forewarn.store.opening.private_files import PRIVATE
+from forewarn.store.opening.sqlite_files import PRIVATE, check_leftovers
 
 # Real seconds. Nobody waits for the lock's own connection, and what is given up may be another's next.
 GIVEN_UP_AFTER = 10.0
@@ -186,7 +185,7 @@ class ConnectionLock(Lock):
 
 
 def _engine(database: Database) -> Engine:
-    from forewarn.store.opening.watched_postgresql import watch  # where there is a PostgreSQL
+    from forewarn.store.opening.postgresql import connect_options, watch  # where there is a PostgreSQL
 
     engine = create_engine(
         database.url,

@@ -21,7 +21,6 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
-    text,
 )
 
 from forewarn.core.errors import Unavailable
@@ -29,9 +28,6 @@ from forewarn.store import tables
 from forewarn.store.opening.schema import VERSION_TABLE, make_schema, revisions
 
 _ROWS_AT_ONCE = 5_000
-
-# Backups of stores that are older than the column are marked all the same; its migration knows of that.
-ADD_MARK = "ALTER TABLE meta ADD COLUMN backup_of BIGINT"
 
 # Called with what is done to how many rows, of how many.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -57,7 +53,7 @@ def copy_rows(
 
     Unavailable if what has arrived is not what was sent.
     """
-    copied = _made_tables(reading, writing, schema=schema)
+    copied = _made_tables(writing, schema)
     total = sum(reading.scalar(select(func.count()).select_from(table)) or 0 for table in copied)
     sent = _Count(lambda rows: progress("copied", rows, total))
     contents = [_copy(table, reading, writing, sent) for table in copied]
@@ -82,22 +78,17 @@ class _Count:
         self._tell(self.rows)
 
 
-def _made_tables(reading: Connection, writing: Connection, *, schema: str) -> Sequence[Table]:
+def _made_tables(writing: Connection, schema: str) -> Sequence[Table]:
     """Make the tables of a schema, and return them in the order in which they are filled."""
     make_schema(writing, schema)
     if schema == revisions()[-1]:
         return tables.metadata.sorted_tables
-    if _is_marked(reading) and not _is_marked(writing):
-        writing.execute(text(ADD_MARK))
-    older = MetaData()
-    older.reflect(writing)
-    return [table for table in older.sorted_tables if table.name != VERSION_TABLE]
-
-
-def _is_marked(connection: Connection) -> bool:
-    return tables.meta.c.backup_of.name in {
-        column["name"] for column in inspect(connection).get_columns("meta")
-    }
+    about, older = inspect(writing), MetaData()
+    return [
+        Table(name, older, *(Column(each["name"], each["type"]) for each in about.get_columns(name)))
+        for name in about.get_table_names()
+        if name != VERSION_TABLE
+    ]
 
 
 def _copy(table: Table, reading: Connection, writing: Connection, count: _Count) -> Contents:

@@ -3,20 +3,35 @@
 Alembic is loaded only to bring an older one up to date: that takes longer than to load the rest of the store.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    inspect,
+    literal,
+    select,
+    text,
+)
 
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.store import tables
+from forewarn.store.opening.database import parse_database
+from forewarn.store.opening.engines import create_engines
+from forewarn.store.opening.lock import check_unserved
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 # Its own name, so that another program's Alembic in the same database is not mistaken for ours.
 VERSION_TABLE = "forewarn_schema"
-_MIGRATIONS = Path(__file__).parent.parent / "migrations"
+MIGRATIONS = Path(__file__).parent.parent / "migrations"
 _MIGRATION_LOCK = 0x666F7265_77610001  # any constant will do that no other program is likely to use
 
 # As Alembic makes it.
@@ -36,13 +51,11 @@ def migrate(connection: Connection, *, name: str) -> None:
     if current == known[-1]:
         return
     if current is None:
-        found = inspect(connection).get_table_names()
-        if not found:
-            _make(connection)
-            return
-        if VERSION_TABLE not in found:
+        if found := inspect(connection).get_table_names():
             raise Invalid(f"{name} holds something else (table {min(found)}): use another --database")
-    elif current not in known:
+        _make(connection)
+        return
+    if current not in known:
         raise _newer(name, current)
     from alembic import command
 
@@ -88,7 +101,7 @@ def check_schema(connection: Connection, *, name: str) -> None:
 
 def revisions() -> list[str]:
     """Return the names of all schemas that this forewarn knows, the newest last: files are named by them."""
-    files = (_MIGRATIONS / "versions").glob("[0-9]*.py")
+    files = (MIGRATIONS / "versions").glob("[0-9]*.py")
     return sorted(file.name.partition("_")[0] for file in files)
 
 
@@ -104,7 +117,7 @@ def alembic_config(connection: Connection) -> "Config":
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
 
@@ -114,3 +127,37 @@ def _make(connection: Connection) -> None:
     tables.metadata.create_all(connection, checkfirst=False)
     _version.create(connection)
     connection.execute(_version.insert(), {"version_num": revisions()[-1]})
+
+
+# What a database holds, whatever its schema; nothing is made and nothing changed
+
+
+def is_store(url: str) -> bool:
+    """Return whether there is a store in a database."""
+    return _probe(url, lambda connection: revision(connection) is not None)
+
+
+def any_token(url: str) -> bool:
+    """Return whether a token was ever made in a database."""
+    return _probe(url, _has_token)
+
+
+def _has_token(connection: Connection) -> bool:
+    known = inspect(connection).has_table(tables.tokens.name)
+    return (
+        known
+        and connection.execute(select(literal(1)).select_from(tables.tokens).limit(1)).first() is not None
+    )
+
+
+def _probe(url: str, holds: Callable[[Connection], bool]) -> bool:
+    database = parse_database(url)
+    if database.embedded and (database.file is None or not database.file.exists()):
+        return False
+    check_unserved(database)
+    engines = create_engines(database)
+    try:
+        with engines.reading.begin() as connection:
+            return holds(connection)
+    finally:
+        engines.dispose()

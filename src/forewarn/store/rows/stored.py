@@ -8,7 +8,7 @@ from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
-from forewarn.core.model.event import Deferral, Event, NoticeSummary, Resource
+from forewarn.core.model.event import Event, NoticeSummary, Resource
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
@@ -47,7 +47,7 @@ _SHAPES = {
     Event: Shape(keys={"order": "order_id", "group": "group_name", "update_domain": "domain"}),
     Record: Shape(keys={"order": "order_id", "event": "event_id", "group": "group_name"}),
     Wave: Shape(optional=("undone",)),
-    Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}, optional=("drivers", "alike")),
+    Rollout: Shape(keys={"abandoned": "given_up"}, optional=("drivers", "alike")),
     GroupPolicy: Shape(
         optional=("notice", "terminate_notice", "degrade_notice", "freezes_at_once", "gang"),
         empty=GroupPolicy(),
@@ -70,7 +70,6 @@ _SHAPES = {
     FailureLimit: Shape(optional=("amount", "percent"), empty=NO_FAILURE),
     Pace: Shape(optional=("expected", "taken"), empty=NO_MOVES),
     Waiting: Shape(optional=("stuck", "room", "outside", "until")),
-    Deferral: Shape(optional=("since", "asked")),
 }
 _TIME = (micros, moment)
 _SECONDS = (timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds))
@@ -91,8 +90,8 @@ STORED = Codec({datetime: _TIME, timedelta: _SECONDS}, shapes=_SHAPES)
 _ROLLOUT = Codec(
     {datetime: _TIME, timedelta: _MICROS, NoticeSummary: (_write_notice, _read_notice)}, shapes=_SHAPES
 )
-# What came to rollouts later, and has no column of its own.
-_KEPT_IN_TERMS = ("drivers", "alike", "excused", "version", "last_word")
+# What has no column of its own is kept with the terms.
+_KEPT_IN_TERMS = ("drivers", "alike", "excused", "version", "last_change")
 
 
 def name_key(name: str) -> str:

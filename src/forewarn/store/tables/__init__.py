@@ -18,8 +18,7 @@ from forewarn.store.tables.fleet_tables import (
     machines,
     projects,
 )
-from forewarn.store.tables.record_tables import promises, records, tallies
-from forewarn.store.tables.store_tables import THE_META_ROW, meta, tombstones
+from forewarn.store.tables.store_tables import THE_META_ROW, meta, promises, records, tallies, tombstones
 from forewarn.store.tables.work_tables import (
     COUNTED_EVENT,
     COUNTED_TYPE,

@@ -1,8 +1,9 @@
-"""What is kept of the store as a whole, and of what was removed from it."""
+"""The store as a whole: its one row, what was removed from it, and what has happened."""
 
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     ColumnElement,
     Index,
@@ -13,7 +14,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from forewarn.store.tables.columns import NAME, TIME, metadata
+from forewarn.store.tables.columns import NAME, NUMBER_KEY, TIME, index_where, metadata
 
 # One row. Every writer locks it first, so writes come one after another and in the order of `number`.
 meta = Table(
@@ -29,7 +30,7 @@ meta = Table(
     # Counts how often that was saved: SQLite writes nothing where nothing differs, and time may stand still.
     Column("beats", BigInteger, nullable=False, server_default="0"),
     Column("absences", JSON, nullable=False, server_default="[]"),
-    # Whose time it lives in; none: its forewarn did not know.
+    # Whose time it lives in; none: it was never served.
     Column("time_kind", Text),
     # In a backup that was not served yet: the service time up to which it has everything.
     Column("backup_of", TIME),
@@ -50,9 +51,8 @@ meta = Table(
     Column("blocked_rollouts", Integer, nullable=False, server_default="0"),
     # Up to which number it may no longer be known what was removed: who has read no further reads all again.
     Column("forgotten", BigInteger, nullable=False, server_default="0"),
-    Column(
-        "pace", JSON, nullable=False, server_default="{}"
-    ),  # how long moves were expected to take, and took
+    # How long moves were expected to take, and took.
+    Column("pace", JSON, nullable=False, server_default="{}"),
 )
 THE_META_ROW: ColumnElement[bool] = meta.c.id == literal_column("1")
 
@@ -65,4 +65,51 @@ tombstones = Table(
     Column("number", BigInteger, nullable=False),
     PrimaryKeyConstraint("kind", "key"),
     Index("tombstones_number", "kind", "number"),
+)
+
+records = Table(
+    "records",
+    metadata,
+    Column("number", NUMBER_KEY, primary_key=True, autoincrement=False),
+    Column("at", TIME, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("project", NAME),
+    Column("group_name", NAME),
+    Column("host", NAME),
+    Column("machine", NAME),
+    Column("machine_key", NAME),
+    Column("event_id", NAME),
+    Column("order_id", NAME),
+    Column("by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Index("records_at", "at", "number"),
+    Index("records_project", "project", "number"),
+    Index("records_machine", "machine_key", "number"),
+    Index("records_event", "event_id", "number"),
+    Index("records_order", "order_id", "number"),
+)
+index_where("records_host", records.c.host, records.c.number, only=records.c.host.is_not(None))
+index_where("records_group", records.c.group_name, records.c.number, only=records.c.group_name.is_not(None))
+
+# How many machines the records of a kind have named: kept, because counting the history takes ever longer.
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("machines", BigInteger, nullable=False),
+)
+
+# What became of the notice that machines were promised: kept, because records are not.
+promises = Table(
+    "promises",
+    metadata,
+    Column("project", NAME, nullable=False),
+    Column("month", NAME, nullable=False),
+    Column("simulated", Boolean, nullable=False),
+    Column("kept", BigInteger, nullable=False),
+    Column("late", BigInteger, nullable=False),
+    Column("never", BigInteger, nullable=False),
+    Column("broken", BigInteger, nullable=False),
+    Column("unannounced", BigInteger, nullable=False, server_default="0"),
+    PrimaryKeyConstraint("project", "month", "simulated"),
 )

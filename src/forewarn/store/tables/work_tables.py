@@ -94,7 +94,7 @@ events = Table(
     Column("resources", JSON, nullable=False),
     Column("announced_at", TIME, nullable=False),
     Column("not_before", TIME, nullable=False),
-    Column("armed_at", TIME),  # of events that ended before 0023 nobody knows
+    Column("armed_at", TIME),
     Column("started_at", TIME),
     Column("ended_at", TIME),
     Column("why", Text, nullable=False),
@@ -102,7 +102,7 @@ events = Table(
     Column("rule", Text, nullable=False, server_default="any"),
     Column("deferred", JSON(none_as_null=True)),
     Column("postponed", JSON(none_as_null=True)),
-    # Whether what became of its promise of notice is counted: before 0022 that was done when events started.
+    # Whether what became of its promise of notice is counted.
     Column("judged", Boolean, nullable=False, server_default=false()),
     # Whether its rows in the next two tables are gone with its records.
     Column("forgotten", Boolean, nullable=False, server_default=false()),

@@ -1,25 +1,29 @@
-"""Saving projects, hosts, groups and machines."""
+"""Saving projects, hosts, groups and machines: what is declared, what was removed, and who has polled."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from datetime import datetime
+from functools import cache
 from operator import attrgetter
+from typing import Any
 
-from sqlalchemy import Integer, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Integer, bindparam, delete, insert, select, update
 
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import GroupName, HostName
+from forewarn.core.words import GroupName, HostName, MachineId
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.many_rows import execute_many
 from forewarn.store.postponed import postponed
+from forewarn.store.reads.name_reads import REMOVED_HOSTS
 from forewarn.store.reads.reader import Reader, among, chunks
 from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS, name_key
-from forewarn.store.rows.times import micros_or_none
-from forewarn.store.writes.writer import delete_rows, put, put_rows
+from forewarn.store.rows.times import micros, micros_or_none
+from forewarn.store.writes.writer import delete_rows, insertion, put, put_rows
 
 _G = tables.groups.c
 _AS_LOADED = (_G.name == bindparam("loaded_name"), _G.version == bindparam("loaded_version"))
@@ -185,3 +189,84 @@ def _moved(machine: Machine, number: int) -> Columns:
 def _claims(machine: Machine) -> tuple[object, ...]:
     """Return what no two machines may have at once."""
     return name_key(machine.name), machine.project, machine.network, machine.address, machine.port
+
+
+# What was removed: kept for readers of the feed, and forgotten when they have had time to learn of it
+
+# What is told by the feed. Names of removed hosts are kept: reasons in old records have them.
+TOLD = ("machines", "groups")
+# Those who follow the feed are seldom more than some numbers behind; one that is further reads all again.
+KEPT_NUMBERS = 100_000
+# So that to remove one machine never takes long. More come to be forgotten than are removed meanwhile.
+MOST_AT_ONCE = 1_000
+
+_T = tables.tombstones.c
+_OLDEST = (
+    select(_T.key, _T.number)
+    .where(_T.kind == bindparam("of"), _T.number <= bindparam("up_to"))
+    .order_by(_T.number)
+    .limit(MOST_AT_ONCE)
+)
+_FORGET = delete(tables.tombstones).where(_T.kind == bindparam("of"), _T.key == bindparam("gone"))
+
+
+class Tombstones(Reader):
+    """Writes what was removed."""
+
+    def bury(self, changes: Changes, *, number: int) -> int:
+        """Keep what is removed, and forget what was long ago; return up to which number that may be so."""
+        forgotten = self._meta.forgotten
+        machines = [machine.lower() for machine in changes.removed_machines]
+        self._leave("machines", machines, number=number)
+        self._leave("groups", changes.removed_groups, number=number)
+        self._leave(REMOVED_HOSTS, changes.removed_hosts, number=number)
+        if changes.removed_machines or changes.removed_groups:
+            forgotten = max(forgotten, *(self._forget(kind, up_to=number - KEPT_NUMBERS) for kind in TOLD))
+        return forgotten
+
+    def _leave(self, kind: str, keys: Iterable[str], *, number: int) -> None:
+        rows = [{"kind": kind, "key": key, "number": number} for key in keys]
+        put_rows(self._connection, tables.tombstones, rows)
+
+    def _forget(self, kind: str, *, up_to: int) -> int:
+        """Forget the oldest removals of a kind; return the number of the newest of them."""
+        rows = self._all(_OLDEST, {"of": kind, "up_to": up_to})
+        if rows:
+            execute_many(self._connection, _FORGET, [{"of": kind, "gone": key} for key, _ in rows])
+        return max((number for _, number in rows), default=0)
+
+
+# When groups and machines last polled: apart from all else, and never older over newer
+
+_POLLED_GROUPS, _POLLED_MACHINES = tables.group_activity.c, tables.machine_activity.c
+_SEEN = bindparam("seen", type_=tables.TIME)
+# Groups that are not enabled have no row, and get none.
+_SAVE_GROUP = (
+    update(tables.group_activity)
+    .where(_POLLED_GROUPS.group_name == bindparam("group"), _POLLED_GROUPS.last_active < _SEEN)
+    .values(last_active=_SEEN)
+)
+
+
+def save_activity(
+    connection: Connection, groups: Mapping[GroupName, datetime], machines: Mapping[MachineId, datetime]
+) -> None:
+    """Save the newest polls of groups and of machines; those that are gone are passed over."""
+    # In their order, so that two that save the same ones wait for each other, and not both for ever.
+    if groups:
+        group_rows = [{"group": group, "seen": micros(groups[group])} for group in sorted(groups)]
+        execute_many(connection, _SAVE_GROUP, group_rows)
+    if machines:
+        seen = {machine.lower(): micros(at) for machine, at in machines.items()}
+        machine_rows = [{"machine": machine, "seen": seen[machine]} for machine in sorted(seen)]
+        execute_many(connection, _save_machine(connection.dialect.name), machine_rows)
+
+
+@cache
+def _save_machine(dialect: str) -> Any:
+    known = select(tables.machines.c.id, _SEEN).where(tables.machines.c.id == bindparam("machine"))
+    statement = insertion(dialect, tables.machine_activity).from_select(["machine_id", "last_seen"], known)
+    newer = statement.excluded.last_seen
+    return statement.on_conflict_do_update(
+        index_elements=["machine_id"], set_={"last_seen": newer}, where=_POLLED_MACHINES.last_seen < newer
+    )

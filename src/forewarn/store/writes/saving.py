@@ -18,10 +18,8 @@ from forewarn.store.rows.meta import Meta
 from forewarn.store.rows.stored import HOLDS, PROJECTS, ROLLOUTS
 from forewarn.store.rows.times import micros
 from forewarn.store.saved import SavedChanges
-from forewarn.store.writes.fleet_writes import FleetWrites
-from forewarn.store.writes.tombstones import Tombstones
-from forewarn.store.writes.waking import Waking
-from forewarn.store.writes.work_writes import WorkWrites
+from forewarn.store.writes.fleet_writes import FleetWrites, Tombstones
+from forewarn.store.writes.work_writes import Waking, WorkWrites
 from forewarn.store.writes.writer import add_rows, put, put_rows
 
 _COUNT_BLOCKED = select(func.count()).where(tables.OPEN_ROLLOUT, tables.rollouts.c.blocked)

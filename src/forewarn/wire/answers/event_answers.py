@@ -33,13 +33,13 @@ class ApprovalAnswer(ApiAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeferralAnswer(ApiAnswer):
-    """Who deferred an event, when, and by how much; null what was not kept yet when it happened."""
+    """Who deferred an event, when, and by how much."""
 
     by: str
     at: datetime
     until: datetime
-    asked_seconds: float | None
-    granted_seconds: float | None
+    asked_seconds: float
+    granted_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,9 @@ class EventAnswer(ApiAnswer):
     started_at: datetime | None
     ended_at: datetime | None
     why: str | None
-    # Not sent by servers of before.
-    armed_at: datetime | None = None
-    postponed: PostponementAnswer | None = None
-    stage: int | None = None  # which stage of its order it announces, counted from 0
+    armed_at: datetime | None
+    postponed: PostponementAnswer | None
+    stage: int  # which stage of its order it announces, counted from 0
 
     @classmethod
     def of(cls, event: Event, **more: object) -> Self:
@@ -106,8 +105,8 @@ class NoticeAnswer(ApiAnswer):
     least_seconds: float | None
     late: int
     never: int
-    # Some of the events are still listed: they are judged when they end. Not sent by servers of before.
-    so_far: bool = False
+    # Some of the events are still listed: they are judged when they end.
+    so_far: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +114,9 @@ class ListedEventAnswer(EventAnswer):
     """An event, whose machines it names (null if nothing tells any more), and whether it is simulated."""
 
     project: str | None
-    simulated: bool = False  # nothing is really done; not sent by servers of before
+    simulated: bool  # nothing is really done
     # What notice its machines got, once it has started; in lists, where it is asked for.
-    notice: NoticeAnswer | None = None
+    notice: NoticeAnswer | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +127,7 @@ class MachineNoticeAnswer(ApiAnswer):
     sent_at: datetime | None
     notice_seconds: float | None
     late: bool
-    away_seconds: float | None = None  # for how long it was really away, if its driver has measured that
+    away_seconds: float | None  # for how long it was really away, if its driver has measured that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Machines, groups, hosts, projects, and the fleet as it is declared."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, ClassVar, Self
 
@@ -11,7 +11,7 @@ from forewarn.core.model.host import Host, HostLoad, HostResource
 from forewarn.core.model.machine import Machine, MachineTraits
 from forewarn.core.model.project import Project
 from forewarn.core.model.summary import FleetSummary
-from forewarn.core.words import DECLARED, GroupKind, HostState, MachineState
+from forewarn.core.words import GroupKind, HostState, MachineState
 from forewarn.wire.answers.answer import ApiAnswer, leading
 from forewarn.wire.fleet import write_policy
 from forewarn.wire.projects import PROJECT
@@ -34,8 +34,8 @@ class MachineAnswer(MachineTraits, ApiAnswer):
     state: MachineState
     enabled: bool
     last_seen: datetime | None
-    source: str = DECLARED  # who speaks for it; not sent by the first version
-    bound_for: str | None = None  # the host that it moves to, or that is kept for it
+    source: str  # who speaks for it: people, or the driver that it was imported by
+    bound_for: str | None  # the host that it moves to, or that is kept for it
 
     @classmethod
     def of(cls, machine: Machine, group: Group, *, last_seen: datetime | None) -> Self:
@@ -58,7 +58,7 @@ class GroupAnswer(ApiAnswer):
     enabled: bool
     enabled_at: datetime | None
     policy: Mapping[str, Any]
-    source: str = DECLARED  # who speaks for it; not sent by the first version
+    source: str  # who speaks for it: people, or the driver that it was imported by
 
     @classmethod
     def of(cls, group: Group) -> Self:
@@ -75,25 +75,25 @@ class HostAnswer(ApiAnswer):
     name: str
     state: HostState
     driver: str  # who does the work on it: its own, or that of the fleet
-    uri: str | None = None  # where its driver reaches it; not sent by the first version, as the next
-    at_once: int | None = None  # how many calls its driver may make there together; null: as the driver says
-    resources: Mapping[str, HostResource] = field(default_factory=dict)  # what machines take of it
-    labels: Mapping[str, str] = field(default_factory=dict)
-    bare_metal: bool = False  # it is itself the one machine that it carries
-    cordoned_for: str | None = None  # the order that has cordoned it; null: nobody, or a person
-    source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by
-    reachable: bool | None = None  # whether its driver reaches it; null: it was not asked, or cannot tell
-    reached_at: datetime | None = None  # when its driver last reached it, in service time
-    unreachable_since: datetime | None = None
-    unreachable_because: str | None = None
+    uri: str | None  # where its driver reaches it
+    at_once: int | None  # how many calls its driver may make there together; null: as the driver says
+    resources: Mapping[str, HostResource]  # what machines take of it
+    labels: Mapping[str, str]
+    bare_metal: bool  # it is itself the one machine that it carries
+    cordoned_for: str | None  # the order that has cordoned it; null: nobody, or a person
+    source: str  # who speaks for it: people, or the driver that it was imported by
+    reachable: bool | None  # whether its driver reaches it; null: it was not asked, or cannot tell
+    reached_at: datetime | None  # when its driver last reached it, in service time
+    unreachable_since: datetime | None
+    unreachable_because: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedHostAnswer(HostAnswer):
     """A host, how many machines are on it, and what is free for more."""
 
-    carried: int = 0  # how many machines; not sent by servers of before
-    free: Mapping[str, float] = field(default_factory=dict)  # what is left of each of its `resources`
+    carried: int  # how many machines
+    free: Mapping[str, float]  # what is left of each of its `resources`
 
     @classmethod
     def of(cls, host: Host, load: HostLoad, drivers: HostDrivers, **reached: Any) -> Self:
@@ -149,8 +149,8 @@ class ProjectAnswer(ApiAnswer):
     windows: tuple[WindowAnswer, ...]
     blackout: tuple[date, ...]
     rehearsal: bool
-    sees_hosts: bool = False  # not sent by the first version
-    source: str = DECLARED  # who speaks for it; not sent by the first version
+    sees_hosts: bool
+    source: str  # who speaks for it: people, or the driver that it was imported by
 
     @classmethod
     def of(cls, project: Project) -> Self:

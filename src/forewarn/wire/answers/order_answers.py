@@ -42,12 +42,12 @@ class StepAnswer(ApiAnswer):
     begun_at: datetime | None
     ended_at: datetime | None
     why: str | None  # while it runs: why its driver cannot tell how it is doing
-    too_late: bool = False  # its driver was asked to call it off, and cannot any more
-    progress: float | None = None  # how much of it is done, from 0 to 1, while it runs
-    impact_seconds: float | None = None  # for how long the machine was really away
-    work: Work | None = None  # what is done to this machine; None from servers that had one for all
-    moves: bool = False  # it is on another host afterwards
-    lowered_from: Work | None = None  # how it was to go first, which failed
+    too_late: bool  # its driver was asked to call it off, and cannot any more
+    progress: float | None  # how much of it is done, from 0 to 1, while it runs
+    impact_seconds: float | None  # for how long the machine was really away
+    work: Work  # what is done to this machine
+    moves: bool  # it is on another host afterwards
+    lowered_from: Work | None  # how it was to go first, which failed
 
     @classmethod
     def of(cls, step: Step) -> Self:
@@ -67,7 +67,7 @@ class HostStepAnswer(ApiAnswer):
     ended_at: datetime | None
     why: str | None  # as of a step
     progress: float | None
-    back_by: datetime | None = None  # of work that runs: when its host is lost unless it is over
+    back_by: datetime | None  # of work that runs: when its host is lost unless it is over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class StageAnswer(ApiAnswer):
     state: StageState
     started_at: datetime | None
     steps: tuple[StepAnswer, ...]
-    kind: StageKind = StageKind.MACHINES
+    kind: StageKind
 
     @classmethod
     def of(cls, stage: Stage) -> Self:
@@ -117,16 +117,16 @@ class OrderAnswer(ApiAnswer):
     waiting_until: datetime | None  # when the first of these reasons ends, if that is known
     stages: tuple[StageAnswer, ...]
     steps: tuple[StepAnswer, ...]
-    stopped_by: str | None = None  # the hold that has called it off
-    abandoned_by: str | None = None  # who has given it up, while steps of it still run
-    mode: ServiceMode | None = None  # of work on a host: what becomes of its machines
-    returning: bool = False  # likewise: whether those that left it come back
-    host_driver: str | None = None  # likewise: who does the work on the host itself
-    fenced: str | None = None  # of a failed host: who vouches that it touches its machines no more, and why
-    despite_hold: bool = False
-    host_steps: tuple[HostStepAnswer, ...] = ()
-    to: str | None = None  # of a move: the host that was asked for
-    stuck: bool = False  # a person must do something before it can go on: `waiting` says what
+    stopped_by: str | None  # the hold that has called it off
+    abandoned_by: str | None  # who has given it up, while steps of it still run
+    mode: ServiceMode | None  # of work on a host: what becomes of its machines
+    returning: bool  # likewise: whether those that left it come back
+    host_driver: str | None  # likewise: who does the work on the host itself
+    fenced: str | None  # of a failed host: who vouches that it touches its machines no more, and why
+    despite_hold: bool
+    host_steps: tuple[HostStepAnswer, ...]
+    to: str | None  # of a move: the host that was asked for
+    stuck: bool  # a person must do something before it can go on: `waiting` says what
 
     @classmethod
     def of(cls, order: Order, **more: object) -> Self:
@@ -177,7 +177,7 @@ class OrderWithEventsAnswer(ApiAnswer):
 class HeardAnswer(OrderWithEventsAnswer):
     """An order that somebody works on, and whether they should stop."""
 
-    stop: str | None = None  # why the work should stop now: it was abandoned, or a hold stops it
+    stop: str | None  # why the work should stop now: it was abandoned, or a hold stops it
 
     @classmethod
     def of(cls, order: Order, events: Iterable[Event]) -> Self:

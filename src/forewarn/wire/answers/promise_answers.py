@@ -20,4 +20,4 @@ class PromiseAnswer(ApiAnswer):
     never: int
     judged: int
     broken: int
-    unannounced: int = 0  # times that other hands were at a machine; not sent by the first version
+    unannounced: int  # times that other hands were at a machine

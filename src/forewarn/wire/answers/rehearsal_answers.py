@@ -62,9 +62,9 @@ class RehearsingGuestAnswer(ApiAnswer):
     first_poll: datetime | None
     last_poll: datetime | None
     last_sound: datetime | None  # answer that was as it should be
-    seen: tuple[SeenEventAnswer, ...] = ()  # these three are not sent by the first version
-    listed: tuple[str, ...] = ()  # the events of the last document it was sent
-    approved: tuple[ApprovedEventAnswer, ...] = ()
+    seen: tuple[SeenEventAnswer, ...]
+    listed: tuple[str, ...]  # the events of the last document it was sent
+    approved: tuple[ApprovedEventAnswer, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,10 +82,10 @@ class HoldAnswer(ApiAnswer):
     by: str
     at: datetime
     abort: bool  # what was under way there is called off
-    still_running: tuple[StillRunningAnswer, ...] = ()  # of what it calls off
-    saved: bool = True
-    note: str | None = None  # what becomes of one that is not saved
-    refused: str | None = None  # why one could not be kept: it holds nothing
+    still_running: tuple[StillRunningAnswer, ...]  # of what it calls off
+    saved: bool
+    note: str | None  # what becomes of one that is not saved
+    refused: str | None  # why one could not be kept: it holds nothing
 
     @classmethod
     def of(

@@ -115,10 +115,8 @@ function deferral(event) {
     time(deferred.at),
     " until ",
     time(deferred.until),
-    deferred.granted_seconds !== null && `, by ${span(deferred.granted_seconds)}`,
-    deferred.asked_seconds !== null &&
-      deferred.asked_seconds !== deferred.granted_seconds &&
-      ` (${span(deferred.asked_seconds)} asked for)`,
+    `, by ${span(deferred.granted_seconds)}`,
+    deferred.asked_seconds !== deferred.granted_seconds && ` (${span(deferred.asked_seconds)} asked for)`,
     ".",
   );
 }

@@ -1,21 +1,52 @@
-"""PostgreSQL's connections, none of which waits longer than the deadlines of its store allow."""
+"""PostgreSQL: its settings, and connections that wait no longer than the deadlines of their store allow."""
 
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
 from psycopg.errors import ConnectionTimeout
-from sqlalchemy import Engine, event
+from sqlalchemy import URL, Engine, NullPool, create_engine, event
+from sqlalchemy.engine.interfaces import IsolationLevel
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from forewarn.clock import monotonic
+from forewarn.store.opening.database import (
+    LOCK_SECONDS,
+    READING,
+    WRITING,
+    Database,
+    Engines,
+    note_locked,
+    read_json,
+)
 from forewarn.store.opening.deadlines import Deadlines, Silent, TooLong
-from forewarn.store.opening.failures import is_locked
+from forewarn.store.opening.failures import is_locked, translate_failures
+from forewarn.store.opening.pipelined_postgresql import pipeline
 
 R = TypeVar("R")
+
+# Of each kind, when all is quiet: PostgreSQL has a process for each.
+KEPT_OPEN = 2
+CONNECT_SECONDS = 4
+UNACKNOWLEDGED_SECONDS = 4
+# The prober asks again in a moment.
+PROBE_LOCK_SECONDS = 1
+PROBE_SECONDS = 2
+# What is written, and what that is decided on, is found by keys. A plan is made once, perhaps when hardly
+# anything was there or open, and used when there is much: so PostgreSQL is to go from key to key, and to read
+# no table whole where it can. To plan each time anew takes it longer than most answers. Where it must read a
+# small table whole all the same, that would seem costly enough before PostgreSQL 18 to be compiled first.
+BY_KEYS = {
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+_NONE: Mapping[str, str] = {}
 
 # How often a connection that waits looks whether it should go on.
 LOOK_EVERY = 0.1
@@ -25,6 +56,67 @@ ASK_SOMETHING = "SELECT 1"
 # A connection that was not used for so long, in seconds, is asked whether it lives before it is used.
 ASK_AFTER = 1.0
 _USED = "forewarn.used"  # in the `info` of a pooled connection: when that was
+
+
+def postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
+    """Make the engines of a PostgreSQL database."""
+
+    def engine(isolation_level: IsolationLevel, most: int, settings: Mapping[str, str] = _NONE) -> Engine:
+        made = create_engine(
+            database.url,
+            pool_timeout=LOCK_SECONDS,
+            pool_size=KEPT_OPEN,
+            max_overflow=most - KEPT_OPEN,
+            isolation_level=isolation_level,
+            connect_args=connect_options(database.url, settings=settings),
+            json_deserializer=read_json,
+        )
+        translate_failures(made, database.name)
+        note_locked(made, deadlines)
+        watch(made, deadlines)
+        check_before_use(made)
+        return made
+
+    probing = create_engine(
+        database.url,
+        poolclass=NullPool,
+        connect_args=connect_options(database.url, connect=PROBE_SECONDS, lock=PROBE_LOCK_SECONDS),
+    )
+    watch(probing, Deadlines(name=database.name, limit=PROBE_SECONDS))
+    # Transactions are begun by what is sent first in them.
+    writing = engine("AUTOCOMMIT", WRITING, BY_KEYS)
+    pipeline(writing, begin="BEGIN ISOLATION LEVEL READ COMMITTED")
+    return Engines(
+        # Connections of their own: those who read cannot take the worker's, and one that was read-only would
+        # say afterwards that it may write, also where the database says that nobody may.
+        reading=engine("REPEATABLE READ", READING).execution_options(postgresql_readonly=True),
+        writing=writing,
+        deadlines=deadlines,
+        probe=prober(probing, WRITE_SOMETHING),
+        lives=prober(probing, ASK_SOMETHING),
+    )
+
+
+def connect_options(
+    url: URL,
+    *,
+    connect: int | None = None,
+    lock: int | None = None,
+    settings: Mapping[str, str] = _NONE,
+) -> dict[str, Any]:
+    """Return the options of a PostgreSQL connection that the URL leaves open.
+
+    `settings` are the server's; those that the URL itself has come last, and count.
+    """
+    settings = {"lock_timeout": f"{lock or LOCK_SECONDS}s", **settings}
+    ours = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    wanted = {
+        "connect_timeout": connect or CONNECT_SECONDS,
+        # A network that loses everything is noticed by the kernel, which then has no acknowledgement.
+        "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
+    }
+    left_open = {name: value for name, value in wanted.items() if name not in url.query}
+    return {**left_open, "options": " ".join((ours, *url.normalized_query.get("options", ())))}
 
 
 class SaidNothing(psycopg.OperationalError):

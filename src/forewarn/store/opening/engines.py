@@ -1,0 +1,160 @@
+"""How to connect to a database: the settings of SQLite, and those of PostgreSQL where there is one."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import JSON, Connection, Dialect, Engine, QueuePool, create_engine, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry, PoolResetState
+
+from forewarn.core.errors import Unavailable
+from forewarn.store.opening.database import LOCK_SECONDS, READING, Database, Engines, note_locked, read_json
+from forewarn.store.opening.deadlines import Deadlines
+from forewarn.store.opening.failures import is_locked, translate_failures
+
+
+def create_engines(database: Database) -> Engines:
+    """Make the engines of a database; nothing is opened yet."""
+    deadlines = Deadlines(name=database.name)
+    if not database.embedded:
+        # Loaded only where there is a PostgreSQL.
+        from forewarn.store.opening.postgresql import postgresql_engines
+
+        return postgresql_engines(database, deadlines)
+    file = _SameFile(database)
+    begin = "BEGIN IMMEDIATE"
+    writing = _sqlite_engine(database, file, begin=begin, deadlines=deadlines, pool_size=1, max_overflow=0)
+    if database.file is None:
+        # Everything lives in one connection, which its users take in turns.
+        reading = writing.execution_options(read_only=True)
+        _refuse_writes_in_turn(writing)
+        return Engines(reading=reading, writing=writing, deadlines=deadlines, probe=lambda: None)
+    snapshots = _sqlite_engine(database, file, begin="BEGIN", pool_size=READING, max_overflow=0)
+    return Engines(
+        reading=_refusing_writes(snapshots),
+        writing=writing,
+        deadlines=deadlines,
+        probe=_sqlite_prober(database.file, file),
+    )
+
+
+class _SameFile:
+    """Refuses connections to a file that took the place of the one that was opened first.
+
+    SQLite would read the old file's write-ahead log into it.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._first: os.stat_result | None = None
+
+    def check(self) -> None:
+        if self._database.file is None:
+            return
+        try:
+            found = self._database.file.stat()
+        except OSError:
+            found = None  # SQLite makes it, or says why it cannot be opened
+        if self._first is None:
+            self._first = found
+        elif found is None or not os.path.samestat(self._first, found):
+            raise Unavailable(f"{self._database.name} was removed or replaced: start forewarn again")
+
+
+def _refusing_writes(reading: Engine) -> Engine:
+    """Have the database refuse what a snapshot must not do."""
+
+    @event.listens_for(reading, "connect")
+    def refuse(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+        cursor = connection.cursor()
+        cursor.execute(_REFUSE)
+        cursor.close()
+
+    return reading
+
+
+def _refuse_writes_in_turn(alone: Engine) -> None:
+    """Have the database refuse the same while a connection that all use is used to read."""
+
+    @event.listens_for(alone, "begin")
+    def refuse(connection: Connection) -> None:
+        if connection.get_execution_options().get("read_only"):
+            connection.exec_driver_sql(_REFUSE)
+
+    @event.listens_for(alone, "reset")
+    def allow(connection: DBAPIConnection, _entry: ConnectionPoolEntry, _state: PoolResetState) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA query_only = OFF")
+        cursor.close()
+
+
+_REFUSE = "PRAGMA query_only = ON"
+
+
+class _Json(JSON):
+    """JSON in SQLite, read by one function: SQLAlchemy's own calls three for each value."""
+
+    cache_ok = True
+
+    def result_processor(self, _dialect: Dialect, _coltype: object) -> Callable[[str | None], Any]:
+        return read_json
+
+
+def _sqlite_engine(
+    database: Database, file: _SameFile, *, begin: str, deadlines: Deadlines | None = None, **pool: int
+) -> Engine:
+    engine = create_engine(
+        database.url,
+        poolclass=QueuePool,
+        pool_timeout=LOCK_SECONDS,
+        connect_args={"timeout": LOCK_SECONDS, "check_same_thread": False},
+        **pool,
+    )
+    engine.dialect.colspecs = {**engine.dialect.colspecs, JSON: _Json}
+    translate_failures(engine, database.name)
+    if deadlines is not None:
+        note_locked(engine, deadlines)
+
+    @event.listens_for(engine, "do_connect")
+    def check(*_: Any) -> None:
+        file.check()
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+        # The driver would begin transactions by itself, and too late: only at the first write.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode = WAL")
+        # What was answered must survive a power cut, not only a crash.
+        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def start(connection: Connection) -> None:
+        if deadlines is None:
+            connection.exec_driver_sql(begin)
+            return
+        began = deadlines.begin()
+        try:
+            connection.exec_driver_sql(begin)  # here it waits for other writers, and nowhere else
+        finally:
+            deadlines.end(began)
+
+    return engine
+
+
+def _sqlite_prober(path: Path, file: _SameFile) -> Callable[[], None]:
+    def probe() -> None:
+        file.check()
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.Error as error:
+                if is_locked(error):
+                    raise
+
+    return probe
