@@ -41,3 +41,8 @@ def test_time_that_has_gone_by_at_once_concerns_all_that_waits_for_it() -> None:
 
 def test_a_kind_of_another_version_may_have_changed_everything() -> None:
     assert topics_of("moon-eclipsed") == tuple(Topic)
+
+
+@pytest.mark.parametrize("kind", [Kind.EVENT_WITHDRAWN, Kind.ROLLOUT_ABORTED])
+def test_places_that_are_no_longer_kept_for_machines_concern_these_and_their_hosts(kind: Kind) -> None:
+    assert {Topic.MACHINES, Topic.HOSTS} <= {*topics_of(kind)}
