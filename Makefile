@@ -12,7 +12,7 @@ GUEST ?=
 OPERATOR ?=
 # The console's page, and what checks it: run by the Node.js of the virtual environment, installed as package.json says.
 WEB := src/forewarn/console/web
-WEB_FILES := $(WEB) package.json tsconfig.json
+WEB_FILES := $(WEB) tests/console_unit package.json tsconfig.json
 NODE := $(BIN)/node
 PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
@@ -36,6 +36,7 @@ SYSTEM_TESTED := tests/system tests/hostile --ignore tests/system/console -n 3 -
 test test-long-histories test-long-examples test-long-attacks coverage test-mutants test-model test-system test-machines test-openstack test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.dev
+	$(NODE) --test --test-force-exit --test-reporter dot 'tests/console_unit/*.test.js'
 	$(BIN)/pytest $(TESTED)
 
 # The same, with far more random examples, histories and kills: CONTRIBUTING.md tells how many.

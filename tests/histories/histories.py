@@ -202,7 +202,7 @@ class Histories:
         """The pairs of hosts that carry machines of one group."""
         carried: dict[str, set[str]] = {host: set() for host in HOSTS}
         for member in self.service.everything().machines.values():
-            if member.host and member.group in GROUPS:
+            if member.host in carried and member.group in GROUPS:
                 carried[member.host].add(member.group)
         return [(one, other) for one, other in combinations(HOSTS, 2) if carried[one] & carried[other]]
 

@@ -130,6 +130,7 @@ def test_a_record_says_nothing_of_what_it_is_not_about() -> None:
         "number": 7,
         "at": "2026-01-05T12:00:00Z",
         "kind": "clock-jumped",
+        "topics": ["events", "orders", "rollouts", "clock"],
     }
 
 

@@ -20,6 +20,7 @@ def record(number: int, kind: str = "clock-advanced", by: str | None = "anna") -
         order=None,
         by=by,
         reason=f"by 1 s, no {number}",
+        topics=(),
     )
 
 

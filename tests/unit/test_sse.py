@@ -19,7 +19,8 @@ def test_a_record_is_one_event_whose_id_is_its_number() -> None:
     assert sse.event(RECORD).decode() == (
         "id: 7\nevent: order-placed\n"
         'data: {"number":7,"at":"2026-01-05T12:00:00Z","kind":"order-placed","project":null,"group":null,'
-        '"host":null,"machine":"web-0","event":null,"order":null,"by":null,"reason":"two\\nlines, and ü"}\n\n'
+        '"host":null,"machine":"web-0","event":null,"order":null,"by":null,"reason":"two\\nlines, and ü",'
+        '"topics":["orders","rollouts"]}\n\n'
     )
 
 

@@ -1,8 +1,9 @@
 """What `forewarn watch` asks a server for: the part that is watched, and no more."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -10,10 +11,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
 from forewarn.client.calls import OperatorClient
+from forewarn.core.copies import replace
+from forewarn.core.model.record import Record
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, Work
 from forewarn.wire.answers.record_answers import RecordAnswer
+from tests.counts import seeds
 from tests.harness import Service, fleet
+from tests.histories.followed_histories import FollowedHistories
+from tests.histories.situations import Reached
 from tests.served import app_of, sample, serving
 from tests.stores import sqlite_url
 
@@ -130,3 +136,48 @@ def test_the_orders_on_hosts_that_are_not_over_are_known(service: Service, clien
     service.advance(hours=1)
     copy.load()
     assert copy.orders == []
+
+
+class CopiedHistories(FollowedHistories):
+    """A history that a copy follows by the records; it is compared with a copy that reads everything."""
+
+    def __init__(self, seed: int, reached: Reached) -> None:
+        super().__init__(seed, reached)
+        self.client: OperatorClient
+        self._copy: FleetCopy | None = None
+
+    def follow(self, records: Sequence[Record]) -> None:
+        fresh = FleetCopy(self.client, WatchFilter())
+        fresh.load()
+        if self._copy is None:
+            self._copy = fresh
+            return
+        if records:
+            self._copy.take([RecordAnswer.of(record) for record in records])
+        for name, settled in SETTLED.items():
+            assert settled(getattr(self._copy, name)) == settled(getattr(fresh, name)), name
+
+
+# An incarnation has the topic of its events, and some of the rest changes by itself, as time passes.
+SETTLED: Mapping[str, Callable[[Any], Any]] = {
+    "machines": lambda machines: machines,
+    "groups": lambda groups: {name: replace(each, incarnation=0) for name, each in groups.items()},
+    "hosts": lambda hosts: hosts,
+    "unreachable": lambda hosts: hosts,
+    "simulated": lambda hosts: hosts,
+    "holds": lambda holds: holds,
+    "events": lambda events: [replace(each, armed_at=None) for each in events],
+    "rollouts": lambda rollouts: [(each.id, each.state, each.hosts_done) for each in rollouts],
+    "orders": lambda orders: [(each.id, each.state) for each in orders],
+}
+
+
+def test_a_copy_that_follows_the_records_is_what_the_server_would_answer() -> None:
+    for seed in seeds(1, long=50):
+        history = CopiedHistories(seed, Reached({}))
+        with serving(app_of(history.service)) as url, OperatorClient(url).kept_open() as client:
+            history.client = client
+            try:
+                history.play()
+            finally:
+                history.close()

@@ -30,6 +30,17 @@ def test_a_tile_says_what_is_announced_approved_and_done_to_its_machine_as_it_ha
     expect(tile).to_have_attribute("data-look", "running")
 
 
+def test_a_tile_has_room_for_the_longest_words_of_an_announcement(server: Program, visit: Visit) -> None:
+    server.guest(WEB_0).document()
+    server.post("/v1/machines/web-0/redeploy")
+    words = _tile(visit(server).open("/console/fleet"), "web-0").locator(".tile-state")
+    expect(words).to_have_text("Redeploy announced")
+    for longest in ("Redeploy announced", "Terminate announced"):
+        words.evaluate("(words, text) => (words.textContent = text)", longest)
+        cut = words.evaluate("(words) => words.scrollWidth - words.clientWidth")
+        assert cut <= 0, f"{longest}: {cut} pixels are cut off"
+
+
 def test_groups_are_rows_and_their_update_domains_columns(calm: Program, visit: Visit) -> None:
     page = visit(calm).open("/console/fleet")
     web = page.get_by_role("region", name="web", exact=True)

@@ -1,6 +1,6 @@
 """A copy of the part of the fleet that is watched, updated by records."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -11,6 +11,7 @@ from forewarn.cli.following.ended_reasons import EndedReasons
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import FORBIDDEN, NOT_FOUND, Reply, RequestRefused
 from forewarn.clock import monotonic
+from forewarn.core.topics import Topic
 from forewarn.core.words import SIMULATED, HostState, MachineState, OrderState
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.event_answers import ListedEventAnswer
@@ -118,8 +119,7 @@ class FleetCopy:
         self.version += 1
         self.read_time()
         self._read_health()
-        groups = self._left(GroupAnswer, project=self.watched.project)
-        self.groups = {group.name: group for group in groups}
+        self._load_groups()
         self._load_machines()
         self._load_events()
         self._load_hosts()
@@ -130,22 +130,22 @@ class FleetCopy:
         """Ask for what is watched; RequestRefused if there is no such thing."""
         self.client.page(MachineAnswer, limit=1, **self.watched.filters)
 
-    def take(self, records: Iterable[RecordAnswer]) -> None:
-        """Read again what these records name."""
+    def take(self, records: Sequence[RecordAnswer]) -> None:
+        """Read again what these records concern."""
         self.version += 1
-        families = {record.kind.partition("-")[0] for record in records}
+        topics = {topic for record in records for topic in record.topics}
         self.read_time()
-        if families & {"group", "fleet", "project"}:
-            self.load()
-            return
-        self._take_machines(records, families)
-        if families & {"event", "order", "step", "machine", "promise"}:
-            self._load_events()
-        if "host" in families:
+        if topics & {Topic.GROUPS, Topic.PROJECTS}:
+            self._load_groups()
+        if Topic.MACHINES in topics:
+            self._take_machines(records)
+        if topics & {Topic.EVENTS, Topic.MACHINES}:
+            self._load_events()  # those of the machines that are watched now
+        if Topic.HOSTS in topics:
             self._load_hosts()
-        if "hold" in families:
+        if Topic.HOLDS in topics:
             self._load_holds()
-        if families & {"rollout", "order", "event", "step", "hold", "host"}:
+        if topics & {Topic.ORDERS, Topic.ROLLOUTS}:
             self._load_what_waits()
         else:
             self._read_ended_reasons()
@@ -186,21 +186,26 @@ class FleetCopy:
         mine = {machine.name for machine in self.machines.values()}
         return not named.isdisjoint(mine)
 
+    def _load_groups(self) -> None:
+        groups = self._left(GroupAnswer, project=self.watched.project)
+        self.groups = {group.name: group for group in groups}
+
     def _load_machines(self) -> None:
         every = self._left(MachineAnswer, **self.watched.filters)
         self.machines = {(each.project, each.name.casefold()): _small(each) for each in every}
 
-    def _take_machines(self, records: Iterable[RecordAnswer], families: set[str]) -> None:
-        named = set()
-        for record in records:
-            key = record.project or "", (record.machine or "").casefold()
-            if record.machine and (key in self.machines or self.watched.has(record)):
-                named.add(key)
-        if families & {"order", "host"}:
-            # What is abandoned or fails need not have a record for each machine.
-            running = MachineState.RUNNING
-            named |= {key for key, machine in self.machines.items() if machine.state is not running}
-        if len(named) > ONE_BY_ONE:
+    def _take_machines(self, records: Iterable[RecordAnswer]) -> None:
+        changed = [record for record in records if Topic.MACHINES in record.topics]
+        named, hosts = set(), set()
+        for record in changed:
+            if record.machine:
+                key = record.project or "", record.machine.casefold()
+                if key in self.machines or self.watched.has(record):
+                    named.add(key)
+            elif record.host:
+                hosts.add(record.host)
+        named |= {key for key, machine in self.machines.items() if machine.host in hosts}
+        if len(named) > ONE_BY_ONE or any(map(_names_nothing, changed)):
             self._load_machines()
             return
         for project, name in named:
@@ -279,6 +284,11 @@ class FleetCopy:
 
 def _small(machine: MachineAnswer) -> WatchedMachine:
     return WatchedMachine(**{each.name: getattr(machine, each.name) for each in fields(WatchedMachine)})
+
+
+def _names_nothing(record: RecordAnswer) -> bool:
+    """Return whether a record concerns all machines."""
+    return not (record.project or record.group or record.host or record.machine)
 
 
 def _needs_attention(order: OrderAnswer) -> bool:

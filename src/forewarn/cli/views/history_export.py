@@ -87,8 +87,13 @@ def _writer(form: str, stream: IO[str], *, headed: bool) -> Callable[[Record], o
     rows = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
     if not headed:
         rows.writeheader()
-    # A record is one line in either form, so that a file which was cut off can be gone on with.
-    return lambda record: rows.writerow(record | {"reason": " ".join((record["reason"] or "").splitlines())})
+    return lambda record: rows.writerow(_row(record))
+
+
+def _row(record: Record) -> Record:
+    """Return the columns of a record; it is one line, so that `--resume` can go on after it."""
+    row = {column: record[column] for column in COLUMNS}
+    return row | {"reason": " ".join((row["reason"] or "").splitlines())}
 
 
 def last_number(file: Path, form: str) -> int:

@@ -32,6 +32,8 @@ export type Stage = Schemas["Stage"];
 export type Step = Schemas["Step"];
 export type Summary = Answer<"/v1/summary", "get">["summary"];
 export type Token = Schemas["Token"];
+/** A list that a record concerns. */
+export type Topic = Schemas["Topic"];
 export type Waiting = Schemas["Waiting"];
 export type Wave = Schemas["Wave"];
 export type Webhook = Schemas["Webhook"];
@@ -64,7 +66,7 @@ export type Arguments<P extends keyof paths, M extends keyof paths[P]> =
 type Body<O> = O extends { requestBody?: { content: { "application/json": infer B } } } ? B : undefined;
 
 /** What of the fleet has changed, as the live copy announces it. */
-export type Topic =
+export type CopyChange =
   | "machines"
   | "groups"
   | "hosts"

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Self
 
 from forewarn.core.model.record import Record
+from forewarn.core.topics import Topic, topics_of
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import listed_group
 
@@ -24,12 +25,16 @@ class RecordAnswer(ApiAnswer):
     order: str | None
     by: str | None
     reason: str | None
+    topics: tuple[Topic, ...]  # the lists that have changed with it
 
     @classmethod
     def of(cls, record: Record) -> Self:
         """Show a record."""
         return cls.like(
-            record, kind=str(record.kind), group=listed_group(record.group) if record.group else None
+            record,
+            kind=str(record.kind),
+            group=listed_group(record.group) if record.group else None,
+            topics=topics_of(record.kind),
         )
 
 

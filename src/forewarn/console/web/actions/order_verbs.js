@@ -10,8 +10,7 @@ import { option, post, REASON } from "./verb.js";
 /** @typedef {import("./verb.js").Verb<Order>} OrderVerb */
 
 /** @param {Order} order */
-const named = (order) =>
-  `${order.mode ? orderWords(order) : (order.work ?? order.action)} of ${order.machine ?? order.host ?? shortId(order.id)}`;
+const named = (order) => `${orderWords(order)} of ${order.machine ?? order.host ?? shortId(order.id)}`;
 
 /** @param {Order} order */
 const isOpen = (order) => !order.ended_at;

@@ -22,7 +22,7 @@ export function orderCard(order) {
       "div",
       { class: "row" },
       stateBadges(order),
-      h("strong", null, words(order)),
+      h("strong", null, orderWords(order)),
       order.host && ["of ", hostLink(order.host)],
       order.machine && ["of ", machineLink(order.machine, order.project)],
       orderLink(order.id),
@@ -45,12 +45,6 @@ export function orderCard(order) {
     reasons(order.waiting, order.waiting_until, order),
     actionButtons("order", order),
   );
-}
-
-/** @param {Order} order */
-function words(order) {
-  if (order.mode) return orderWords(order);
-  return order.work && order.work !== order.action ? `${order.action} (${order.work})` : order.action;
 }
 
 /**

@@ -13,18 +13,17 @@ const AT_MOST_EVERY = 1000;
 const REST_FACTOR = 20;
 // After so long a plan begins too far in the past, even if nothing has happened.
 const GOOD_FOR = 60_000;
-/** What a plan depends on, by the first word of the kinds of records. */
+/** What a plan depends on. @type {readonly import("../types").Topic[]} */
 const CONCERNS = [
+  "machines",
+  "groups",
+  "hosts",
+  "projects",
+  "events",
+  "orders",
+  "rollouts",
+  "holds",
   "clock",
-  "event",
-  "fleet",
-  "group",
-  "hold",
-  "host",
-  "machine",
-  "order",
-  "project",
-  "rollout",
 ];
 
 /** Announces `changed`. */
@@ -88,7 +87,7 @@ export class DryRun extends EventTarget {
 
   /** @param {import("../types").Record[]} records */
   #hear(records) {
-    if (records.some((record) => CONCERNS.includes(record.kind.split("-")[0] ?? ""))) this.#outdated();
+    if (records.some((record) => record.topics.some((topic) => CONCERNS.includes(topic)))) this.#outdated();
   }
 
   #age() {

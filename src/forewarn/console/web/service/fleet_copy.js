@@ -10,7 +10,7 @@ import { groupKey, machineKey, MachineShelf } from "./machine_shelf.js";
 import { PacedCounting } from "./paced_counting.js";
 import { PacedReading } from "./paced_reading.js";
 
-/** @typedef {import("../types").Topic} Topic */
+/** @typedef {import("../types").CopyChange} CopyChange */
 /** @typedef {import("../types").Record} Record */
 /** @typedef {import("../types").ListedEvent} ListedEvent */
 /** @typedef {import("../types").Order} Order */
@@ -24,17 +24,6 @@ const RECENT = 200;
 // After more records than that everything is read anew.
 const MOST_WAITING = 2000;
 
-/** Which records make which lists be read again, by the first word of their kinds. */
-const CONCERNS = /** @type {const} */ ({
-  groups: ["group", "fleet"],
-  projects: ["project", "fleet"],
-  hosts: ["host", "machine", "step", "fleet"],
-  events: ["event", "order", "step", "machine", "promise", "notice"],
-  orders: ["order", "event", "step", "hold", "rollout", "machine", "host"],
-  rollouts: ["rollout", "order", "event", "step", "hold", "host"],
-  holds: ["hold"],
-});
-
 /**
  * Tell callers apart.
  *
@@ -43,7 +32,7 @@ const CONCERNS = /** @type {const} */ ({
 export const identity = (caller) => JSON.stringify([caller.name, caller.role, caller.project]);
 
 /**
- * Announces every `Topic` that has changed, and `loaded` when everything was read anew. The `detail` of `events` are
+ * Announces every `CopyChange`, and `loaded` when everything was read anew. The `detail` of `events` are
  * the keys of the groups whose events have changed.
  */
 export class FleetCopy extends EventTarget {
@@ -246,22 +235,39 @@ export class FleetCopy extends EventTarget {
 
   /** @param {Record[]} records */
   async #take(records) {
-    const families = new Set(records.map((record) => record.kind.split("-")[0] ?? ""));
-    /** @param {keyof typeof CONCERNS} list */
-    const concerns = (list) => CONCERNS[list].some((family) => families.has(family));
+    /** @param {import("../types").Topic} topic */
+    const concerns = (topic) => records.some((record) => record.topics.includes(topic));
     const survey = this.may("survey");
+    const before = this.events;
+    const events = concerns("events") ? this.#readEvents() : null;
     await Promise.all([
+      events,
       this.#counting.rested(),
-      families.has("clock") || !this.#clock.speed ? this.#clock.read() : null,
+      concerns("clock") || !this.#clock.speed ? this.#clock.read() : null,
       concerns("groups") ? this.#readGroups() : null,
       concerns("projects") ? this.#readProjects() : null,
-      concerns("events") ? this.#readEvents() : null,
       concerns("orders") ? this.#readOrders() : null,
       survey && concerns("hosts") ? this.#readHosts() : null,
       survey && concerns("rollouts") ? this.#readRollouts() : null,
       survey && concerns("holds") ? this.#readHolds() : null,
-      this.machines.take(records, families, () => this.#readSummary()),
+      concerns("machines") ? this.#takeMachines(records, before, events) : null,
     ]);
+  }
+
+  /**
+   * @param {Record[]} records
+   * @param {Map<string, ListedEvent>} before  the events that were listed until now
+   * @param {Promise<void> | null} events  being read
+   */
+  async #takeMachines(records, before, events) {
+    const concerned = records.filter((record) => record.topics.includes("machines"));
+    // An event of several machines names them.
+    if (concerned.some((record) => record.event && !record.machine)) await events;
+    await this.machines.take(
+      concerned,
+      (id) => (this.events.get(id) ?? before.get(id))?.resources ?? [],
+      () => this.#readSummary(),
+    );
   }
 
   async #count() {
@@ -367,9 +373,9 @@ export class FleetCopy extends EventTarget {
     Promise.all(reads).catch(() => {});
   }
 
-  /** @param {...Topic} topics */
-  #changed(...topics) {
-    for (const topic of topics) this.dispatchEvent(new Event(topic));
+  /** @param {...CopyChange} changes */
+  #changed(...changes) {
+    for (const change of changes) this.dispatchEvent(new Event(change));
   }
 }
 

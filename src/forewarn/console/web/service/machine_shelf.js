@@ -193,29 +193,40 @@ export class MachineShelf extends EventTarget {
   }
 
   /**
-   * Read again what records name.
+   * Read again the machines that records concern.
    *
    * @param {Record[]} records
-   * @param {Set<string>} families
-   * @param {() => Promise<number>} count  how many machines the fleet has
+   * @param {(event: string) => readonly string[]} namesOf  the machines of an event
+   * @param {() => Promise<number>} count  how many the fleet has
    */
-  async take(records, families, count) {
-    if (families.has("fleet")) {
+  async take(records, namesOf, count) {
+    if (records.some(concernsAll)) {
       await this.load(await count());
       return;
     }
+    /** @type {Map<string, string>} */
     const named = new Map();
     for (const record of records) {
-      if (!record.machine) continue;
-      const key = machineKey(record.project ?? "", record.machine);
-      if (this.#machines.has(key) || this.#concerns(record)) named.set(key, record.machine);
-    }
-    if (families.has("order") || families.has("host")) {
-      // What is abandoned or fails need not have a record for each machine.
-      for (const [key, machine] of this.#machines)
-        if (machine.state !== "running") named.set(key, machine.name);
+      if (record.machine) {
+        const key = machineKey(record.project ?? "", record.machine);
+        if (this.#machines.has(key) || this.#concerns(record)) named.set(key, record.machine);
+      } else
+        for (const machine of this.#concernedBy(record, namesOf)) named.set(keyOf(machine), machine.name);
     }
     if (named.size) await this.#readAgain(named);
+  }
+
+  /**
+   * List the known machines that a record concerns which names none.
+   *
+   * @param {Record} record
+   * @param {(event: string) => readonly string[]} namesOf
+   */
+  #concernedBy({ event, group, host, project }, namesOf) {
+    if (event) return namesOf(event).flatMap((name) => this.get(project ?? "", name) ?? []);
+    if (group) return this.ofGroup(group);
+    if (host) return [...this.onHost(host), ...this.boundFor(host)];
+    return this.ofGroup(groupKey(null, project));
   }
 
   /** @param {Map<string, string>} named */
@@ -302,6 +313,10 @@ export class MachineShelf extends EventTarget {
     this.dispatchEvent(new CustomEvent("changed", { detail: change }));
   }
 }
+
+/** Whether a record concerns all machines. @param {Record} record */
+const concernsAll = ({ machine, event, group, host, project }) =>
+  !(machine || event || group || host || project);
 
 // Fewer characters occur in the ids of many things.
 export const LEAST_OF_ID = 4;

@@ -48,7 +48,7 @@ class LastOrders extends LiveElement {
             "li",
             { key: order.id, class: "row" },
             badge(workAppearance(order.state)),
-            h("span", null, order.mode ? orderWords(order) : (order.work ?? order.action)),
+            h("span", null, orderWords(order)),
             orderLink(order.id),
             h(
               "span",

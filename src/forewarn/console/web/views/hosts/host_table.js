@@ -152,7 +152,7 @@ function openOrder([order, ...others]) {
   return [
     badge(workAppearance(order.state)),
     " ",
-    order.mode ? orderWords(order) : (order.work ?? order.action),
+    orderWords(order),
     " ",
     orderLink(order.id),
     others.length > 0 && h("span", { class: "small" }, ` and ${others.length} more`),

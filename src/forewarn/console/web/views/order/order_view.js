@@ -42,7 +42,7 @@ class OrderView extends View {
     const id = this.names.id ?? "";
     this.#answer = new LiveAnswer(
       () => read(id),
-      (record) => record.order === this.#answer?.value?.order.id || record.kind.startsWith("hold-"),
+      (record) => record.order === this.#answer?.value?.order.id || record.topics.includes("holds"),
       this.ended,
     );
     this.watch(this.#answer, "changed");

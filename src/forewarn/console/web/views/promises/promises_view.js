@@ -23,18 +23,6 @@ const COLUMNS = /** @type {const} */ ([
 ]);
 // Fewer than so many kept are more than an accident.
 const MOSTLY = 0.95;
-// Promises are judged when events end, and for a machine that leaves one when it does.
-const JUDGING = [
-  ...[
-    "event-finished",
-    "event-cancelled",
-    "event-left",
-    "promise-broken",
-    "notice-late",
-    "notice-never",
-    "unannounced-impact",
-  ],
-];
 const WORKS = { "": "All work", real: "Real work", simulated: "Simulated work" };
 
 class PromisesView extends View {
@@ -46,7 +34,7 @@ class PromisesView extends View {
     this.watch(copy, "projects", "events");
     this.#promises = new LiveAnswer(
       () => api.all("/v1/promises", "promises"),
-      ({ kind }) => JUDGING.includes(kind),
+      ({ topics }) => topics.includes("promises"),
       this.ended,
     );
     this.watch(this.#promises, "changed");

@@ -23,7 +23,7 @@ class TokensView extends View {
     super.opened();
     const tokens = new LiveAnswer(
       () => api.all("/v1/tokens", "tokens"),
-      (record) => record.kind.startsWith("token-"),
+      (record) => record.topics.includes("tokens"),
       this.ended,
     );
     this.#tokens = tokens;
