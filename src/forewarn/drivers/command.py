@@ -40,7 +40,7 @@ from forewarn.drivers.programs.program_runs import (
     run,
 )
 from forewarn.drivers.programs.tasks_as_json import as_json, as_variables
-from forewarn.wire.text import on_one_line
+from forewarn.wire.texts import on_one_line
 
 log = logging.getLogger(__name__)
 

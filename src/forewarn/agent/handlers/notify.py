@@ -11,8 +11,7 @@ from forewarn.agent.handlers.webhook import Template, WebhookHandler, url_templa
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
-from forewarn.wire.text import on_one_line
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import on_one_line, shown
 
 MAIL_SECONDS = 20.0
 SUBJECT = {

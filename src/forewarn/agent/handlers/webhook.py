@@ -12,8 +12,7 @@ from forewarn.agent.handling import WORK, Again, Never, Outcome, Ready, Side, Ta
 from forewarn.agent.urls import url
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
-from forewarn.wire.text import on_one_line
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import on_one_line, shown
 
 METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
 # A server that does not answer within this is tried again.

@@ -15,7 +15,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.words import HostName
-from forewarn.wire.text import on_one_line
+from forewarn.wire.texts import on_one_line
 
 StateWord: TypeAlias = Literal["done", "running", "failed", "unknown", "not-begun", "cancelled", "too-late"]
 Said: TypeAlias = Done | Running | Failed | Unknown | NotBegun | Cancelled | TooLate

@@ -17,8 +17,8 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.members import NO_NEWS, Allowance, BoardGroup, BoardMachine, Waiters
 from forewarn.guest.board.rehearsal_state import RehearsalState
-from forewarn.guest.canonical import canonical
 from forewarn.wire.azure import VERSIONS, write_document
+from forewarn.wire.texts import canonical
 
 Key: TypeAlias = str | int  # an address, or the port of a listener of the machine's own, or its id
 

@@ -8,12 +8,12 @@ from typing import cast
 from forewarn.guest.answers import GuestAnswer, without_body
 from forewarn.guest.board.board import Key
 from forewarn.guest.board.members import Allowance, BoardMachine, end
-from forewarn.guest.canonical import canonical
 from forewarn.guest.http.connections import OpenConnections, Watchdog
 from forewarn.guest.http.parser import TOO_MANY, RequestParser
 from forewarn.guest.http.refusals import Limit
 from forewarn.guest.requests import NOTHING, Poll, Request, RequestFault
 from forewarn.guest.routes import plan_of
+from forewarn.wire.texts import canonical
 
 CLOSE = b"Connection: close\r\n"
 KEEP_ALIVE = b"Connection: keep-alive\r\n"
