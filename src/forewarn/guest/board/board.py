@@ -38,7 +38,7 @@ class Board:
         self._networks: dict[str, dict[Key, BoardMachine]] = {}
         self.ports: dict[Key, BoardMachine] = {}
         self.unknown_callers = Allowance()  # what all unknown callers share
-        self.waiting: Waiters[BoardMachine] = Waiters()
+        self.waiting = Waiters()
         self.polled: dict[BoardGroup, float] = {}
         self.seen: dict[BoardMachine, float] = {}
         self.sent: dict[EventId, dict[MachineId, float]] = {}
