@@ -9,7 +9,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from forewarn.core.errors import Invalid
-from forewarn.core.spelling import closest
+from forewarn.core.spelling import closest, on_one_line
 
 # The longest name a machine may have on Azure.
 # Clients and proxies take `.` and `..` out of paths, also where they are percent-encoded.
@@ -160,13 +160,6 @@ def shown(value: object) -> str:
         return "a list"
     written = json.dumps(value, default=str)
     return written if len(written) <= LONGEST_SHOWN else f"{written[:LONGEST_SHOWN]}…"
-
-
-def on_one_line(text: str) -> str:
-    """Put spaces for what would begin another line, or what a terminal obeys."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else " " for each in text)
 
 
 class LogForm(StrEnum):
