@@ -29,7 +29,7 @@ from forewarn.core.model.slice import Sent
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, GroupName, MachineId
 from forewarn.guest.board.board import Board
-from forewarn.guest.rehearsal.registry import RehearsalRegistry
+from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.server.wiring import OpenedService
 
 ROUNDS = 5

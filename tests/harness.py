@@ -68,7 +68,7 @@ from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.registry import DriversByName
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board.board import Board
-from forewarn.guest.rehearsal.registry import RehearsalRegistry
+from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.server.threads.batches import Batches
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.signals import Signal

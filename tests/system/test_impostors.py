@@ -40,7 +40,7 @@ EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
 # What the kernel's tables say of an address, as the endpoint asks when an opening was not kept.
 TABLES = """
 import sys
-from forewarn.guest.http.netlink import Netlink
+from forewarn.guest.http.link_layer import Netlink
 kernel = Netlink()
 link = kernel.link_to(sys.argv[1])
 print(link and (kernel.mac_of(sys.argv[1], link) or b"").hex(":"))

@@ -38,7 +38,7 @@ from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.record_answers import RecordAnswer
 from forewarn.wire.answers.rehearsal_answers import FaultAnswer
-from forewarn.wire.rfc3339 import read_time, write_time
+from forewarn.wire.texts import read_time, write_time
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ALONE = GroupName("standalone/9a1dd13f-2236-44f4-8626-0c374daa3f1b")

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime
 
-from forewarn.wire.log_lines import LogForm, log_line
+from forewarn.wire.texts import LogForm, log_line
 
 AT = datetime(2026, 1, 5, 12, 0, 0, 250_000, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from forewarn.clock import Clock, ScaledClock, SystemClock
-from forewarn.guest.answers.time_cache import TimeCache
+from forewarn.guest.answers import TimeCache
 
 START = 1_800_000_000.0
 MILLISECOND = 0.001

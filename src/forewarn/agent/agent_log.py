@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import IO, Any
 
-from forewarn.wire.log_lines import LogForm, log_line
+from forewarn.wire.texts import LogForm, log_line
 
 __all__ = ["AgentLog", "LogForm", "LogFormatter", "redacted", "start_logging"]
 

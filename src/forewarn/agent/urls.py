@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from forewarn.core.errors import Invalid
 from forewarn.sdk.guest_errors import NoEndpoint
 from forewarn.sdk.transport.endpoint_urls import base_url
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import shown
 
 
 def url(value: object) -> str:

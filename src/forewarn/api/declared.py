@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, dataclass_trans
 
 from forewarn.core.errors import Invalid
 from forewarn.wire.fields import Field, Schema, inside
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import shown
 
 
 class _Dataclass(Protocol):

@@ -9,8 +9,7 @@ from forewarn.api.request_fields import CURSOR, PROJECT, whole_in_query
 from forewarn.core.errors import NotFound
 from forewarn.core.model.webhook import WebhookId
 from forewarn.core.words import EventId, OrderId, ProjectName
-from forewarn.wire.guid import is_guid
-from forewarn.wire.text_forms import is_name
+from forewarn.wire.texts import is_guid, is_name
 
 # As many as a person or a script reads at once; a fleet of any size is read page by page.
 DEFAULT_LIMIT = 100

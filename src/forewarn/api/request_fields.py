@@ -13,8 +13,7 @@ from forewarn.core.moments import format_span
 from forewarn.core.operators_words import unmarked
 from forewarn.core.words import GroupName, HostName, MachineName, ProjectName
 from forewarn.wire.fields import Field, choice, name, numbered, sequence
-from forewarn.wire.rfc3339 import EXPECTED_TIME, read_time
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import EXPECTED_TIME, read_time, shown
 
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)

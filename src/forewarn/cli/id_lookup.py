@@ -8,8 +8,7 @@ from typing import TypeVar
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.answer import ApiAnswer
-from forewarn.wire.guid import is_guid
-from forewarn.wire.text_forms import is_name
+from forewarn.wire.texts import is_guid, is_name
 
 A = TypeVar("A", bound=ApiAnswer)
 

@@ -32,7 +32,7 @@ from forewarn.client.replies import (
 from forewarn.core.errors import ForewarnError, Invalid
 
 if TYPE_CHECKING:
-    from forewarn.wire.answers.token_answers import CallerAnswer
+    from forewarn.wire.answers.access_answers import CallerAnswer
 
 V = TypeVar("V")
 
@@ -110,7 +110,7 @@ class Session:
 
     def caller(self) -> "CallerAnswer | None":
         """Ask the server who is asking, so that nobody is told to do what they may not; None: not known."""
-        from forewarn.wire.answers.token_answers import CallerAnswer
+        from forewarn.wire.answers.access_answers import CallerAnswer
 
         try:
             return self.client.get("/v1/caller", CallerAnswer).value

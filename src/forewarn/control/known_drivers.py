@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from forewarn.core.errors import Invalid
 from forewarn.core.operators_words import driver_named
 from forewarn.core.spelling import hint
-from forewarn.wire.wording import either, shown
+from forewarn.wire.texts import either, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Words as they are written: counts, pairs, and suggestions for a name that does not exist."""
+"""Words as they are written: counts, pairs, texts on one line, suggestions for a name that does not exist."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,13 @@ LONGEST_COMPARED = 64
 # time to a few milliseconds: a caller chooses what is written, and often the known names, too.
 MOST_NAMES = 1_000
 MOST_COMPARED = 5_000
+
+
+def on_one_line(text: str) -> str:
+    """Put spaces for what would begin another line, or what a terminal obeys."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def counted(count: int, what: str) -> str:

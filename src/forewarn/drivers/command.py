@@ -27,6 +27,7 @@ from forewarn.control.driver import (
 )
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import format_span
+from forewarn.core.spelling import on_one_line
 from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriver
 from forewarn.drivers.programs.program_answers import ProgramAnswer, Said, read_answer
 from forewarn.drivers.programs.program_runs import (
@@ -40,7 +41,6 @@ from forewarn.drivers.programs.program_runs import (
     run,
 )
 from forewarn.drivers.programs.tasks_as_json import as_json, as_variables
-from forewarn.wire.text import on_one_line
 
 log = logging.getLogger(__name__)
 

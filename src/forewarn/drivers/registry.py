@@ -37,8 +37,7 @@ from forewarn.drivers.isolation.isolated_driver import IsolatedDriver
 from forewarn.drivers.machine_hooks import MachineHooks
 from forewarn.drivers.not_installed import NotInstalled
 from forewarn.drivers.programs.hook_runs import HookRuns
-from forewarn.wire.text_forms import NAME, NAME_RULE
-from forewarn.wire.wording import either, shown
+from forewarn.wire.texts import NAME, NAME_RULE, either, shown
 
 log = logging.getLogger(__name__)
 

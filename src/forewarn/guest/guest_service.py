@@ -5,22 +5,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias, TypeVar
 
 from forewarn.core.errors import Conflict, ForewarnError, Invalid, NotFound
-from forewarn.guest.answers import answers
-from forewarn.guest.answers.answers import ErrorAnswers, GuestAnswer
-from forewarn.guest.answers.time_cache import TimeCache
-from forewarn.guest.answers.waits import (
-    CallerGone,
-    GuestCaller,
-    TryAgain,
-    Waits,
-    member_of,
-)
+from forewarn.guest import answers
+from forewarn.guest.answers import ErrorAnswers, GuestAnswer, TimeCache
 from forewarn.guest.board.board import Board
-from forewarn.guest.board.members import BoardMachine
-from forewarn.guest.commands import GuestCommands
-from forewarn.guest.rate_limit import Rate
-from forewarn.guest.rehearsal.faulty_answers import FaultyAnswers
-from forewarn.guest.requests.plan import (
+from forewarn.guest.board.members import BoardMachine, Rate
+from forewarn.guest.rehearsal import FaultyAnswers
+from forewarn.guest.requests import (
     Approve,
     AskInstance,
     AskNetwork,
@@ -29,10 +19,18 @@ from forewarn.guest.requests.plan import (
     Plan,
     Poll,
     Refusal,
+    Request,
+    RequestFault,
 )
-from forewarn.guest.requests.request import Request, RequestFault
-from forewarn.guest.requests.routes import refusal_of
-from forewarn.guest.settings import EndpointSettings
+from forewarn.guest.routes import refusal_of
+from forewarn.guest.settings import EndpointSettings, GuestCommands
+from forewarn.guest.waits import (
+    CallerGone,
+    GuestCaller,
+    TryAgain,
+    Waits,
+    member_of,
+)
 from forewarn.wire import azure, instance
 from forewarn.wire.instance import InstanceMetadata
 

@@ -11,15 +11,14 @@ from forewarn.clock import Clock
 from forewarn.core.feed import Delta
 from forewarn.core.rehearsal.ledger import Ledger
 from forewarn.core.words import MachineId
-from forewarn.guest.answers.time_cache import TimeCache
+from forewarn.guest.answers import TimeCache
 from forewarn.guest.board.board import Board
-from forewarn.guest.commands import GuestCommands
 from forewarn.guest.guest_service import GuestService
 from forewarn.guest.http.connections import OpenConnections
 from forewarn.guest.http.listeners import Listen, Listeners
 from forewarn.guest.http.refusals import Refusals
-from forewarn.guest.rehearsal.registry import GuestRehearsal
-from forewarn.guest.settings import EndpointSettings
+from forewarn.guest.rehearsal import GuestRehearsal
+from forewarn.guest.settings import EndpointSettings, GuestCommands
 
 log = logging.getLogger(__name__)
 

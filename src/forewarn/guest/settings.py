@@ -1,7 +1,10 @@
-"""What can be set about the guest endpoint, and the limits it keeps."""
+"""What the guest endpoint is given: its settings and limits, and who takes what guests bring."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from forewarn.core.words import EventId, GroupName, MachineId
 from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 
@@ -38,3 +41,23 @@ class EndpointSettings:
     names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
     check_mac: bool = True  # a machine's address is refused from another MAC than it declares
     limits: Limits = field(default_factory=Limits)
+
+
+class GuestCommands(Protocol):
+    """Takes what guests bring. Whatever it returns from is saved, and the board shows it."""
+
+    async def enable(self, group: GroupName) -> None:
+        """Turn the feature on for a group; Unavailable if that cannot be saved now."""
+        ...
+
+    async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
+        """Defer events by so many seconds each, all of them or none; Conflict if that cannot be."""
+        ...
+
+    async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
+        """Let events start early, all of them or none; Invalid or NotFound for an id that never was."""
+        ...
+
+    async def record_impostor(self, machine: MachineId, *, mac: str, address: str) -> None:
+        """Record that somebody used a machine's address from another MAC than the machine's."""
+        ...

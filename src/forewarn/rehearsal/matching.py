@@ -12,8 +12,8 @@ from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.substitution import evicted, hosts_of, machines_on, required_machines, substitute
 from forewarn.rehearsal.target import OperatorApi
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
+from forewarn.wire.answers.access_answers import TokenAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer, MachineAnswer, ProjectAnswer
-from forewarn.wire.answers.token_answers import TokenAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

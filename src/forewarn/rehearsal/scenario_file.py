@@ -26,7 +26,7 @@ from forewarn.rehearsal.scenario import (
 from forewarn.wire import fields
 from forewarn.wire.fields import Readers
 from forewarn.wire.fleet import read_fleet
-from forewarn.wire.wording import either, shown
+from forewarn.wire.texts import either, shown
 
 
 def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario:

@@ -14,9 +14,9 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from forewarn.core.spelling import on_one_line
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.guest_errors import Unreadable
-from forewarn.wire.text import on_one_line
 
 NEWEST_VERSION = "2020-07-01"
 # Not generally available: an endpoint that does not offer it answers 404.

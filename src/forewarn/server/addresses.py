@@ -9,11 +9,10 @@ from pathlib import Path
 from forewarn.config import MetadataProxySettings
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.guest.canonical import canonical
-from forewarn.guest.http.binding import not_opened
-from forewarn.guest.http.listeners import Listen
+from forewarn.guest.http.listeners import Listen, not_opened
 from forewarn.guest.http.proxied import TrustedProxy
 from forewarn.wire import authority
+from forewarn.wire.texts import canonical
 
 PORTS = 65536
 OPEN_TO_ALL = (

@@ -28,7 +28,7 @@ from forewarn.core.words import (
 )
 from forewarn.drivers.registry import Drivers
 from forewarn.server.wiring import new_id
-from forewarn.wire.wording import either, shown
+from forewarn.wire.texts import either, shown
 
 # What can be tried on one machine, and who would order it.
 TRIED = {

@@ -19,9 +19,9 @@ from forewarn.store.opening import lock
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.schema import is_store
 from forewarn.store.sql import Store, open_store
+from forewarn.wire.answers.access_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import write_body
-from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
 # More than a person reads; a list on the store is answered whole.
 ALL = 1_000_000

@@ -10,7 +10,7 @@ from forewarn.api.audit import AUDIT
 from forewarn.config import LogSettings, Settings
 from forewarn.core.errors import Invalid
 from forewarn.core.operators_words import unmarked
-from forewarn.wire.log_lines import LogForm, log_line, named
+from forewarn.wire.texts import LogForm, log_line, named
 
 # They say much, and what an HTTP client says of its calls names webhooks' addresses, which are secrets.
 CHATTY = ("alembic", "uvicorn", "httpx", "httpcore", "asyncio")

@@ -5,7 +5,7 @@ import logging
 from forewarn.core.operators_words import unmarked
 from forewarn.core.words import Kind
 from forewarn.store.saved import Saved, records_of
-from forewarn.wire.rfc3339 import write_time
+from forewarn.wire.texts import write_time
 
 log = logging.getLogger("forewarn.records")
 

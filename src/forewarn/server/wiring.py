@@ -43,7 +43,7 @@ from forewarn.core.scope import EVERYTHING
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.refusals import Refusals
-from forewarn.guest.rehearsal.registry import RehearsalRegistry
+from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings, Limits
 from forewarn.server import store_time

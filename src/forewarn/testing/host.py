@@ -5,7 +5,7 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, MaintenanceWord, Work
 from forewarn.testing.events import Order
 from forewarn.testing.fleet_service import TEST, FleetService
-from forewarn.wire.wording import either
+from forewarn.wire.texts import either
 
 __tracebackhide__ = True  # pytest shows the line of the test instead
 

@@ -12,7 +12,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.guests.document import Document, resource_names
 from forewarn.core.model.event import Event
 from forewarn.core.words import EventId, EventStatus, EventType, GroupKind
-from forewarn.wire.guid import is_guid
+from forewarn.wire.texts import is_guid
 
 FIELDS: Mapping[str, Callable[[Event], object]] = {
     "EventId": lambda event: event.id,

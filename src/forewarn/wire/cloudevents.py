@@ -9,7 +9,7 @@ from datetime import datetime
 from forewarn.core.model.record import Record
 from forewarn.wire.answers.coding import ANSWERS
 from forewarn.wire.answers.record_answers import RecordAnswer
-from forewarn.wire.rfc3339 import write_time
+from forewarn.wire.texts import write_time
 
 MEDIA_TYPE = "application/cloudevents+json; charset=utf-8"
 TYPE_PREFIX = "forewarn."

@@ -13,20 +13,21 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import SPAN, format_span, parse_span
 from forewarn.core.spelling import closest
-from forewarn.wire.text_forms import (
+from forewarn.wire.texts import (
     GUID,
     LONGEST_TEXT,
     MAC,
     NAME,
     SCHEME,
+    not_among,
     read_address,
     read_guid,
     read_mac,
     read_name,
     read_text,
     read_uri,
+    shown,
 )
-from forewarn.wire.wording import not_among, shown
 
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=str)

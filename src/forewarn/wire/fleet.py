@@ -34,7 +34,7 @@ from forewarn.core.words import (
 from forewarn.wire import fields
 from forewarn.wire.fields import Field, Fields, Schema
 from forewarn.wire.projects import PROJECT, make_project, read_project, write_project
-from forewarn.wire.wording import either, shown
+from forewarn.wire.texts import either, shown
 
 # Azure lets a group choose between five and fifteen minutes.
 _TERMINATE_NOTICE = (timedelta(minutes=5), timedelta(minutes=15))

@@ -11,7 +11,7 @@ from forewarn.core.model.windows import DAY, Calendar, Window
 from forewarn.core.words import ProjectName
 from forewarn.wire import fields
 from forewarn.wire.fields import Field, Fields
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import shown
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _CLOCK_TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")

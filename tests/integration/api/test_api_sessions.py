@@ -17,7 +17,7 @@ from forewarn.api.services import ApiSettings
 from forewarn.core.access import LOCAL_OPERATOR, Grant, Role, digest_of
 from forewarn.core.browser_sessions import CSRF_HEADER, MOST_SESSIONS, Credentials, Identified
 from forewarn.core.errors import Anonymous
-from forewarn.wire.answers.session_answers import SessionAnswer
+from forewarn.wire.answers.access_answers import SessionAnswer
 from tests.follower import Follower
 from tests.harness import Service
 from tests.integration.api.test_api_access import Store, error_of, opened

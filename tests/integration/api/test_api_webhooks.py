@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.wire.answers.webhook_answers import NewWebhookAnswer, WebhookAnswer
+from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookAnswer
 from tests.harness import Service
 from tests.served import Api, app_of, check_answer, check_page, sample
 from tests.stores import sqlite_url

@@ -7,12 +7,12 @@ import pytest
 
 from forewarn.core.errors import Conflict
 from forewarn.core.words import EventType, GroupKind, GroupName, MachineId, Priority
-from forewarn.guest.canonical import canonical
+from forewarn.guest.http.connections import OVERHEAD, RequestCache
 from forewarn.guest.http.listeners import Listen
-from forewarn.guest.http.request_cache import OVERHEAD, RequestCache
-from forewarn.guest.requests.plan import Poll
+from forewarn.guest.requests import Poll
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire.instance import InstanceMetadata
+from forewarn.wire.texts import canonical
 from tests.integration.guest.guest_face import EVENTS, Face, event, group, machine, serving
 
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"

@@ -15,10 +15,9 @@ from forewarn.core.guests.document import tag as document_tag
 from forewarn.core.model.event import Resource
 from forewarn.core.words import EventType, GroupName, MachineId, MachineName
 from forewarn.guest.board.board import Board
-from forewarn.guest.commands import GuestCommands
 from forewarn.guest.http.connection import Connection
 from forewarn.guest.server import GuestServer
-from forewarn.guest.settings import EndpointSettings, Limits
+from forewarn.guest.settings import EndpointSettings, GuestCommands, Limits
 from tests.counts import tries
 from tests.integration.guest.guest_face import START, event, group, machine, request
 

@@ -14,7 +14,7 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import EXTERNAL, Action, Work
-from forewarn.wire.answers.promise_answers import PromiseAnswer
+from forewarn.wire.answers.record_answers import PromiseAnswer
 from tests.harness import TEST, Service, fleet, group, machine
 from tests.served import Api, app_of, check_page
 from tests.stores import sqlite_url

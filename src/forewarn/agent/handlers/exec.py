@@ -17,8 +17,7 @@ from forewarn.agent.handling import WORK, Command, Never, Outcome, Ready, Side, 
 from forewarn.core.errors import Invalid
 from forewarn.sdk.platform import system
 from forewarn.wire import fields
-from forewarn.wire.text_forms import NAME_RULE, is_name
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import NAME_RULE, is_name, shown
 
 # What editors and package managers leave beside a program, which is not meant to be run.
 _COPY = re.compile(r"~$|^#|\.(bak|old|orig|rej|save|swp|tmp|dpkg-[a-z]+|ucf-[a-z]+|rpm[a-z]+)$")

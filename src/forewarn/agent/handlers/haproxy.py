@@ -17,7 +17,7 @@ from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.sdk.platform import system
 from forewarn.wire import fields
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import shown
 
 STATES = "show servers state"
 ANSWER_SECONDS = 5.0

@@ -10,9 +10,9 @@ from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handlers.webhook import Template, WebhookHandler, url_template
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
+from forewarn.core.spelling import on_one_line
 from forewarn.wire import fields
-from forewarn.wire.text import on_one_line
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import shown
 
 MAIL_SECONDS = 20.0
 SUBJECT = {

@@ -16,7 +16,7 @@ from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handlers.pid_file import LEFT_DOWN, LOOK_EVERY, NOT_RUNNING, PidFile
 from forewarn.agent.handling import Command, Never, Outcome, Side, Task
 from forewarn.core.errors import Invalid
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import shown
 
 SYSTEMCTL = "systemctl"
 # How systemd calls the state of a unit that does not run, and is not about to.

@@ -11,9 +11,9 @@ from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import WORK, Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.urls import url
 from forewarn.core.errors import Invalid
+from forewarn.core.spelling import on_one_line
 from forewarn.wire import fields
-from forewarn.wire.text import on_one_line
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import shown
 
 METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
 # A server that does not answer within this is tried again.

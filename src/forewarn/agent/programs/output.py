@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from forewarn.wire.text import on_one_line
+from forewarn.core.spelling import on_one_line
 
 # A program that prints more than this wants a file of its own for it.
 MOST_LINES = 1000

@@ -22,7 +22,7 @@ from forewarn.core.words import HINTS, EventType, Source
 from forewarn.sdk.documents import NEWEST_VERSION, PREVIEW_VERSION
 from forewarn.wire import fields
 from forewarn.wire.fields import Reader, Readers
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import shown
 
 AUTO = "auto"
 # Longer than any notice but that of degraded hardware: a slip of the finger beyond.

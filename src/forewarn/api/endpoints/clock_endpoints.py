@@ -9,7 +9,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service, Services, WholeTx
 from forewarn.core.access import Right
 from forewarn.wire.answers.service_answers import ClockAnswer, ClockOffsetAnswer
-from forewarn.wire.rfc3339 import read_time
+from forewarn.wire.texts import read_time
 
 router = ApiRouter("clock")
 

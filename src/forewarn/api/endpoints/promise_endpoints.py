@@ -10,9 +10,9 @@ from forewarn.api.services import CallerReading
 from forewarn.core.access import Right
 from forewarn.core.errors import Invalid
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.promise_answers import PromiseAnswer
+from forewarn.wire.answers.record_answers import PromiseAnswer
 from forewarn.wire.fields import Field
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import shown
 
 router = ApiRouter("promises")
 

@@ -31,7 +31,7 @@ from forewarn.core.words import EXTERNAL, HostName, RolloutAction, ServiceMode
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.fields import Field, choice, flag
-from forewarn.wire.wording import shown
+from forewarn.wire.texts import shown
 
 router = ApiRouter("rollouts")
 

@@ -15,8 +15,8 @@ from forewarn.control.access.answering_once import Answered
 from forewarn.core.access import Right, digest_of
 from forewarn.core.browser_sessions import Identified, csrf_of
 from forewarn.store.batch import Transaction
+from forewarn.wire.answers.access_answers import BegunSessionAnswer, SessionAnswer
 from forewarn.wire.answers.coding import read_body, write_body
-from forewarn.wire.answers.session_answers import BegunSessionAnswer, SessionAnswer
 
 router = ApiRouter("session")
 

@@ -11,8 +11,8 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, KnownCaller, Service, WholeTx
 from forewarn.core.access import LONGEST_LIFE, Grant, Right, Role
 from forewarn.core.words import ProjectName
+from forewarn.wire.answers.access_answers import CallerAnswer, NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.token_answers import CallerAnswer, NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
 router = ApiRouter("tokens")
 

@@ -13,7 +13,7 @@ from forewarn.core.access import Right
 from forewarn.core.model.webhook import WebhookId
 from forewarn.core.words import Kind, ProjectName
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.webhook_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
+from forewarn.wire.answers.record_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
 from forewarn.wire.fields import Field
 
 router = ApiRouter("webhooks")

@@ -24,7 +24,7 @@ from forewarn.core.words import (
 )
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
-from forewarn.wire.guid import is_guid
+from forewarn.wire.texts import is_guid
 
 UNREACHABLE = "unreachable"
 Carried = Mapping[str | None, Counter[MachineState]]  # by the name of the host

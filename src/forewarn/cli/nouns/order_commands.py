@@ -23,7 +23,7 @@ from forewarn.wire.answers.order_answers import (
     OrderAnswer,
     OrderWithEventsAnswer,
 )
-from forewarn.wire.guid import is_guid
+from forewarn.wire.texts import is_guid
 
 app = Noun()
 

@@ -6,7 +6,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session, with_session
-from forewarn.wire.answers.promise_answers import PromiseAnswer
+from forewarn.wire.answers.record_answers import PromiseAnswer
 
 COLUMNS = {
     "MONTH": lambda each: each.month,

@@ -14,7 +14,7 @@ from forewarn.cli.views import rollout_view
 from forewarn.cli.views.questions import Yes, ask_before_rollout
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
-from forewarn.wire.guid import is_guid
+from forewarn.wire.texts import is_guid
 
 app = Noun()
 

@@ -13,7 +13,7 @@ from forewarn.cli.nouns.serve_commands import installed
 from forewarn.cli.options.shared_options import name_argument, seconds_or_none
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
 from forewarn.client.replies import RequestRefused, given, reply_of, reply_of_page
-from forewarn.wire.answers.token_answers import CallerAnswer, NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
+from forewarn.wire.answers.access_answers import CallerAnswer, NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
 app = Noun()
 

@@ -11,7 +11,7 @@ from forewarn.cli.options.shared_options import id_argument
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.core.moments import format_span_briefly
-from forewarn.wire.answers.webhook_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
+from forewarn.wire.answers.record_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
 
 app = Noun()
 

@@ -13,7 +13,7 @@ from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import EXTERNAL, SIMULATED, RolloutAction, ServiceMode
 from forewarn.wire.answers.order_answers import WaitingAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer, WaveAnswer
-from forewarn.wire.guid import is_guid
+from forewarn.wire.texts import is_guid
 
 NumberedWave = tuple[int, WaveAnswer]
 

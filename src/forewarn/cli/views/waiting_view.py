@@ -6,7 +6,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer, WaitingAnswer
-from forewarn.wire.guid import is_guid
+from forewarn.wire.texts import is_guid
 
 
 def show_waiting(waiting: Iterable[WaitingAnswer]) -> None:

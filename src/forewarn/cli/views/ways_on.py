@@ -12,7 +12,7 @@ from forewarn.core.words import Action, EventStatus, ServiceMode
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer, WaitingAnswer
 from forewarn.wire.answers.service_answers import HoldAnswer
-from forewarn.wire.guid import is_guid
+from forewarn.wire.texts import is_guid
 
 _ORDER = re.compile(r"waits for order (\S+) ")
 

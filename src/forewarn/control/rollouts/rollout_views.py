@@ -29,7 +29,7 @@ from forewarn.core.rollouts.plan_warnings import on_one_host
 from forewarn.core.words import HostName, HostState, NameKind, RolloutAction, ServiceMode, Work
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
-from forewarn.wire.wording import either
+from forewarn.wire.texts import either
 
 EVERY_HOST = 10_000_000
 # A plan names so many machines that cannot be moved live.

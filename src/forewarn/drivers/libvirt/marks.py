@@ -4,18 +4,19 @@ A mark is written before what it speaks of is done. So after a crash, what a dom
 are enough to tell how far an attempt is; the driver keeps nothing else that matters.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from xml.etree import ElementTree
 
 from forewarn.control.driver import DriverTask
 from forewarn.core.model.order import AttemptId
 from forewarn.core.words import HostName, OrderId, Work
+from forewarn.wire.codec import Codec
 
 NAMESPACE = "urn:forewarn:step:1"
 PREFIX = "forewarn"
+_MARKS = Codec({datetime: (datetime.isoformat, datetime.fromisoformat)})
 
 
 class Ended(StrEnum):
@@ -77,43 +78,20 @@ def new(task: DriverTask, *, now: datetime, run: int | None = None, boot: str = 
 
 def as_xml(mark: Mark) -> str:
     """Write a mark as the element that libvirt keeps; libvirt adds the namespace."""
-    said = {each.name: getattr(mark, each.name) for each in fields(mark)}
-    words = {name: _word(value) for name, value in said.items() if value not in (None, "")}
+    said = {name: value for name, value in _MARKS.write(mark).items() if value not in (None, "")}
+    words = {name: _printable(f"{value}") for name, value in said.items()}
     return ElementTree.tostring(ElementTree.Element("step", words), encoding="unicode")
 
 
 def read(xml: str) -> Mark | None:
     """Read a mark as libvirt gives it back; None for what is no mark of this driver."""
     try:
-        said = dict(ElementTree.fromstring(xml).attrib)  # noqa: S314 - libvirt has parsed it before
-        return Mark(
-            order=OrderId(said["order"]),
-            machine=said["machine"],
-            attempt=int(said["attempt"]),
-            work=Work(said["work"]),
-            target=HostName(said["target"]) if "target" in said else None,
-            begun=datetime.fromisoformat(said["begun"]),
-            run=int(said["run"]) if "run" in said else None,
-            boot=said.get("boot", ""),
-            asked=_moment(said, "asked"),
-            away=_moment(said, "away"),
-            forced=_moment(said, "forced"),
-            started=_moment(said, "started"),
-            back=said.get("back", ""),
-            ended=Ended(said["ended"]) if "ended" in said else None,
-            impact=float(said["impact"]) if "impact" in said else None,
-            why=said.get("why", ""),
-        )
+        # libvirt has parsed it before.
+        return _MARKS.read(Mark, ElementTree.fromstring(xml).attrib)  # noqa: S314
     except (ElementTree.ParseError, KeyError, ValueError):
         return None
 
 
-def _word(value: Any) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    # libvirt takes no mark with characters that XML does not have, as what a hypervisor says may hold.
-    return "".join(each if each.isprintable() or each in "\t\n\r" else " " for each in f"{value}")
-
-
-def _moment(said: dict[str, str], name: str) -> datetime | None:
-    return datetime.fromisoformat(said[name]) if name in said else None
+def _printable(text: str) -> str:
+    """Replace characters that XML lacks: a hypervisor's message may hold some, and libvirt refuses them."""
+    return "".join(each if each.isprintable() or each in "\t\n\r" else " " for each in text)

@@ -9,8 +9,11 @@ from datetime import datetime
 from enum import StrEnum
 
 from forewarn.control.driver import DriverTask
+from forewarn.wire.codec import Codec
 
 KEY = "forewarn:step"  # of the metadata
+_FOR_STORE = frozenset({"user", "token"})
+_MARKS = Codec({datetime: (datetime.isoformat, datetime.fromisoformat)})
 
 
 class How(StrEnum):
@@ -41,20 +44,12 @@ class Mark:
 
     def __str__(self) -> str:
         """Write it for the store."""
-        return " ".join((self.note, *_words({"user": self.user, "token": self.token})))
+        return _words(_MARKS.write(self))
 
     @property
     def note(self) -> str:
         """As much of it as people need: less than the 255 characters that nova allows."""
-        said = {
-            "order": self.order,
-            "attempt": f"{self.attempt}",
-            "how": f"{self.how}",
-            "at": self.at.isoformat(),
-            "after": self.after,
-            "migration": f"{self.migration}",
-        }
-        return " ".join(_words(said))
+        return _words({key: value for key, value in _MARKS.write(self).items() if key not in _FOR_STORE})
 
 
 def kept(task: DriverTask) -> Mark | None:
@@ -68,19 +63,10 @@ def read(text: str) -> Mark | None:
     """Read a mark; None if it is none."""
     said = dict(word.split("=", 1) for word in text.split() if "=" in word)
     try:
-        return Mark(
-            order=said["order"],
-            attempt=int(said["attempt"]),
-            how=How(said["how"]),
-            at=datetime.fromisoformat(said["at"]),
-            after=said.get("after", ""),
-            migration=int(said.get("migration", "0")),
-            user=said.get("user", ""),
-            token=said.get("token", ""),
-        )
+        return _MARKS.read(Mark, said)
     except (KeyError, ValueError):
         return None
 
 
-def _words(said: Mapping[str, str]) -> list[str]:
-    return [f"{key}={value}" for key, value in said.items() if value]
+def _words(said: Mapping[str, object]) -> str:
+    return " ".join(f"{key}={value}" for key, value in said.items() if value != "")

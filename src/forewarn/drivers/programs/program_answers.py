@@ -14,8 +14,8 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.spelling import on_one_line
 from forewarn.core.words import HostName
-from forewarn.wire.text import on_one_line
 
 StateWord: TypeAlias = Literal["done", "running", "failed", "unknown", "not-begun", "cancelled", "too-late"]
 Said: TypeAlias = Done | Running | Failed | Unknown | NotBegun | Cancelled | TooLate

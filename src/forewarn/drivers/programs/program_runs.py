@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from forewarn.wire.text import on_one_line
+from forewarn.core.spelling import on_one_line
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.words import STANDALONE
 from forewarn.wire.fields import as_json as as_plain
-from forewarn.wire.rfc3339 import write_time
+from forewarn.wire.texts import write_time
 
 
 def as_json(task: DriverTask, *, call: str, more: Mapping[str, Any] = MappingProxyType({})) -> bytes:

@@ -15,12 +15,10 @@ from forewarn.core.guests.document import entity_tag, tag
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
-from forewarn.guest.board.members import NO_NEWS, BoardGroup, BoardMachine
+from forewarn.guest.board.members import NO_NEWS, Allowance, BoardGroup, BoardMachine, Waiters
 from forewarn.guest.board.rehearsal_state import RehearsalState
-from forewarn.guest.board.waiting import Waiters
-from forewarn.guest.canonical import canonical
-from forewarn.guest.rate_limit import Allowance
 from forewarn.wire.azure import VERSIONS, write_document
+from forewarn.wire.texts import canonical
 
 Key: TypeAlias = str | int  # an address, or the port of a listener of the machine's own, or its id
 
@@ -40,7 +38,7 @@ class Board:
         self._networks: dict[str, dict[Key, BoardMachine]] = {}
         self.ports: dict[Key, BoardMachine] = {}
         self.unknown_callers = Allowance()  # what all unknown callers share
-        self.waiting: Waiters[BoardMachine] = Waiters()
+        self.waiting = Waiters()
         self.polled: dict[BoardGroup, float] = {}
         self.seen: dict[BoardMachine, float] = {}
         self.sent: dict[EventId, dict[MachineId, float]] = {}

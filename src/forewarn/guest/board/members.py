@@ -1,6 +1,7 @@
-"""Groups and machines as the board has them."""
+"""Groups and machines as the board has them, with their allowances and the requests that wait."""
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
 from forewarn.core.copies import replace
@@ -10,8 +11,45 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupKind, GroupName, MachineId
 from forewarn.guest.board.rehearsal_state import RehearsalState
-from forewarn.guest.rate_limit import Allowance
 from forewarn.wire.azure import VERSIONS
+
+# Additions of the interval must not turn the last token of a burst into one too many.
+ROUNDING = 1e-9
+
+
+class Allowance:
+    """What a machine, or all unknown callers together, have taken of what they may take."""
+
+    __slots__ = ("connections", "due", "held")
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.held = 0
+        self.due = 0.0  # when the bucket will be full again, in real time
+
+
+class Rate:
+    """So many requests a second, with a burst of twice as many.
+
+    A bucket is full again at `due`; every request moves that by one interval, and may do so while it lies
+    no further ahead than a burst lasts. Without a limit the interval is nothing, and so is what it moves.
+    """
+
+    __slots__ = ("interval", "slack")
+
+    def __init__(self, per_second: float) -> None:
+        burst = max(1.0, 2 * per_second)
+        self.interval = 1 / per_second if per_second > 0 else 0.0
+        self.slack = (burst - 1) * self.interval + ROUNDING
+
+    def admit(self, budget: Allowance, now: float) -> bool:
+        """Take a token if there is one."""
+        due = max(budget.due, now)
+        if due - now > self.slack:
+            return False
+        budget.due = due + self.interval
+        return True
+
 
 NO_RESTS: tuple[None, ...] = (None,) * len(VERSIONS)
 # What a group's document is until something happens to it: one value for all of them.
@@ -83,6 +121,54 @@ class BoardMachine(Allowance):
         self.group = group
         self.last_sent = NO_NEWS  # the state of the events that it was last sent
         self.rehearsal: RehearsalState | None = None  # while it takes part in one
+
+
+class Waiters:
+    """The requests that wait, by group. One that is woken looks again, and may wait on."""
+
+    def __init__(self) -> None:
+        self._waiters: dict[GroupName, dict[asyncio.Future[None], BoardMachine]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(waiters) for waiters in self._waiters.values())
+
+    def __bool__(self) -> bool:
+        return bool(self._waiters)
+
+    def members(self) -> Iterator[BoardMachine]:
+        """List the machines whose requests wait."""
+        for waiters in self._waiters.values():
+            yield from waiters.values()
+
+    def add(self, group: GroupName, machine: BoardMachine) -> asyncio.Future[None]:
+        """Wait for something to happen to a group."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(group, {})[future] = machine
+        return future
+
+    def remove(self, group: GroupName, future: asyncio.Future[None]) -> None:
+        """Wait no longer."""
+        waiters = self._waiters.get(group)
+        if waiters is not None:
+            waiters.pop(future, None)
+            if not waiters:
+                del self._waiters[group]
+
+    def wake(self, groups: Iterable[GroupName]) -> None:
+        """Let the requests that wait in these groups look again."""
+        for group in groups:
+            for future in self._waiters.get(group, ()):
+                end(future)
+
+    def wake_all(self) -> None:
+        """Let all requests look again."""
+        self.wake(tuple(self._waiters))
+
+
+def end(future: asyncio.Future[None]) -> None:
+    """Stop waiting for something that may have come already."""
+    if not future.done():
+        future.set_result(None)
 
 
 def _ready(group: Group) -> float:

@@ -5,19 +5,15 @@ from collections import deque
 from collections.abc import Mapping
 from typing import cast
 
-from forewarn.guest.answers.answers import GuestAnswer, without_body
+from forewarn.guest.answers import GuestAnswer, without_body
 from forewarn.guest.board.board import Key
-from forewarn.guest.board.members import BoardMachine
-from forewarn.guest.board.waiting import end
-from forewarn.guest.canonical import canonical
-from forewarn.guest.http.connections import OpenConnections
+from forewarn.guest.board.members import Allowance, BoardMachine, end
+from forewarn.guest.http.connections import OpenConnections, Watchdog
 from forewarn.guest.http.parser import TOO_MANY, RequestParser
 from forewarn.guest.http.refusals import Limit
-from forewarn.guest.http.watchdog import Watchdog
-from forewarn.guest.rate_limit import Allowance
-from forewarn.guest.requests.plan import Poll
-from forewarn.guest.requests.request import NOTHING, Request, RequestFault
-from forewarn.guest.requests.routes import plan_of
+from forewarn.guest.requests import NOTHING, Poll, Request, RequestFault
+from forewarn.guest.routes import plan_of
+from forewarn.wire.texts import canonical
 
 CLOSE = b"Connection: close\r\n"
 KEEP_ALIVE = b"Connection: keep-alive\r\n"

@@ -1,15 +1,110 @@
-"""What all connections share, the list of them, and who gives way when there is no room for more."""
+"""What all connections share: the list of them, the limit, known requests, and the kind of timer each has."""
 
 import asyncio
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from typing import Protocol
 
+from forewarn.core.words import MachineId
+from forewarn.guest.board.members import Allowance
 from forewarn.guest.guest_service import GuestService
-from forewarn.guest.http.impostors import Impostors
 from forewarn.guest.http.link_layer import LinkLayer
-from forewarn.guest.http.refusals import Limit, Refusals
-from forewarn.guest.http.request_cache import RequestCache
-from forewarn.guest.rate_limit import Allowance
+from forewarn.guest.http.refusals import Impostors, Limit, Refusals
+from forewarn.guest.requests import Poll
+
+# What an entry costs beside its bytes: the poll with its tags, and its place in two tables.
+OVERHEAD = 512
+# A client names the document that it has, seldom one more.
+MOST_TAGS = 2
+
+
+class RequestCache:
+    """A table of whole polls by their bytes, with a bound on its memory and a share for each machine.
+
+    It holds what is asked, never who asks or what is answered: those are looked up for each request. A
+    machine that has more to teach than its share takes the place of what it taught before, of nobody else.
+    """
+
+    __slots__ = ("_capacity", "_longest", "_polls", "_share", "_taught", "_teachers", "get", "size")
+
+    def __init__(self, *, capacity: int, longest: int, share: int) -> None:
+        self._capacity = capacity  # in bytes
+        self._longest = longest
+        self._share = share
+        self._polls: dict[bytes, Poll] = {}
+        self._teachers: dict[bytes, MachineId] = {}
+        self._taught: dict[MachineId, deque[bytes]] = {}
+        self.size = 0  # bytes
+        self.get = self._polls.get  # no further call between a request and its answer
+
+    def __len__(self) -> int:
+        return len(self._polls)
+
+    def learn(self, data: bytes, poll: Poll, *, by: MachineId) -> None:
+        """Remember a machine's request if it is short and plain; the one known for longest makes room."""
+        if not self._is_worth_it(data, poll):
+            return
+        taught = self._taught.setdefault(by, deque())
+        if len(taught) >= self._share:
+            self._forget(taught[0])
+        self._taught[by] = taught
+        taught.append(data)
+        self._polls[data] = poll
+        self._teachers[data] = by
+        self.size += len(data) + OVERHEAD
+        while self.size > self._capacity:
+            self._forget(next(iter(self._polls)))
+
+    def _is_worth_it(self, data: bytes, poll: Poll) -> bool:
+        """Return whether a request is new, short and of the kind that is answered at once."""
+        plain = poll.wait is None and len(poll.match) <= MOST_TAGS
+        return plain and len(data) <= self._longest and data not in self._polls
+
+    def _forget(self, data: bytes) -> None:
+        """Drop a request; it is the first that its teacher has taught."""
+        del self._polls[data]
+        teacher = self._teachers.pop(data)
+        taught = self._taught[teacher]
+        taught.popleft()
+        if not taught:
+            del self._taught[teacher]
+        self.size -= len(data) + OVERHEAD
+
+
+class Watchdog:
+    """Calls `check` when a deadline may have come; it returns the next one, or None if there is none."""
+
+    __slots__ = ("_at", "_check", "_handle", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, check: Callable[[], float | None]) -> None:
+        self._loop = loop
+        self._check = check
+        self._at = inf
+        self._handle: asyncio.TimerHandle | None = None
+
+    def by(self, deadline: float) -> None:
+        """Look no later than this, in the loop's time."""
+        if deadline >= self._at:
+            return
+        self.stop()
+        self._at = deadline
+        self._handle = self._loop.call_at(deadline, self._fire)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._at = inf
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _fire(self) -> None:
+        self.stop()
+        deadline = self._check()
+        if deadline is not None:
+            self.by(deadline)
+
 
 # Long enough for the loop to take up what the system has accepted.
 ARRIVAL = 0.02

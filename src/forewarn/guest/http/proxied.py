@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forewarn.guest.board.board import Key
-from forewarn.guest.board.members import BoardMachine
+from forewarn.guest.board.members import Allowance, BoardMachine
 from forewarn.guest.http.connection import Connection
 from forewarn.guest.http.connections import OpenConnections
 from forewarn.guest.http.refusals import Limit
-from forewarn.guest.rate_limit import Allowance
-from forewarn.guest.requests.request import Request, RequestFault
+from forewarn.guest.requests import Request, RequestFault
 
 INSTANCE, SIGNATURE = b"x-instance-id", b"x-instance-id-signature"
 NOBODY = "nobody"  # no machine's id

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from forewarn.clock import monotonic
+from forewarn.core.spelling import on_one_line
 from forewarn.sdk.platform import system
-from forewarn.wire.text import on_one_line
 
 # Twice for each time that systemd looks, as sd_watchdog_enabled(3) advises.
 LOOKS = 2

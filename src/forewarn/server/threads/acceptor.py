@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from forewarn.guest.canonical import canonical
 from forewarn.guest.http.refusals import Limit, Refusals
 from forewarn.server.threads.operator_connection import HEAD_BYTES, NOT_TLS, OperatorConnection, refusal
+from forewarn.wire.texts import canonical
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from forewarn.core.rehearsal.ledger import Account
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine
-from forewarn.guest.rehearsal.registry import RehearsalRegistry
+from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.server.threads.jobs import Jobs
 from forewarn.store.batch import Transaction

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from forewarn.core.operators_words import unmarked
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.codec import Codec
-from forewarn.wire.rfc3339 import read_time, write_time
+from forewarn.wire.texts import read_time, write_time
 
 A = TypeVar("A", bound=ApiAnswer)
 

@@ -7,13 +7,11 @@ from typing import Protocol
 from forewarn.core.copies import replace
 from forewarn.core.errors import ForewarnError
 from forewarn.core.words import GroupName
-from forewarn.guest.answers.time_cache import TimeCache
+from forewarn.guest.answers import TimeCache
 from forewarn.guest.board.board import Board
-from forewarn.guest.board.members import BoardMachine
-from forewarn.guest.board.waiting import end
-from forewarn.guest.commands import GuestCommands
-from forewarn.guest.requests.plan import Poll
-from forewarn.guest.settings import Limits
+from forewarn.guest.board.members import BoardMachine, end
+from forewarn.guest.requests import Poll
+from forewarn.guest.settings import GuestCommands, Limits
 
 # A timer may fire a little early, or the clock stand still; looking again at once would be a busy loop.
 SHORTEST_WAIT = 0.01

@@ -1,20 +1,22 @@
-"""The answers to machines in a rehearsal: as all others get, but for the faults that are on."""
+"""The rehearsals that machines take part in: the faults their guests meet, and the answers those lead to."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
+from forewarn.core.copies import replace
 from forewarn.core.guests.document import Document, resource_names
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal.faults import Fault, FaultKind
-from forewarn.guest.answers import answers
-from forewarn.guest.answers.answers import ErrorAnswers, GuestAnswer
-from forewarn.guest.answers.time_cache import TimeCache
-from forewarn.guest.answers.waits import GuestCaller, Waits, member_of
+from forewarn.core.rehearsal.ledger import Account, Ledger
+from forewarn.core.words import MachineId, ProjectName
+from forewarn.guest import answers
+from forewarn.guest.answers import ErrorAnswers, GuestAnswer, TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.board.rehearsal_state import RehearsalState
-from forewarn.guest.requests.plan import Approve, Defer, Poll
+from forewarn.guest.requests import Approve, Defer, Poll
+from forewarn.guest.waits import GuestCaller, Waits, member_of
 from forewarn.wire import azure
 from forewarn.wire.azure import VERSIONS, write_document
 
@@ -176,3 +178,67 @@ class FaultyAnswers:
 def _named(event: Event) -> str:
     names = ", ".join(resource_names(event))
     return f"{event.type} of {names} ({event.status}, event {event.id[:8]})"
+
+
+class GuestRehearsal:
+    """Machines that take part, the faults that their guests meet, and the ledger of what these do."""
+
+    def __init__(self, board: Board, ledger: Ledger) -> None:
+        self._board = board
+        self._ledger = ledger
+        self._states: dict[MachineId, RehearsalState] = {}
+        self._faults: tuple[Fault, ...] = ()
+
+    def admit(self, machine: MachineId, name: str) -> None:
+        """Let a machine take part; the ledger has it by name."""
+        self._ledger.admit(name)
+        state = self._states[machine] = RehearsalState(name, self._ledger)
+        state.faults = self._faults
+        self._board.set_rehearsal(machine, state)
+
+    def meet(self, faults: Sequence[Fault]) -> None:
+        """Let guests meet these faults from now on, and no others."""
+        self._faults = tuple(faults)
+        for machine, state in self._states.items():
+            state.faults = self._faults
+            self._board.wake_rehearsal(machine, state)
+
+    def end(self) -> None:
+        """End it: its machines are answered as all others are."""
+        for machine, state in self._states.items():
+            state.faults = ()  # for requests that are held because of one
+            self._board.set_rehearsal(machine, None)
+        self._states.clear()
+
+
+class RehearsalRegistry:
+    """The rehearsals of a service that others use too: one in a project at a time."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._open: dict[ProjectName, tuple[GuestRehearsal, Ledger]] = {}
+
+    def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
+        """Begin a rehearsal with machines."""
+        ledger = Ledger()
+        rehearsal = GuestRehearsal(self._board, ledger)
+        self._open[project] = (rehearsal, ledger)
+        for machine, name in machines.items():
+            rehearsal.admit(machine, name)
+
+    def meet(self, project: ProjectName, faults: Sequence[Fault]) -> None:
+        """Let guests meet these faults from now on, and no others."""
+        self._open[project][0].meet(faults)
+
+    def accounts(self, project: ProjectName) -> Sequence[Account]:
+        """Return what guests have done so far; nothing if the rehearsal has ended meanwhile."""
+        if project not in self._open:
+            return ()
+        return [
+            replace(account, seen=dict(account.seen), approved=dict(account.approved))
+            for account in self._open[project][1].accounts.values()
+        ]
+
+    def close(self, project: ProjectName) -> None:
+        """End it: its machines are answered as all others are."""
+        self._open.pop(project)[0].end()

@@ -1,1 +1,0 @@
-"""Rehearsals at the guest endpoint: which machines take part, and the faulty answers they are given."""

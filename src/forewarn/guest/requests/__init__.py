@@ -1,1 +1,0 @@
-"""What a request asks for: its route, version, headers and conditions."""
