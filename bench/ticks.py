@@ -14,23 +14,17 @@ from bench.report import Row
 from bench.workplace import Workplace
 from forewarn.clock import ManualClock, monotonic
 from forewarn.control.engine.driver_calls import DriverCall
-from forewarn.control.engine.engine import Engine
-from forewarn.control.engine.external_timeout import ExternalTimeout
-from forewarn.control.engine.guest_saving import GuestSaving
-from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.interfaces import LastPolls, SentSoFar
-from forewarn.control.orders.order_use_cases import OrderUseCases
-from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
-from forewarn.control.unsaved_notices import UnsavedNotices
-from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import EngineContext
+from forewarn.control.push.webhooks import WebhookTerms
 from forewarn.core.model.order import AttemptId
 from forewarn.core.model.slice import Sent
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, GroupName, MachineId
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal import RehearsalRegistry
-from forewarn.server.wiring import OpenedService
+from forewarn.server.control_wiring import Control, Surroundings, wire_control
+from forewarn.server.wiring import OpenedService, new_secret
+from forewarn.signals import Signal
 
 ROUNDS = 5
 SPAN = timedelta(hours=1)  # long enough for an order to be announced, carried out and forgotten
@@ -122,23 +116,24 @@ def _row(action: Action, rounds: Mapping[str, Sequence[float]], *, machines: int
     )
 
 
-def _engine(core: OpenedService) -> Engine:
-    context, guests, drivers = EngineContext.of(core.context, core.transact), NoGuests(), core.drivers
-    return Engine(
-        context,
-        orders=OrderWork(context, drivers=drivers.asked, calls=NoLanes()),
-        guests=GuestSaving(context, polls=UnsavedPolls(guests), unsaved=UnsavedNotices(guests)),
-        external=ExternalTimeout(context, external=drivers.external),
-        rehearsals=OpenRehearsals(
-            context, endpoint=RehearsalRegistry(Board(lineage="")), monotonic=monotonic
-        ),
+def _control(core: OpenedService) -> Control:
+    around = Surroundings(
+        guests=NoGuests(),
+        endpoint=RehearsalRegistry(Board(lineage="")),
+        drivers=core.drivers.asked,
+        external=core.drivers.external,
+        calls=NoLanes(),
+        webhooks=WebhookTerms(new_secret=new_secret, changed=Signal()),
+        new_secret=new_secret,
+        monotonic=monotonic,
     )
+    return wire_control(core.context, store=core.store, around=around)
 
 
 def _hour(core: OpenedService, action: Action) -> float:
     """Order, and let an hour pass; returns milliseconds for a tick in which something was due."""
-    engine, context = _engine(core), core.context
-    orders, request = OrderUseCases(context, external=core.drivers.external), OrderRequest(by="bench")
+    control, request = _control(core), OrderRequest(by="bench")
+    engine, orders = control.engine, control.use_cases.orders
     for place in ORDERED:
         core.transact(partial(orders.order_machine, name=f"vm-0-{place}", action=action, request=request))
     clock = core.clock

@@ -3,14 +3,10 @@
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
-from forewarn.control.access.answering_once import AnsweringOnce
-from forewarn.control.access.browser_sessions import BrowserSessions
-from forewarn.control.callers import CallerReads, FleetReads, Shared, UseCases
 from forewarn.control.driver import (
     Begun,
     CancelAnswer,
@@ -23,22 +19,12 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.control.engine.driver_calls import DriverCall, Verb
-from forewarn.control.engine.engine import Engine
-from forewarn.control.engine.external_timeout import ExternalTimeout
-from forewarn.control.engine.guest_saving import GuestSaving
-from forewarn.control.engine.order_work import OrderWork
-from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.interfaces import LastPolls, SentSoFar
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import WebhookTerms
-from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_views import RolloutRequest
-from forewarn.control.unsaved_holds import UnsavedHolds
-from forewarn.control.unsaved_notices import UnsavedNotices
-from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import EngineContext
+from forewarn.control.use_case import Context
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.event import Event
@@ -49,7 +35,7 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Sent, Slice
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
-from forewarn.core.scope import Scope
+from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.words import (
     EXTERNAL,
     SIMULATED,
@@ -69,7 +55,7 @@ from forewarn.drivers.registry import DriversByName
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal import RehearsalRegistry
-from forewarn.server.threads.batches import Batches
+from forewarn.server.control_wiring import Surroundings, wire_control
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.signals import Signal
 from forewarn.store.sql import Store, open_store
@@ -255,59 +241,49 @@ class Service:
         drivers = self.drivers = DriversByName(
             {SIMULATED: self.driver, EXTERNAL: external, **self.more_drivers}
         )
-        unsaved, polls = UnsavedNotices(self.polls), UnsavedPolls(self.polls)
-        self.batches = Batches(store, unsaved)
-        self.transact = self.batches.transact
-        context = self.context = EngineContext(
-            transact=self.transact,
-            store=store,
-            clock=self.clock,
-            policy=self.policy,
-            new_id=self.ids,
-            real_now=self.real_now,
-            drivers=KnownDrivers(
-                names=frozenset(drivers),
-                kinds={name: name for name in drivers},
-                listing=frozenset(name for name, each in drivers.items() if isinstance(each, Listing)),
-            ),
-            preview=self.preview,
-        )
         board = self.board = Board(lineage=self.url)
         with store.read() as snapshot:
             board.apply(snapshot.feed.since(0))
-        rehearsals = OpenRehearsals(context, endpoint=RehearsalRegistry(board), monotonic=lambda: self.real)
-        answering = AnsweringOnce(context, real_now=self.real_now)
-        sessions = BrowserSessions(context, new_secret=self.secrets, real_now=self.real_now)
-        self.answering, self.sessions = self._each(answering), self._each(sessions)
-        self.calls = WaitingCalls()
-        self.order_work = OrderWork(context, drivers=drivers, calls=self.calls)
-        self._make_engine = partial(
-            Engine,
-            context,
-            orders=self.order_work,
-            guests=GuestSaving(context, polls=polls, unsaved=unsaved),
-            external=ExternalTimeout(context, external=external),
-            rehearsals=rehearsals,
+        self.calls, self.webhooks_changed = WaitingCalls(), Signal()
+        control = wire_control(
+            Context(
+                store=store,
+                clock=self.clock,
+                policy=self.policy,
+                new_id=self.ids,
+                real_now=self.real_now,
+                drivers=KnownDrivers(
+                    names=frozenset(drivers),
+                    kinds={name: name for name in drivers},
+                    listing=frozenset(name for name, each in drivers.items() if isinstance(each, Listing)),
+                ),
+                preview=self.preview,
+            ),
+            store=store,
+            around=Surroundings(
+                guests=self.polls,
+                endpoint=RehearsalRegistry(board),
+                drivers=drivers,
+                external=external,
+                calls=self.calls,
+                webhooks=WebhookTerms(new_secret=lambda: f"whsec_{'A' * 32}", changed=self.webhooks_changed),
+                new_secret=self.secrets,
+                monotonic=lambda: self.real,
+            ),
         )
-        self.recent = RecentRecords(store)
-        changed = Signal()
-        self.shared = Shared(
-            context=context,
-            polls=polls,
-            unsaved=unsaved,
-            external=external,
-            recent=self.recent,
-            webhooks=WebhookTerms(new_secret=lambda: f"whsec_{'A' * 32}", changed=changed),
-            rehearsals=rehearsals,
-            answering=answering,
-            sessions=sessions,
-            unsaved_holds=UnsavedHolds(context, answering=answering),
+        self.context, self.use_cases, self.engine = control.context, control.use_cases, control.engine
+        self.batches, self.transact, self.order_work = (
+            control.batches,
+            control.batches.transact,
+            control.order_work,
         )
-        self.use_cases = UseCases.made(self.shared, new_secret=self.secrets)
+        self.recent = self.use_cases.recent
+        self.answering = self._each(self.use_cases.answering)
+        self.sessions = self._each(self.use_cases.sessions)
+        self.deliveries = self._each(self.use_cases.deliveries)
         self.fleet = FleetInTransactions(self)
         self.rollouts, self.tokens = self.fleet.rollouts, self.fleet.tokens
-        self.deliveries = self._each(DeliveryState(context))
-        self.keep_history(None)
+        self.time = Timekeeper(self.clock, self.engine, self.use_cases.declarations)
         everything = self.within(None)
         self.orders, self.views, self.records = everything.orders, everything.views, everything.records
         self.webhooks, self.rehearsals = everything.webhooks, everything.rehearsals
@@ -318,8 +294,7 @@ class Service:
 
     def keep_history(self, keep: timedelta | None) -> None:
         """Keep records for so long from now on; None: for ever."""
-        self.engine = self._make_engine(keep_history=keep)
-        self.time = Timekeeper(self.clock, self.engine, self.use_cases.declarations)
+        self.engine.pruning.keep = keep
 
     def _each(self, use_cases: Any) -> Any:
         """Call use cases one by one, each in a transaction of its own."""
@@ -462,7 +437,7 @@ class CallerInTransactions:
     """What a caller may ask for, each in a transaction of its own."""
 
     def __init__(self, service: Service, scope: Scope) -> None:
-        reads = CallerReads(service.shared.to_read(service.store), scope)
+        reads = service.use_cases.reads(scope)
         self.views, self.records = reads.views, reads.records
         self.webhooks_seen, self.rehearsals_seen = reads.webhooks, reads.rehearsals
         self.orders: Any = InTransactions(service.use_cases.orders, service.transact, scope)
@@ -482,7 +457,7 @@ class FleetInTransactions:
         self.tokens: Any = InTransactions(use_cases.tokens, service.transact)
         self.guests: Any = InTransactions(use_cases.guests, service.transact)
         self.unsaved_holds = use_cases.unsaved_holds
-        self.views = FleetReads.made(service.shared.to_read(service.store)).views
+        self.views = use_cases.reads(EVERYTHING).fleet.views
 
 
 def group(name: str, *, domains: int = 3, kind: GroupKind = GroupKind.AVAILABILITY_SET) -> GroupSpec:

@@ -116,11 +116,9 @@ def app_of(
 
     services = Services(
         ApiParts(
-            shared=service.shared,
             use_cases=service.use_cases,
             run=worker,
             run_for=run_for,
-            reads=service.shared.to_read(service.store),
             read=worker.read,
             read_for=read_for,
             pushing=Nobody(),

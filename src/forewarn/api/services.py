@@ -10,7 +10,7 @@ from starlette.requests import Request
 from forewarn.api.inputs import FromRequest, OpenedBy, Reach
 from forewarn.api.limits import BodyLimits, CallerLimits
 from forewarn.control.access.answering_once import AnsweringOnce
-from forewarn.control.callers import CallerReads, InTransaction, Shared, SharedReads, UseCases, check_whole
+from forewarn.control.callers import CallerReads, UseCases, check_whole
 from forewarn.control.driver import Listing
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.job_kinds import Alone
@@ -156,11 +156,9 @@ class ApiSettings:
 class ApiParts:
     """What the services of all callers share."""
 
-    shared: Shared
     use_cases: UseCases
     run: RunUseCase  # before what callers wait for
     run_for: Callable[[str], RunUseCase]  # in a caller's turn, by its name
-    reads: SharedReads
     read: RunRead  # the same for what only reads
     read_for: Callable[[str, int], RunRead]  # and with so many of its reads at once
     pushing: Pushing
@@ -237,7 +235,7 @@ class Services:
     @property
     def reads(self) -> CallerReads:
         """What the caller may read, for `read` alone: it takes its time."""
-        return CallerReads(self._parts.reads, self.scope)
+        return self._parts.use_cases.reads(self.scope)
 
     async def run_read(self, job: Callable[[], T], /) -> T:
         """Return the answer of something that only reads, and that the server itself needs."""
@@ -245,7 +243,7 @@ class Services:
 
     def reads_in(self, tx: Transaction) -> CallerReads:
         """What the caller may read, as an open transaction sees it."""
-        return CallerReads(self._parts.reads.seen_in(InTransaction(tx)), self.scope)
+        return self._parts.use_cases.reads_in(tx, self.scope)
 
     def scoped(self, caller: access.Caller) -> "Services":
         """Return the services of a caller; the people of a project share its turns, however many they are."""

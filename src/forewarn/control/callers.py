@@ -15,19 +15,19 @@ from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.fleet.putting_things import FleetPuts
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.interfaces import ExternalReports
 from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.orders.host_orders import HostOrders
 from forewarn.control.orders.order_use_cases import OrderUseCases
-from forewarn.control.push.webhooks import Webhooks, WebhookTerms, WebhookViews
+from forewarn.control.push.delivery_state import DeliveryState
+from forewarn.control.push.webhooks import Webhooks, WebhookViews
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
-from forewarn.control.rehearsals.rehearsals import GoingOn, Rehearsals, RehearsalViews
+from forewarn.control.rehearsals.rehearsals import Rehearsals, RehearsalViews
 from forewarn.control.rollouts.rollout_views import RolloutViews
 from forewarn.control.rollouts.rollouts import Rollouts
 from forewarn.control.unsaved_holds import HoldsInMemory, UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import Context, ReadingContext
+from forewarn.control.use_case import Context
 from forewarn.control.views import Views
 from forewarn.core.errors import Conflict, ForewarnError, Refused
 from forewarn.core.scope import Scope
@@ -36,50 +36,6 @@ from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ReadStore
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedReads:
-    """What the reads of all callers share; any thread may use it."""
-
-    context: ReadingContext
-    polls: UnsavedPolls
-    unsaved: UnsavedNotices
-    recent: RecentRecords
-    rehearsals: GoingOn
-    unsaved_holds: HoldsInMemory
-    hints: naming.HintAllowance = field(default_factory=naming.HintAllowance)
-
-    def seen_in(self, store: ReadStore) -> "SharedReads":
-        """Return the same, read from another store."""
-        return replace(self, context=replace(self.context, store=store))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """What the use cases of all callers share."""
-
-    context: Context
-    polls: UnsavedPolls
-    unsaved: UnsavedNotices
-    external: ExternalReports
-    recent: RecentRecords
-    webhooks: WebhookTerms
-    rehearsals: OpenRehearsals
-    answering: AnsweringOnce
-    sessions: BrowserSessions
-    unsaved_holds: UnsavedHolds
-
-    def to_read(self, store: ReadStore) -> SharedReads:
-        """Return what of it is needed to read alone, from a store that can only be read."""
-        return SharedReads(
-            context=self.context.to_read(store),
-            polls=self.polls,
-            unsaved=self.unsaved,
-            recent=self.recent,
-            rehearsals=self.rehearsals,
-            unsaved_holds=self.unsaved_holds,
-        )
 
 
 class InTransaction:
@@ -111,20 +67,28 @@ class ScopedInTransaction:
 class CallerReads:
     """What a caller may ask for that changes nothing; any thread may ask for it."""
 
-    def __init__(self, shared: SharedReads, scope: Scope) -> None:
-        context = shared.context
-        self._shared = shared
+    def __init__(self, of: "UseCases", scope: Scope, context: Context) -> None:
+        self._of = of
+        self._context = context
         self.scope = scope
-        self.views = Views(context, scope, polls=shared.polls, unsaved=shared.unsaved)
-        self.records = FollowedRecords(context, scope, recent=shared.recent)
+        self.views = Views(context, scope, polls=of.polls, unsaved=of.unsaved)
+        self.records = FollowedRecords(context, scope, recent=of.recent)
         self.webhooks = WebhookViews(context, scope)
-        self.rehearsals = RehearsalViews(context, scope, going_on=shared.rehearsals)
+        self.rehearsals = RehearsalViews(context, scope, going_on=of.open_rehearsals)
 
     @property
     def fleet(self) -> "FleetReads":
         """What belongs to no project; Refused to a project's people."""
         check_whole(self.scope)
-        return FleetReads.made(self._shared)
+        context = self._context
+        return FleetReads(
+            views=FleetViews(context),
+            rollouts=RolloutViews(context, polls=self._of.polls),
+            tokens=TokenViews(context),
+            sessions=SessionViews(context),
+            dry_runs=FleetDryRuns(context),
+            unsaved_holds=self._of.unsaved_holds,
+        )
 
     def in_its_words(self, job: Callable[[], T]) -> T:
         """Read something for the caller; it is refused in words that the caller may read."""
@@ -142,9 +106,9 @@ class CallerReads:
 
     def reworded(self, error: ForewarnError) -> ForewarnError:
         """Return a refusal in words that the caller may read, and with the name that may have been meant."""
-        store = self._shared.context.store
+        store = self._context.store
         if not self._hides_names_in(error):
-            return naming.hinted(store, error, scope=self.scope, allowance=self._shared.hints)
+            return naming.hinted(store, error, scope=self.scope, allowance=self._of.hints)
         with store.scoped(self.scope).read() as snapshot:
             return disclosed_refusal(snapshot.fleet, error, scope=self.scope)
 
@@ -155,13 +119,19 @@ class CallerReads:
         """Return the same for one project alone; NotFound if the scope does not have it."""
         if project is None:
             return self
-        return CallerReads(self._shared, _narrowed(self._shared.context.store, self.scope, project))
+        narrowed = _narrowed(self._context.store, self.scope, project)
+        return CallerReads(self._of, narrowed, self._context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseCases:
-    """What callers may ask for that changes something: each use case takes its open transaction."""
+    """All that callers may ask for, made once: each use case that changes something takes its transaction."""
 
+    context: Context
+    polls: UnsavedPolls
+    unsaved: UnsavedNotices
+    recent: RecentRecords
+    open_rehearsals: OpenRehearsals
     orders: OrderUseCases
     webhooks: Webhooks
     rehearsals: Rehearsals
@@ -175,26 +145,16 @@ class UseCases:
     tokens: Tokens
     guests: GuestUseCases
     unsaved_holds: UnsavedHolds
+    deliveries: DeliveryState
+    hints: naming.HintAllowance = field(default_factory=naming.HintAllowance)
 
-    @classmethod
-    def made(cls, shared: Shared, *, new_secret: Callable[[], str]) -> "UseCases":
-        """Make them; `new_secret` makes random texts that cannot be guessed."""
-        context = shared.context
-        declarations = FleetCommands(context, webhooks_changed=shared.webhooks.changed)
-        return cls(
-            orders=OrderUseCases(context, external=shared.external),
-            webhooks=Webhooks(context, terms=shared.webhooks),
-            rehearsals=Rehearsals(context, open_ones=shared.rehearsals),
-            sessions=shared.sessions,
-            answering=shared.answering,
-            declarations=declarations,
-            puts=FleetPuts(context, declarations),
-            hosts=HostOrders(context),
-            rollouts=Rollouts(context, polls=shared.polls),
-            tokens=Tokens(context, new_secret=new_secret),
-            guests=GuestUseCases(context),
-            unsaved_holds=shared.unsaved_holds,
-        )
+    def reads(self, scope: Scope) -> CallerReads:
+        """Return what a caller may ask for that changes nothing."""
+        return CallerReads(self, scope, self.context)
+
+    def reads_in(self, tx: Transaction, scope: Scope) -> CallerReads:
+        """Return the same as an open transaction sees it."""
+        return CallerReads(self, scope, replace(self.context, store=InTransaction(tx)))
 
 
 def _narrowed(store: ReadStore, scope: Scope, project: ProjectName) -> Scope:
@@ -219,16 +179,3 @@ class FleetReads:
     sessions: SessionViews
     dry_runs: FleetDryRuns
     unsaved_holds: HoldsInMemory
-
-    @classmethod
-    def made(cls, shared: SharedReads) -> "FleetReads":
-        """Make them."""
-        context = shared.context
-        return cls(
-            views=FleetViews(context),
-            rollouts=RolloutViews(context, polls=shared.polls),
-            tokens=TokenViews(context),
-            sessions=SessionViews(context),
-            dry_runs=FleetDryRuns(context),
-            unsaved_holds=shared.unsaved_holds,
-        )

@@ -70,3 +70,7 @@ class ExternalReports(Protocol):
     def forget(self, order: OrderId) -> None:
         """Wait for no more reports of an order."""
         ...
+
+
+class GuestActivity(Activity, SentNotices, Protocol):
+    """What guests have done and were sent, while it is in memory alone."""

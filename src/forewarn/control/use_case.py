@@ -19,13 +19,13 @@ from forewarn.core.policy import Policy
 from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transact
 from forewarn.store.queries.fleet import FleetQueries
-from forewarn.store.snapshots import ReadStore
+from forewarn.store.snapshots import ReadStore, ScopedReadStore
 from forewarn.store.sql import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingContext:
-    """What every use case works with that only reads; any thread may run it."""
+class Context:
+    """What every use case works with."""
 
     store: ReadStore
     clock: Clock
@@ -36,38 +36,27 @@ class ReadingContext:
     reached: ReachedHosts = field(default_factory=ReachedHosts)  # by their drivers
     plan_prechecks: PlanPrechecks = field(default_factory=PlanPrechecks)
     preview: bool = False  # whether guests are offered versions that are not generally available
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context(ReadingContext):
-    """What every use case works with."""
-
-    store: Store
     under_way: StepsUnderWay = field(default_factory=StepsUnderWay)  # what drivers are to be told
-
-    def to_read(self, store: ReadStore) -> ReadingContext:
-        """Return the same for those that only read, with what they read from."""
-        mine = {each.name: getattr(self, each.name) for each in fields(ReadingContext)}
-        return ReadingContext(**{**mine, "store": store})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineContext(Context):
     """What the engine works with: it opens transactions of its own, one after the other."""
 
+    store: Store
     transact: Transact
 
     @classmethod
-    def of(cls, context: Context, transact: Transact) -> "EngineContext":
+    def of(cls, context: Context, *, store: Store, transact: Transact) -> "EngineContext":
         """Add what commits to a context."""
         mine = {each.name: getattr(context, each.name) for each in fields(Context)}
-        return cls(**mine, transact=transact)
+        return cls(**{**mine, "store": store, "transact": transact})
 
 
-class Reading:
-    """Shows what there is, or what would be, and saves nothing."""
+class _Base:
+    """What every use case takes from its context."""
 
-    def __init__(self, context: ReadingContext) -> None:
+    def __init__(self, context: Context) -> None:
         self._clock = context.clock
         self._policy = context.policy
         self._new_id = context.new_id
@@ -79,25 +68,25 @@ class Reading:
         return Draft(around, now=now or self._clock.now(), new_id=self._new_id)
 
 
-class ScopedReading(Reading):
-    """Shows what its scope sees, and nothing else."""
+class Reading(_Base):
+    """Reads everything, and saves nothing."""
 
-    def __init__(self, context: ReadingContext, scope: Scope) -> None:
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._store: ReadStore = context.store
+
+
+class ScopedReading(_Base):
+    """Reads what its scope sees, and nothing else."""
+
+    def __init__(self, context: Context, scope: Scope) -> None:
         super().__init__(context)
         self._scope = scope
-        self._store = context.store.scoped(scope)
+        self._store: ScopedReadStore = context.store.scoped(scope)
 
     def _disclosed(self, fleet: FleetQueries, values: Iterable[V]) -> Sequence[V]:
         """Return what was found as the caller may see it."""
         return disclosed(fleet, values, scope=self._scope)
-
-
-class FleetReading(Reading):
-    """Shows what no project has a share in; never in reach of a project's token."""
-
-    def __init__(self, context: ReadingContext) -> None:
-        super().__init__(context)
-        self._store = context.store
 
 
 class UseCase(Reading):
@@ -105,7 +94,6 @@ class UseCase(Reading):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._store: ReadStore = context.store
         self._under_way = context.under_way
 
     @contextmanager

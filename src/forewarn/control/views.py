@@ -10,7 +10,7 @@ from forewarn.control.history_search import BATCH, PROJECT_BATCH, Found, RecordS
 from forewarn.control.interfaces import LastPolls
 from forewarn.control.unsaved_notices import NoticesNow, UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import ReadingContext, ScopedReading
+from forewarn.control.use_case import Context, ScopedReading
 from forewarn.core.copies import replace
 from forewarn.core.filters import (
     ANY_MACHINE,
@@ -98,7 +98,7 @@ class Views(ScopedReading):
     """
 
     def __init__(
-        self, context: ReadingContext, scope: Scope, *, polls: UnsavedPolls, unsaved: UnsavedNotices
+        self, context: Context, scope: Scope, *, polls: UnsavedPolls, unsaved: UnsavedNotices
     ) -> None:
         super().__init__(context, scope)
         self._polls = polls

@@ -14,30 +14,17 @@ from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import OperatorSettings, Settings
-from forewarn.control.access.answering_once import AnsweringOnce
-from forewarn.control.access.browser_sessions import BrowserSessions
 from forewarn.control.access.tokens import Tokens
-from forewarn.control.callers import Shared, UseCases
+from forewarn.control.callers import UseCases
 from forewarn.control.engine import prechecks
-from forewarn.control.engine.engine import Engine
-from forewarn.control.engine.external_timeout import ExternalTimeout
-from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.host_reach import HostReach
-from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.following.board_feed import BoardFeed
-from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.job_kinds import Alone
-from forewarn.control.orders.guest_use_cases import GuestUseCases
-from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import SECRET_PREFIX, WebhookTerms
-from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
-from forewarn.control.unsaved_holds import UnsavedHolds
-from forewarn.control.unsaved_notices import UnsavedNotices
-from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import Context, EngineContext
+from forewarn.control.use_case import Context
 from forewarn.core.feed import Delta
 from forewarn.core.scope import EVERYTHING
 from forewarn.drivers.registry import Drivers
@@ -48,6 +35,7 @@ from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings, Limits
 from forewarn.server import store_time
 from forewarn.server.addresses import public_origin
+from forewarn.server.control_wiring import Control, Surroundings, wire_control
 from forewarn.server.health import Health
 from forewarn.server.operator_app import operator_app
 from forewarn.server.push.lookup import PublicOnly
@@ -220,61 +208,43 @@ def wire(opened: OpenedService) -> Parts:
             snapshot.time.present_at(),
         )
     board = _board(lineage, everything)
-    activity = BoardActivity(board, clock, loop)
-    unsaved, polls = UnsavedNotices(activity), UnsavedPolls(activity)
-    batches = Batches(opened.store, unsaved)
-    context = EngineContext.of(opened.context, batches.transact)
+    drivers, webhooks = opened.drivers, _webhook_terms(settings)
+    lanes = _lanes(drivers, jobs, take=lambda answers: control.engine.take_answers(answers))
+    control: Control = wire_control(
+        opened.context,
+        store=opened.store,
+        around=Surroundings(
+            guests=BoardActivity(board, clock, loop),
+            endpoint=RehearsalsOnLoop(RehearsalRegistry(board), loop),
+            drivers=drivers.asked,
+            external=drivers.external,
+            calls=lanes,
+            webhooks=webhooks,
+            new_secret=new_secret,
+            monotonic=monotonic,
+            session_life=settings.operator.session,
+            keep_history=settings.history.keep,
+        ),
+    )
+    context, use_cases, engine = control.context, control.use_cases, control.engine
     guest = GuestServer(
         board,
-        WorkerCommands(GuestUseCases(context), jobs, members=board.members),
+        WorkerCommands(use_cases.guests, jobs, members=board.members),
         clock=clock,
         settings=endpoint_settings(settings),
         new_id=new_id,
     )
-    recent, drivers = RecentRecords(opened.store), opened.drivers
-    rehearsals = OpenRehearsals(
-        context, endpoint=RehearsalsOnLoop(RehearsalRegistry(board), loop), monotonic=monotonic
-    )
-    answering = AnsweringOnce(context, real_now=SystemClock().now)
-    sessions = BrowserSessions(
-        context, new_secret=new_secret, real_now=SystemClock().now, life=settings.operator.session
-    )
-    lanes = _lanes(drivers, jobs, take=lambda answers: engine.take_answers(answers))
-    engine: Engine = Engine(
-        context,
-        orders=OrderWork(context, drivers=drivers.asked, calls=lanes),
-        guests=GuestSaving(context, polls=polls, unsaved=unsaved),
-        external=ExternalTimeout(context, external=drivers.external),
-        rehearsals=rehearsals,
-        keep_history=settings.history.keep,
-    )
-
+    recent, holds = use_cases.recent, use_cases.unsaved_holds
     feed = BoardFeed(opened.store, partial(loop.publish, guest), recent=recent, number=everything.number)
     worker = Worker(
         jobs,
-        batches=batches,
+        batches=control.batches,
         engine=engine,
-        answering=answering,
+        answering=use_cases.answering,
         feed=feed,
         time=TimeWatch(clock, engine, present_at=present_at),
     )
-    shared = Shared(
-        context=context,
-        polls=polls,
-        unsaved=unsaved,
-        external=drivers.external,
-        recent=recent,
-        webhooks=WebhookTerms(
-            only_public=settings.webhooks.project_targets == "public",
-            new_secret=new_webhook_secret,
-            changed=Signal(),
-        ),
-        rehearsals=rehearsals,
-        answering=answering,
-        sessions=sessions,
-        unsaved_holds=UnsavedHolds(context, answering=answering),
-    )
-    holds, reaching = shared.unsaved_holds, _reaching(opened, context, lanes, jobs)
+    reaching = _reaching(opened, context, lanes, jobs)
     worker.first = holds.save
     opened.store.saved = _telling(
         log_records,
@@ -285,17 +255,14 @@ def wire(opened: OpenedService) -> Parts:
     )
     _watch_waits(jobs, opened.store.deadlines, worker)
     operator_counts, api = PortCounts(Refusals("operator")), api_settings(settings.operator)
-    use_cases = UseCases.made(shared, new_secret=new_secret)
-    pusher = _pusher(shared, jobs, reads, lineage=lineage)
+    pusher = _pusher(use_cases, webhooks, jobs, reads, lineage=lineage)
     supervisor = _supervisor(worker, reads, lanes, pusher, opened.store.deadlines)
     health = Health(worker, opened.store.deadlines, supervisor)
     services = Services(
         ApiParts(
-            shared=shared,
             use_cases=use_cases,
             run=jobs.run,
             run_for=jobs.run_for,
-            reads=shared.to_read(opened.store),
             read=reads.run,
             read_for=reads.run_for,
             read_counts=reads.counts,
@@ -333,6 +300,14 @@ def wire(opened: OpenedService) -> Parts:
         machine_watch=_machine_watch(opened, context, reads, jobs),
         operator_counts=operator_counts,
         supervisor=supervisor,
+    )
+
+
+def _webhook_terms(settings: Settings) -> WebhookTerms:
+    return WebhookTerms(
+        only_public=settings.webhooks.project_targets == "public",
+        new_secret=new_webhook_secret,
+        changed=Signal(),
     )
 
 
@@ -375,7 +350,7 @@ def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs)
     limits = {name: drivers.by_name[name].limits for name in drivers.reaching}
     reaching = HostReaching(
         {name: each.reach_every.total_seconds() for name, each in limits.items() if each is not None},
-        context.to_read(opened.store),
+        context,
         submit=lanes.submit,
         save=lambda changed: jobs.post(lambda tx: host_reach.save(tx, changed())),
         monotonic=monotonic,
@@ -391,7 +366,7 @@ def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs)
 def _machine_watch(opened: OpenedService, context: Context, reads: Reads, jobs: Jobs) -> MachineWatch:
     return MachineWatch(
         Listings(opened.drivers.by_name),
-        HypervisorLooks(context.to_read(opened.store)),
+        HypervisorLooks(context),
         MachineSightings(context),
         read=reads.run,
         run=jobs.run,
@@ -415,20 +390,20 @@ def tokens_of(store: Store, clock: Clock, settings: Settings) -> Tokens:
     return Tokens(context_of(store, clock, settings), new_secret=new_secret)
 
 
-def _pusher(shared: Shared, jobs: Jobs, reads: Reads, *, lineage: str) -> Pusher:
+def _pusher(use_cases: UseCases, webhooks: WebhookTerms, jobs: Jobs, reads: Reads, *, lineage: str) -> Pusher:
     wall = SystemClock()
 
     def delivery() -> "Delivery":
         # What it calls with is loaded when there is somebody to call.
         from forewarn.server.push.delivery import Delivery
 
-        guard = PublicOnly() if shared.webhooks.only_public else None
+        guard = PublicOnly() if webhooks.only_public else None
         return Delivery(lineage=lineage, wall=wall.now, new_id=new_id, guard=guard)
 
     return Pusher(
-        DeliveryState(shared.context),
-        FollowedRecords(shared.context, EVERYTHING, recent=shared.recent),
-        changed=shared.webhooks.changed,
+        use_cases.deliveries,
+        use_cases.reads(EVERYTHING).records,
+        changed=webhooks.changed,
         run=jobs.run_for("webhooks"),
         read=reads.run_for("webhooks"),
         delivery=delivery,

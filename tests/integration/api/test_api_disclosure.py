@@ -20,6 +20,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
 from forewarn.server.push.webhook_sender import Pace, PushContext, WebhookSender
+from forewarn.store.batch import Transaction
 from forewarn.wire import cloudevents
 from forewarn.wire.fleet import write_fleet
 from tests.follower import Follower
@@ -259,7 +260,10 @@ def pushed(world: World, webhook: Webhook) -> list[bytes]:
     wanted = service.records.page(0, wanted_by(webhook), limit=1000)
     sent = Sent(wanted.records[-1].number)
 
-    async def run(job: Callable[[], Any]) -> Any:
+    async def run(job: Callable[[Transaction], Any]) -> Any:
+        return service.transact(job)
+
+    async def read(job: Callable[[], Any]) -> Any:
         return job()
 
     async def push() -> None:
@@ -267,7 +271,7 @@ def pushed(world: World, webhook: Webhook) -> list[bytes]:
             state=service.deliveries,
             records=service.records,
             run=run,
-            read=run,
+            read=read,
             delivery=sent,  # type: ignore[arg-type]
             pace=Pace(),
         )

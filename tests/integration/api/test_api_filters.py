@@ -269,7 +269,7 @@ def test_past_events_are_listed_on_demand_within_their_project_and_by_the_beginn
 
 
 def test_a_hold_that_is_being_saved_is_listed_once(service: Service, api: Api) -> None:
-    unsaved = service.shared.unsaved_holds
+    unsaved = service.use_cases.unsaved_holds
     held = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=None)
     service.fleet.hosts.keep(held)  # and memory has not forgotten it yet
     assert found(api, "holds", "id") == [held.id]

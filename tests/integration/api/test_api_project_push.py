@@ -273,7 +273,7 @@ def test_tokens_and_webhooks_go_with_their_project(service: Service, api: Api) -
     theirs = as_(api, B_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
     kept = as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": URL, "project": "b"})["webhook"]
     rung: list[bool] = []
-    with service.shared.webhooks.changed.listening(lambda: rung.append(True)):
+    with service.webhooks_changed.listening(lambda: rung.append(True)):
         planned = service.fleet.declarations.changes(fleet_of(A), by="test")
         assert planned[-2:] == ("- token bert (user of b)", f"- webhook {theirs['id']} to hooks.example")
         assert rung == []

@@ -13,7 +13,7 @@ from forewarn.api.inputs import OpenedBy, Reach
 from forewarn.api.services import ApiParts, Services
 from forewarn.control.callers import FleetReads
 from forewarn.control.naming import narrowed
-from forewarn.control.use_case import FleetReading, Reading, ScopedReading, UseCase
+from forewarn.control.use_case import Reading, ScopedReading, UseCase
 from forewarn.core.access import RIGHTS, Role
 from forewarn.core.errors import NotFound, Refused
 from forewarn.core.scope import EVERYTHING, Scope
@@ -64,11 +64,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
 def services(service: Service, scope: Scope) -> Services:
     return Services(
         ApiParts(
-            shared=service.shared,
             use_cases=service.use_cases,
             run=Worker(service),
             run_for=lambda _: Worker(service),
-            reads=service.shared.to_read(service.store),
             read=Worker(service).read,
             read_for=lambda *_: Worker(service).read,
             pushing=Nobody(),
@@ -80,8 +78,8 @@ def services(service: Service, scope: Scope) -> Services:
     )
 
 
-def use_cases(of: object) -> dict[str, Reading]:
-    return {name: each for name, each in vars(of).items() if isinstance(each, Reading)}
+def use_cases(of: object) -> dict[str, Reading | ScopedReading]:
+    return {name: each for name, each in vars(of).items() if isinstance(each, Reading | ScopedReading)}
 
 
 @pytest.mark.parametrize("scope", [EVERYTHING, Scope(caller=A), EVERYTHING.narrowed(B)])
@@ -143,7 +141,7 @@ def test_what_belongs_to_no_project_is_read_by_who_sees_everything(service: Serv
     reached = services(service, EVERYTHING).reads.fleet
     for name in FleetReads.__dataclass_fields__.keys() - {"unsaved_holds"}:  # those are no store's
         each = getattr(reached, name)
-        assert isinstance(each, FleetReading)
+        assert isinstance(each, Reading)
         assert not isinstance(each, UseCase)
         assert not hasattr(each._store, "write")
 

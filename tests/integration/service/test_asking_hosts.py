@@ -40,10 +40,10 @@ class Asking:
         self.refused: HostName | None = None  # of which no call is taken
         self.calls: list[DriverCall] = []
         self.jobs: list[tuple[Callable[[], Mapping[HostName, Reachability]], Future[None]]] = []
-        self.reached = service.shared.context.reached
+        self.reached = service.context.reached
         self.reaching = HostReaching(
             {"rack": EVERY},
-            service.shared.context,
+            service.context,
             submit=self._submit,
             save=self._post,
             monotonic=lambda: self.now,

@@ -122,7 +122,7 @@ def test_after_a_crash_a_step_is_asked_about_first(service: Service, driver: Scr
 
 def test_what_may_have_been_saved_is_looked_for_and_begun(service: Service, driver: ScriptedDriver) -> None:
     """A connection that is lost while something is saved leaves nobody who would tell of it."""
-    under_way = service.shared.context.under_way
+    under_way = service.context.under_way
     placed = service.order("web-0", Action.RESTART)
     service.fleet.guests.approve(service.machine("web-0").id, [placed.events[0].id], address="")
     under_way.take()
@@ -406,7 +406,7 @@ def test_what_may_have_ended_is_looked_for_and_not_asked_about_again(
     service: Service, driver: ScriptedDriver
 ) -> None:
     """The connection was lost while its end was saved, and it was."""
-    under_way = service.shared.context.under_way
+    under_way = service.context.under_way
     placed = started(service)
     make_calls(service, driver)
     (check,) = service.calls.waiting

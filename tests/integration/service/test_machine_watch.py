@@ -60,7 +60,7 @@ def look(service: Service) -> None:
 
     watch = MachineWatch(
         Listings(service.drivers),
-        HypervisorLooks(service.context.to_read(service.store)),
+        HypervisorLooks(service.context),
         MachineSightings(service.context),
         read=at_once,
         run=run,

@@ -270,14 +270,14 @@ def test_who_looks_before_it_opens_a_snapshot_misses_nothing_that_is_saved_meanw
     event = maintenance(service).events[0].id
     machine_id = service.machine("web-0").id
     service.fetch("web-0")
-    unsaved = service.shared.unsaved
-    look, polls = unsaved.now(), service.shared.polls.fresh()
+    unsaved = service.use_cases.unsaved
+    look, polls = unsaved.now(), service.use_cases.polls.fresh()
     with service.store.read() as before:
         assert look.notices(before.work, [event]) == {event: {machine_id: START}}
     unsaved.pending()  # the boards hand over
     half_way = unsaved.now()
-    service.shared.polls.collect()
-    half_polls = service.shared.polls.fresh()
+    service.use_cases.polls.collect()
+    half_polls = service.use_cases.polls.fresh()
     service.tick()  # all is saved
     service.engine.save_all(START)
     with service.store.read() as after:
@@ -286,4 +286,4 @@ def test_who_looks_before_it_opens_a_snapshot_misses_nothing_that_is_saved_meanw
         assert after.fleet.last_seen([machine_id]) == {machine_id: START}
     for last_polls in (polls, half_polls):
         assert last_polls([machine_id]) == {machine_id: START}
-    assert service.shared.polls.fresh()([machine_id]) == {}
+    assert service.use_cases.polls.fresh()([machine_id]) == {}

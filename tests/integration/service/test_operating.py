@@ -88,7 +88,7 @@ def test_an_event_that_a_hold_made_stale_is_told_anew_after_the_release(service:
 
 def test_a_hold_of_memory_is_recorded_once_though_nobody_knew_that_it_was_saved(service: Service) -> None:
     """It was set and lifted while the database was away, whose answer to the saving was lost."""
-    unsaved = service.shared.unsaved_holds
+    unsaved = service.use_cases.unsaved_holds
     hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=None)
     unsaved.release(hold.id, by="ops")
     for left in [unsaved._unsaved] * 2:
@@ -101,7 +101,7 @@ def test_a_hold_of_memory_is_recorded_once_though_nobody_knew_that_it_was_saved(
 def test_a_hold_of_memory_that_cannot_be_kept_is_recorded_and_shown_until_it_is_released(
     service: Service,
 ) -> None:
-    unsaved, api = service.shared.unsaved_holds, Api(app_of(service))
+    unsaved, api = service.use_cases.unsaved_holds, Api(app_of(service))
     wrong = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=HostName("host-9"))
     right = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=HostName("host-1"))
     unsaved.save()
@@ -118,7 +118,7 @@ def test_a_hold_of_memory_that_cannot_be_kept_is_recorded_and_shown_until_it_is_
 
 
 def test_a_call_whose_hold_of_memory_was_refused_is_not_answered_as_done(service: Service) -> None:
-    unsaved = service.shared.unsaved_holds
+    unsaved = service.use_cases.unsaved_holds
     call = KeyedCall(caller="test", key="k", method="POST", path="/v1/holds", body=b"{}")
     hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=HostName("host-9"), call=call)
     unsaved.will_answer(hold, Answered(status=201, body=b"held"))
@@ -127,7 +127,7 @@ def test_a_call_whose_hold_of_memory_was_refused_is_not_answered_as_done(service
 
 
 def test_a_hold_of_memory_that_was_lifted_before_it_was_refused_is_not_shown(service: Service) -> None:
-    unsaved = service.shared.unsaved_holds
+    unsaved = service.use_cases.unsaved_holds
     hold = unsaved.put(TEST, id_=unsaved.new_id(), project=ProjectName("none"), host=None)
     unsaved.release(hold.id, by="ops")
     unsaved.save()
@@ -135,7 +135,7 @@ def test_a_hold_of_memory_that_was_lifted_before_it_was_refused_is_not_shown(ser
 
 
 def test_holds_that_could_not_be_read_are_read_the_next_time(service: Service) -> None:
-    unsaved = service.shared.unsaved_holds
+    unsaved = service.use_cases.unsaved_holds
     held = service.fleet.hosts.hold(TEST, project=None, host=None)
     service.store.deadlines._trouble = "the database does not answer"
     with pytest.raises(Unavailable):

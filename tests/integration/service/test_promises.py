@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.api.meter import Saving
+from forewarn.store.writes.saving import ChangeSaving
 from forewarn.control.engine.pruning import RecordPruning
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import OrderTerms
@@ -114,7 +114,7 @@ def test_an_end_that_could_not_be_saved_is_counted_when_it_is(
 ) -> None:
     maintain(service, TEST)
     service.fetch("web-0", "web-1", "web-2")
-    save = Saving.save
+    save = ChangeSaving.save
 
     def fail_after(saving: Any, changes: Any) -> None:
         save(saving, changes)
@@ -122,7 +122,7 @@ def test_an_end_that_could_not_be_saved_is_counted_when_it_is(
             raise Unavailable("the disk is gone")
 
     with monkeypatch.context() as broken:
-        broken.setattr(Saving, "save", fail_after)
+        broken.setattr(ChangeSaving, "save", fail_after)
         with pytest.raises(Unavailable):
             service.advance(minutes=20)
     assert counted(service) == []

@@ -30,7 +30,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def pass_over(service: Service) -> int:
     """Run one pass as the engine would; return how many batches it took."""
-    mine = RecordPruning(service.shared.context, keep=KEEP)
+    mine = RecordPruning(service.context, keep=KEEP)
     batches = 1
     while mine.prune(service.clock.now()):
         batches += 1
@@ -117,7 +117,7 @@ def test_a_pass_that_was_cut_off_is_carried_on_and_counted_whole(
     monkeypatch.setattr(pruning, "BATCH", 4)
     count = len(service.history())
     service.advance(days=31)
-    assert RecordPruning(service.shared.context, keep=KEEP).prune(service.clock.now())
+    assert RecordPruning(service.context, keep=KEEP).prune(service.clock.now())
     service.restart()
     pass_over(service)
     (said,) = service.history()

@@ -63,7 +63,7 @@ def test_what_is_older_or_about_a_machine_only_the_store_knows(service: Service)
 
 def test_only_so_many_are_kept(service: Service) -> None:
     recent = RecentRecords(service.store, kept=8)
-    tail = FollowedRecords(service.shared.context, EVERYTHING, recent=recent)
+    tail = FollowedRecords(service.context, EVERYTHING, recent=recent)
     with tail.listening(lambda: None):
         recent.catch_up()
         first = tail.newest()
@@ -87,7 +87,7 @@ def test_nothing_is_kept_while_nobody_listens(service: Service) -> None:
 def test_what_another_process_has_saved_is_followed_without_a_change_of_this_one(service: Service) -> None:
     feed = BoardFeed(service.store, lambda _: None, recent=service.recent, number=service.records.newest())
     other = open_store(service.url, new_id=lambda: "X", as_it_is=True)
-    tokens = Tokens(replace(service.shared.context, store=other), new_secret=lambda: "s" * 43)
+    tokens = Tokens(replace(service.context, store=other), new_secret=lambda: "s" * 43)
     with service.records.listening(lambda: None):
         service.recent.catch_up()
         before = service.records.newest()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.control.access.tokens import keyring
-from forewarn.control.use_case import Context, FleetReading, UseCase
+from forewarn.control.use_case import Context, Reading, UseCase
 from forewarn.core import browser_sessions as rules
 from forewarn.core.access import Keyring, digest_of
 from forewarn.core.browser_sessions import BrowserSession, Identified, OpenSessions
@@ -32,7 +32,7 @@ class KnownCallers:
     changes: int  # how often sessions had changed by then
 
 
-class SessionViews(FleetReading):
+class SessionViews(Reading):
     """What can be asked about sessions of browsers."""
 
     def loaded(self, known: KnownCallers | None = None) -> KnownCallers:

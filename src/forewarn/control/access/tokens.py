@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
-from forewarn.control.use_case import Context, FleetReading, UseCase
+from forewarn.control.use_case import Context, Reading, UseCase
 from forewarn.core import access
 from forewarn.core.access import Grant, Keyring, Token
 from forewarn.core.copies import replace
@@ -30,7 +30,7 @@ class Revoked:
     warnings: tuple[str, ...]
 
 
-class TokenViews(FleetReading):
+class TokenViews(Reading):
     """What can be asked about tokens."""
 
     def list(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:

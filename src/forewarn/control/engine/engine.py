@@ -75,7 +75,7 @@ class Engine(UseCase):
         self._guests = guests
         self._external = external
         self._rehearsals = rehearsals
-        self._pruning = RecordPruning(context, keep=keep_history)
+        self.pruning = RecordPruning(context, keep=keep_history)
         self.due = NextDue(context.policy)
         self._failed_last = OrderId("")  # of the external orders that are overdue
         self._only_told = False  # whether the last tick has only told drivers what was started
@@ -174,7 +174,7 @@ class Engine(UseCase):
 
     def known_due(self, now: datetime) -> datetime | None:
         """Return when something falls due next, as far as it is known without asking the store."""
-        moments = [self.due.at, self._guests.next_due(now), self._pruning.due_at(now)]
+        moments = [self.due.at, self._guests.next_due(now), self.pruning.due_at(now)]
         return min((max(moment, now) for moment in moments if moment is not None), default=None)
 
     def run_until(self, target: datetime, now: datetime, *, reach: Callable[[datetime], None]) -> None:
@@ -284,7 +284,7 @@ class Engine(UseCase):
 
     def _prune(self, now: datetime) -> bool:
         try:
-            return self._pruning.prune(now)
+            return self.pruning.prune(now)
         except Unavailable:
             raise
         except Exception:  # old records can wait

@@ -29,13 +29,13 @@ class RecordPruning(UseCase):
         """Take how long records are kept; None: for ever."""
         super().__init__(context)
         self._transact = context.transact
-        self._keep = keep
+        self.keep = keep
         self._known: Pruning | None = None
         self._looked_at = 0  # by this pass: every record up to this number
 
     def due_at(self, now: datetime) -> datetime | None:
         """Return when old records are looked for next; None: never."""
-        if self._keep is None:
+        if self.keep is None:
             return None
         if self._known is None:
             with self._store.read() as snapshot:
@@ -47,7 +47,7 @@ class RecordPruning(UseCase):
 
         Records lie in the order of their times, so a pass reads the old ones only, and each once.
         """
-        due, keep = self.due_at(now), self._keep
+        due, keep = self.due_at(now), self.keep
         if due is None or keep is None or now < due:
             return False
         self._known, self._looked_at = self._transact(lambda tx: self._prune_batch(tx, now, keep))
@@ -82,7 +82,7 @@ class RecordPruning(UseCase):
     def _said(self, tx: Transaction, pruning: Pruning, now: datetime) -> Pruning:
         """End a pass with a record of what it has removed."""
         if pruning.unreported:
-            age = format_span(self._keep or 0)
+            age = format_span(self.keep or 0)
             count = counted(pruning.unreported, "record")
             gone = f"{count} up to number {pruning.up_to}, older than {age}"
             with self._saving(tx, now=now) as draft:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from forewarn.control import naming
 from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet
-from forewarn.control.use_case import FleetReading
+from forewarn.control.use_case import Reading
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.fleet import applying, machines
@@ -25,7 +25,7 @@ class CheckedDomains:
     fleet: CheckedFleet
 
 
-class DomainDryRuns(FleetReading):
+class DomainDryRuns(Reading):
     """What shows how update domains would follow the hosts."""
 
     def domains(self, group: GroupName | None, *, by: str) -> CheckedDomains:

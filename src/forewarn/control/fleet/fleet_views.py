@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.reached_hosts import Reachability, ReachState
-from forewarn.control.use_case import FleetReading
+from forewarn.control.use_case import Reading
 from forewarn.core.copies import replace
 from forewarn.core.fleet import declared, machines
 from forewarn.core.model.declaration import FleetSpec, HostDrivers
@@ -52,7 +52,7 @@ class ListedHosts:
     after: str | None  # the cursor of the next page
 
 
-class FleetViews(FleetReading):
+class FleetViews(Reading):
     """The use cases that read what belongs to no project."""
 
     def hosts(self, *, after: str | None, limit: int) -> ListedHosts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet
-from forewarn.control.use_case import FleetReading
+from forewarn.control.use_case import Reading
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
@@ -59,7 +59,7 @@ class CheckedImport:
             )
 
 
-class ImportDryRuns(FleetReading):
+class ImportDryRuns(Reading):
     """What shows the changes that an import would make."""
 
     def before_import(self, source: str, given: Mapping[HostName, str]) -> BeforeImport:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.use_case import ReadingContext, ScopedReading
+from forewarn.control.use_case import Context, ScopedReading
 from forewarn.core.copies import replace
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.core.scope import Scope
@@ -14,7 +14,7 @@ from forewarn.core.words import ProjectName
 class FollowedRecords(ScopedReading):
     """The records of a scope, as they are saved."""
 
-    def __init__(self, context: ReadingContext, scope: Scope, *, recent: RecentRecords) -> None:
+    def __init__(self, context: Context, scope: Scope, *, recent: RecentRecords) -> None:
         super().__init__(context, scope)
         self._context = context
         self._recent = recent

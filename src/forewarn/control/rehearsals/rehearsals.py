@@ -9,7 +9,7 @@ from forewarn.control.disclosing import disclosure_to
 from forewarn.control.naming import check_project, some
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals, declared_project
 from forewarn.control.rehearsals.rehearsal import OpenRehearsal, Rehearsal
-from forewarn.control.use_case import Context, ReadingContext, ScopedReading, UseCase
+from forewarn.control.use_case import Context, ScopedReading, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.filters import MachineFilter
@@ -50,7 +50,7 @@ class GoingOn(Protocol):
 class RehearsalViews(ScopedReading):
     """What can be asked about rehearsals."""
 
-    def __init__(self, context: ReadingContext, scope: Scope, *, going_on: GoingOn) -> None:
+    def __init__(self, context: Context, scope: Scope, *, going_on: GoingOn) -> None:
         super().__init__(context, scope)
         self._going_on = going_on
 

@@ -8,7 +8,7 @@ does: a machine that is off delays the next wave, and pauses the rollout if it s
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from forewarn.control.use_case import FleetReading, UseCase
+from forewarn.control.use_case import Reading, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.fleet import sightings
 from forewarn.core.fleet.parts import SeenMachine
@@ -50,7 +50,7 @@ def _differs(seen: SeenMachine) -> bool:
     return seen.running != is_on or (is_on and seen.host != before.host)
 
 
-class HypervisorLooks(FleetReading):
+class HypervisorLooks(Reading):
     """Says which hosts to list."""
 
     def load(self) -> list[HypervisorLook]:

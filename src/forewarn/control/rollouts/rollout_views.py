@@ -11,7 +11,7 @@ from forewarn.control.rollouts.notice_sums import with_notice
 from forewarn.control.rollouts.rollout_engine import surveyed, with_alike
 from forewarn.control.rollouts.rollout_plan import RolloutPlan, are_alike, is_large
 from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import FleetReading, ReadingContext
+from forewarn.control.use_case import Context, Reading
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.copies import replace
@@ -62,10 +62,10 @@ class RolloutView:
     emptying: tuple[Emptying, ...] = ()  # of a plan: whether each host can be emptied
 
 
-class RolloutViews(FleetReading):
+class RolloutViews(Reading):
     """The use cases about rollouts that only read."""
 
-    def __init__(self, context: ReadingContext, *, polls: UnsavedPolls) -> None:
+    def __init__(self, context: Context, *, polls: UnsavedPolls) -> None:
         super().__init__(context)
         self._polls = polls
         self._plan_prechecks = context.plan_prechecks

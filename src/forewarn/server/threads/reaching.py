@@ -15,7 +15,7 @@ from typing import Protocol
 from forewarn.control.driver import DriverTask, Unknown
 from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, Reached, Refused, Verb
 from forewarn.control.reached_hosts import UNKNOWN, Reachability, ReachState
-from forewarn.control.use_case import ReadingContext
+from forewarn.control.use_case import Context
 from forewarn.core.disclosure import as_driver_said
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
@@ -59,7 +59,7 @@ class HostReaching:
     def __init__(
         self,
         every: Mapping[str, float],
-        context: ReadingContext,
+        context: Context,
         *,
         submit: Callable[[DriverCall], None],
         save: SaveReached,
