@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-import typer
+import click
 
 from forewarn.client.replies import RequestRefused
 
@@ -33,5 +33,5 @@ def is_at_terminal() -> bool:
 
 
 def _ask(question: str) -> None:
-    if not typer.confirm(question, err=True):
+    if not click.confirm(question, err=True):
         raise RequestRefused(NOTHING_CHANGED)

@@ -30,11 +30,11 @@ def server(service: Service) -> Iterator[str]:
 
 def completed(typed: str, *, server: str = "http://127.0.0.1:1", shell: str = "bash") -> list[str]:
     """Ask as the script does that --show-completion prints."""
-    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1), "_TYPER_COMPLETE_ARGS": typed}
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
     environment = {
         **os.environ,
         **words,
-        "_FOREWARN_COMPLETE": f"complete_{shell}",
+        "_FOREWARN_COMPLETE": f"{shell}_complete",
         "FOREWARN_SERVER": server,
     }
     ran = subprocess.run([FOREWARN], env=environment, capture_output=True, text=True, check=False)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import CliRunner, Result
 from starlette.types import ASGIApp, Receive, Scope, Send
-from typer.testing import CliRunner, Result
 
 from forewarn.cli.gate import gate_view
 from forewarn.cli.main import app as main

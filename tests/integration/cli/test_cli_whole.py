@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from forewarn.cli.main import app
+from forewarn.cli.main import LazyCommand, app
 from tests.harness import Service
 from tests.served import Api, app_of
 from tests.stores import sqlite_url
@@ -73,11 +72,12 @@ def commands() -> dict[str, Any]:
     def walk(command: Any, words: str) -> None:
         for name, each in getattr(command, "commands", {}).items():
             path = f"{words} {name}".strip()
+            each = each.load() if isinstance(each, LazyCommand) else each
             if not hasattr(each, "commands") or each.invoke_without_command:
                 found[path] = each
             walk(each, path)
 
-    walk(typer.main.get_command(app), "")
+    walk(app, "")
     return found
 
 

@@ -5,12 +5,13 @@ and completes or fails the order by the command's exit code. An order whose work
 gone, is taken up again by its id; so is a rollout.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
 
-import typer
+import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import AFTER_DASHES, CommandAfterDashes
+from forewarn.cli.command_group import CommandAfterDashes, argument, flag, option
 from forewarn.cli.gate.gate_run import Gate
 from forewarn.cli.gate.gated_order import is_done_here, is_undivided, under_way
 from forewarn.cli.gate.host_gate import check_program, run_on_host, see_through
@@ -18,20 +19,20 @@ from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.cli.gate.rollout_gate import RolloutGate
 from forewarn.cli.gate.taking_up import ask_who_is_at_it, taken_up
 from forewarn.cli.id_lookup import path_by_id, path_of
-from forewarn.cli.options.rollout_options import with_gated_rollout
+from forewarn.cli.options.rollout_options import GATED_ROLLOUT, gated_rollout_body
 from forewarn.cli.options.shared_options import (
-    Deadline,
-    Heartbeat,
-    HostArgument,
-    MachineArgument,
-    OrderArgument,
-    Takes,
-    Together,
+    DEADLINE,
+    HEARTBEAT,
+    HOST,
+    MACHINE,
+    ORDER,
+    TAKES,
+    TOGETHER,
     seconds_or_none,
 )
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_no_event
-from forewarn.cli.views.questions import Yes as Sure
+from forewarn.cli.views.questions import YES as SURE
 from forewarn.cli.views.questions import ask_before_emergency, ask_before_rollout
 from forewarn.client.replies import RequestRefused
 from forewarn.core.words import EXTERNAL, MaintenanceWord, OrderState
@@ -45,52 +46,60 @@ from forewarn.wire.answers.rollout_answers import RolloutAnswer
 
 app = Noun()
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask whether somebody else is at it.")]
-HostAction = Annotated[
-    MaintenanceWord,
-    typer.Option("--action", help="What the command does to the machines."),
-]
-MachineAction = Annotated[
-    Literal["restart", "redeploy", "freeze"],
-    typer.Option("--action", help="What the command does to the machine."),
-]
-Command = Annotated[
-    list[str] | None, typer.Argument(metavar="-- COMMAND...", help="Run when the work may begin.")
-]
-Wait = Annotated[bool, typer.Option("--wait", help="Only wait until the work may begin, and run nothing.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
-Emergency = Annotated[
-    str | None,
-    typer.Option("--emergency", metavar="REASON", help="Shorten the notice; recorded as a broken promise."),
-]
-OneByOne = Annotated[
-    bool,
-    typer.Option(
-        "--one-by-one",
-        help="Run the command for each part of a host, with FOREWARN_MACHINES: for one that treats machines.",
-    ),
-]
-Again = Annotated[
-    str | None,
-    typer.Option("--again", metavar="ROLLOUT", help="Take up a rollout again: by its id, or how it begins."),
-]
+YES = flag("--yes", "Do not ask whether somebody else is at it.")
+HOST_ACTION = option(
+    "--action",
+    None,
+    "What the command does to the machines.",
+    type=click.Choice(get_args(MaintenanceWord)),
+    required=True,
+)
+MACHINE_ACTION = option(
+    "--action",
+    None,
+    "What the command does to the machine.",
+    type=click.Choice(["restart", "redeploy", "freeze"]),
+    required=True,
+)
+COMMAND = argument("command", "-- COMMAND...", "Run when the work may begin.", nargs=-1)
+WAIT = flag("--wait", "Only wait until the work may begin, and run nothing.")
+REASON = option("--reason", "TEXT", "Why, for the records.", default="")
+EMERGENCY = option("--emergency", "REASON", "Shorten the notice; recorded as a broken promise.")
+ONE_BY_ONE = flag(
+    "--one-by-one",
+    "Run the command for each part of a host, with FOREWARN_MACHINES: for one that treats machines.",
+)
+AGAIN = option("--again", "ROLLOUT", "Take up a rollout again: by its id, or how it begins.")
 
 
-@app.command()
+@app.verb(
+    HOST,
+    HOST_ACTION,
+    COMMAND,
+    WAIT,
+    REASON,
+    EMERGENCY,
+    DEADLINE,
+    TAKES,
+    HEARTBEAT,
+    ONE_BY_ONE,
+    TOGETHER,
+    SURE,
+)
 def host(
     session: Session,
-    name: HostArgument,
-    action: HostAction,
-    command: Command = None,
-    wait: Wait = False,
-    reason: Reason = "",
-    emergency: Emergency = None,
-    deadline: Deadline = None,
-    takes: Takes = None,
-    heartbeat: Heartbeat = None,
-    one_by_one: OneByOne = False,
-    together: Together = None,
-    yes: Sure = False,
+    name: str,
+    action: MaintenanceWord,
+    command: Sequence[str],
+    wait: bool,
+    reason: str,
+    emergency: str | None,
+    deadline: str | None,
+    takes: str | None,
+    heartbeat: str | None,
+    one_by_one: bool,
+    together: str | None,
+    yes: bool,
 ) -> None:
     """Gate work on a host: the command runs once, for all machines on it."""
     _check(command, wait=wait)
@@ -105,15 +114,15 @@ def host(
     run_on_host(session, f"{path_of('host', name)}/{verb}", body, command, one_by_one=one_by_one)
 
 
-@app.command()
+@app.verb(MACHINE, MACHINE_ACTION, COMMAND, WAIT, REASON, HEARTBEAT)
 def machine(
     session: Session,
-    name: MachineArgument,
-    action: MachineAction,
-    command: Command = None,
-    wait: Wait = False,
-    reason: Reason = "",
-    heartbeat: Heartbeat = None,
+    name: str,
+    action: Literal["restart", "redeploy", "freeze"],
+    command: Sequence[str],
+    wait: bool,
+    reason: str,
+    heartbeat: str | None,
 ) -> None:
     """Gate work on one machine."""
     _check(command, wait=wait)
@@ -126,14 +135,9 @@ def machine(
         Gate(session, interrupts, placed.order, command).run()
 
 
-@app.command()
+@app.verb(ORDER, COMMAND, WAIT, YES, ONE_BY_ONE)
 def order(
-    session: Session,
-    id_: OrderArgument,
-    command: Command = None,
-    wait: Wait = False,
-    yes: Yes = False,
-    one_by_one: OneByOne = False,
+    session: Session, id_: str, command: Sequence[str], wait: bool, yes: bool, one_by_one: bool
 ) -> None:
     """Take up an order again: its work failed, or its gate has gone."""
     _check(command, wait=wait)
@@ -158,21 +162,15 @@ def order(
         see_through(session, interrupts, found, command, one_by_one=one_by_one)
 
 
-@app.command(cls=CommandAfterDashes)
-@with_gated_rollout
+@app.verb(*GATED_ROLLOUT, ONE_BY_ONE, AGAIN, YES, cls=CommandAfterDashes)
 def rollout(
-    session: Session,
-    ctx: typer.Context,
-    body: dict[str, Any],
-    one_by_one: OneByOne = False,
-    again: Again = None,
-    yes: Yes = False,
+    session: Session, command: Sequence[str], one_by_one: bool, again: str | None, yes: bool, **typed: Any
 ) -> None:
     """Gate work on many hosts in waves: the command runs once for each host."""
-    command: list[str] = ctx.meta[AFTER_DASHES]
+    body = gated_rollout_body(**typed)
     _check(command, wait=False)
     if bool(body) == (again is not None):
-        raise typer.BadParameter("name hosts or say --all; or take a rollout up again with --again, alone")
+        raise click.BadParameter("name hosts or say --all; or take a rollout up again with --again, alone")
     flags = " --one-by-one" if one_by_one else ""
     with Interrupts() as interrupts:
         if again is not None:
@@ -190,7 +188,7 @@ def rollout(
 def parts(*, one_by_one: bool, together: str | None) -> dict[str, Any]:
     """Return what is asked of the parts of a host: that there are none, unless they are done one by one."""
     if one_by_one and together is not None:
-        raise typer.BadParameter("say --one-by-one or --together, not both")
+        raise click.BadParameter("say --one-by-one or --together, not both")
     return {"whole": True if not one_by_one else None, "together": together}
 
 
@@ -199,7 +197,7 @@ def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
     return {"driver": EXTERNAL, "reason": reason, "heartbeat_seconds": silence}
 
 
-def _check(command: list[str] | None, *, wait: bool) -> None:
+def _check(command: Sequence[str], *, wait: bool) -> None:
     if not command and not wait:
-        raise typer.BadParameter("nothing to run: give a command after --, or --wait")
+        raise click.BadParameter("nothing to run: give a command after --, or --wait")
     check_program(command)

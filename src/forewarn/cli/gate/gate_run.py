@@ -7,10 +7,10 @@ what becomes of it is printed, and what to do about it.
 import shlex
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import typer
+import click
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.gate import gate_view
@@ -59,7 +59,7 @@ class Gate:
         session: Session,
         interrupts: Interrupts,
         order: OrderAnswer,
-        command: list[str] | None,
+        command: Sequence[str] | None,
         *,
         one_by_one: bool = False,
     ) -> None:
@@ -90,7 +90,7 @@ class Gate:
                     break
         except KeyboardInterrupt:
             self._cancel_order()
-            raise typer.Exit(1) from None
+            raise click.exceptions.Exit(1) from None
         if seen.order.host is not None and was_empty(seen.order):
             self._carry_out_untold(seen.order.host)
         gate_view.show_notice(seen)
@@ -123,7 +123,7 @@ class Gate:
         if order.state in (OrderState.CANCELLED, OrderState.FAILED):
             why = order.why or f"see `{self._session.command('order show ' + order.id)}`"
             terminal.print_error(f"Order {order.id} is {order.state}: {why}.")
-            raise typer.Exit(1)
+            raise click.exceptions.Exit(1)
         waiting = any(step.state is StepState.WAITING for step in order.steps)
         if is_service(order):
             waiting = not is_worked_on(order)
@@ -137,7 +137,7 @@ class Gate:
 
     # At work
 
-    def _carry_out(self, command: list[str], machines: list[str]) -> None:
+    def _carry_out(self, command: Sequence[str], machines: list[str]) -> None:
         """Run the command, and report how it ended; a failure ends this program with the command's code."""
         terminal.echo(f"The work may begin on {formatting.listing(machines)}: {' '.join(command)}")
         code, problem = self._ended(command, machines)
@@ -145,7 +145,7 @@ class Gate:
         if code:
             again = f"gate order {self._order.id}{self._flags} -- {shlex.join(command)}"
             self._order.show_failed(events, problem, again)
-            raise typer.Exit(code)
+            raise click.exceptions.Exit(code)
         terminal.echo(f"Done with {formatting.listing(machines)}.")
 
     def _carry_out_untold(self, host: str) -> None:
@@ -162,9 +162,9 @@ class Gate:
             empty.open()
         if code:
             terminal.print_error(f"{problem}. Order {self._order.id} is over: order the work anew.")
-            raise typer.Exit(code)
+            raise click.exceptions.Exit(code)
 
-    def _ended(self, command: list[str], machines: list[str]) -> tuple[int, str]:
+    def _ended(self, command: Sequence[str], machines: list[str]) -> tuple[int, str]:
         """Run the command to its end, and return its code and what is said of it.
 
         An interrupt ends it, and with it this gate. Then its code is not reported: one that ends well when it
@@ -188,12 +188,12 @@ class Gate:
             self._leave(interrupted)
         else:
             terminal.print_error(interrupted)
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
     def _refuse_another_part(self, machines: list[str]) -> None:
         """Leave an order of which another part begins: a command for a whole host runs once."""
         self._leave(f"{formatting.listing(machines)} came to it later, and the command has run already")
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
     # Cancelling
 
@@ -208,7 +208,7 @@ class Gate:
                 f"Order {self._order.id} could not be called off: {self._caller.trouble}\n"
                 f"It would begin with nobody to do its work: run `{cancel}` once the server is back."
             )
-            raise typer.Exit(NO_SERVER) from None
+            raise click.exceptions.Exit(NO_SERVER) from None
 
     def _cancel(self) -> None:
         key = new_key()

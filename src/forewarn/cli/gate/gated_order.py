@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 
-import typer
+import click
 
 from forewarn.cli import terminal
 from forewarn.cli.gate.retrying import RetryingCaller
@@ -75,7 +75,7 @@ class GatedOrder:
                 f"{ended}, but that could not be reported: {self._caller.trouble}\n"
                 f"Order {self.id} is not over: run `{report}` once the server is back."
             )
-            raise typer.Exit(NO_SERVER) from None
+            raise click.exceptions.Exit(NO_SERVER) from None
         except RequestRefused as refusal:
             show = self._session.command(f"order show {self.id}")
             raise RequestRefused(f"{ended}, but that was not taken: {refusal}\nSee `{show}`.") from None

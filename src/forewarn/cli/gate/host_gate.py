@@ -1,9 +1,10 @@
 """Work on a host that a command here does: ordered, and seen through to its end."""
 
 import shutil
+from collections.abc import Sequence
 from typing import Any
 
-import typer
+import click
 
 from forewarn.cli import terminal
 from forewarn.cli.gate.gate_run import Gate
@@ -13,14 +14,19 @@ from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.wire.answers.order_answers import OrderAnswer, OrderWithEventsAnswer
 
 
-def check_program(command: list[str] | None) -> None:
+def check_program(command: Sequence[str] | None) -> None:
     """Refuse what could not be run before it is announced: guests drain as soon as it is."""
     if command and shutil.which(command[0]) is None:
-        raise typer.BadParameter(f"{command[0]} cannot be run: there is no such program here")
+        raise click.BadParameter(f"{command[0]} cannot be run: there is no such program here")
 
 
 def run_on_host(
-    session: Session, path: str, body: dict[str, Any], command: list[str] | None, *, one_by_one: bool = False
+    session: Session,
+    path: str,
+    body: dict[str, Any],
+    command: Sequence[str] | None,
+    *,
+    one_by_one: bool = False,
 ) -> None:
     """Order work on a host, and see it through: an interrupt from here on is about the order."""
     with Interrupts() as interrupts:
@@ -35,7 +41,7 @@ def see_through(
     session: Session,
     interrupts: Interrupts,
     order: OrderAnswer,
-    command: list[str] | None,
+    command: Sequence[str] | None,
     *,
     one_by_one: bool,
 ) -> None:

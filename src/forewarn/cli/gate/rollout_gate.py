@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-import typer
+import click
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.rollout_follow import reasons
@@ -41,7 +41,7 @@ class RolloutGate:
         session: Session,
         interrupts: Interrupts,
         rollout: RolloutAnswer,
-        command: list[str],
+        command: Sequence[str],
         *,
         over: Iterable[str] = (),
         flags: str = "",
@@ -72,8 +72,8 @@ class RolloutGate:
                     threading.Event().wait(LOOK_EVERY)
         except KeyboardInterrupt:
             self._interrupted()
-            raise typer.Exit(1) from None
-        except (RequestRefused, typer.Exit):
+            raise click.exceptions.Exit(1) from None
+        except (RequestRefused, click.exceptions.Exit):
             self._see_out()
             raise
         self._end(rollout)
@@ -156,7 +156,7 @@ class RolloutGate:
             return
         try:
             order.report(problem, "fail" if code else "complete", machines)
-        except typer.Exit as unreported:
+        except click.exceptions.Exit as unreported:
             self._go_on_without(order, unreported.exit_code)
         except RequestRefused as refusal:
             terminal.print_error(f"{order.host}: {refusal}")
@@ -195,7 +195,7 @@ class RolloutGate:
         if rollout.ended_at is None:
             said += f"\n{self._ways_on()}"
         terminal.print_error(said)
-        raise typer.Exit(self._failed or 1)
+        raise click.exceptions.Exit(self._failed or 1)
 
     def _ways_on(self) -> str:
         again = self._session.command(f"{self._again} -- {shlex.join(self._command)}")
@@ -247,7 +247,7 @@ class RolloutGate:
                 f"Rollout {self._id} could not be paused: {self._caller.trouble}\n"
                 f"It would go on with nobody to do its work: run `{pause}` once the server is back."
             )
-            raise typer.Exit(NO_SERVER) from None
+            raise click.exceptions.Exit(NO_SERVER) from None
 
     def _insist(self, call: Callable[[], T]) -> T:
         return self._caller.call(call, within=PAUSING_SECONDS, heed=False)

@@ -2,7 +2,7 @@
 
 import sys
 
-import typer
+import click
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.gate.gated_order import is_done_here, under_way
@@ -22,7 +22,7 @@ def ask_who_is_at_it(what: str, machines: list[str], *, yes: bool) -> None:
     under_way = f"work on {formatting.listing(machines)} is under way, perhaps in other hands"
     if not sys.stdin.isatty():
         raise RequestRefused(f"{under_way}: say --yes if nobody is at it any more")
-    if not typer.confirm(f"{under_way[0].upper()}{under_way[1:]}. Do it here?", err=True):
+    if not click.confirm(f"{under_way[0].upper()}{under_way[1:]}. Do it here?", err=True):
         raise RequestRefused(f"{what} is left to whoever is at it")
 
 

@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated
-
-import typer
 
 from forewarn.cli import formatting, terminal
+from forewarn.cli.command_group import argument
 from forewarn.cli.options.shared_options import seconds
 from forewarn.cli.session import Noun, Session
 from forewarn.core.moments import format_offset, format_span_briefly
@@ -17,10 +15,10 @@ app = Noun()
 # A clock that is turned by hand is seldom less than that away from the system's.
 NOTABLE = timedelta(seconds=1)
 
-Duration = Annotated[str, typer.Argument(metavar="DURATION", help="As 90 (seconds), 15m, 1h30m or 7d.")]
+DURATION = argument("duration", "DURATION", "As 90 (seconds), 15m, 1h30m or 7d.")
 
 
-@app.command()
+@app.verb()
 def show(session: Session) -> None:
     """Show service time, and how it runs."""
     clock = session.client.get("/v1/clock", ClockAnswer)
@@ -33,8 +31,8 @@ def show(session: Session) -> None:
     session.print_reply(replace(clock, json={**clock.json, **offset.json}), show_both)
 
 
-@app.command()
-def advance(session: Session, duration: Duration) -> None:
+@app.verb(DURATION)
+def advance(session: Session, duration: str) -> None:
     """Turn a manual clock; all that falls due on the way is done."""
     body = {"seconds": seconds(duration, hint="DURATION")}
     session.print_reply(session.client.post("/v1/clock/advance", ClockAnswer, body), _show)

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from forewarn.cli import formatting, terminal
+from forewarn.cli.command_group import PATH, argument, flag, option
 from forewarn.cli.confirmation import confirm
-from forewarn.cli.options import completion
+from forewarn.cli.options.completion import names
 from forewarn.cli.options.machine_options import pairs
 from forewarn.cli.options.shared_options import seconds
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
@@ -29,13 +30,13 @@ REMOVES_MACHINE = "- machine "
 SHOWN_CHANGES = 20
 
 
-@app.command()
+@app.verb()
 def show(session: Session) -> None:
     """Show the fleet as the file that would declare it."""
     session.print_reply(session.client.get("/v1/fleet", FleetAnswer), _show)
 
 
-@app.command()
+@app.verb()
 def summary(session: Session) -> None:
     """Count machines by group and update domain, and hosts, events, orders, rollouts and holds."""
     from forewarn.cli.views.fleet_summary import show_summary
@@ -44,13 +45,12 @@ def summary(session: Session) -> None:
     session.print_reply(reply, show_summary)
 
 
-@app.command()
-def apply(
-    session: Session,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A fleet in TOML.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before machines are removed.")] = False,
-) -> None:
+@app.verb(
+    argument("file", "FILE", "A fleet in TOML.", type=PATH),
+    flag("--dry-run", "Only show what would change."),
+    flag("--yes", "Do not ask before machines are removed."),
+)
+def apply(session: Session, file: Path, dry_run: bool, yes: bool) -> None:
     """Make the fleet what a file says; the difference is shown first."""
     declared = read_file(file)
     with _naming(file):
@@ -69,31 +69,26 @@ def apply(
     )
 
 
-@app.command("import")
+@app.verb(
+    option("--from source", "DRIVER", "Who knows what there is: libvirt, openstack, …", required=True),
+    option("--host", "NAME=URI", "A host to ask besides those of the fleet; may be repeated.", multiple=True),
+    option("--take", "FIELD,…", "In these fields the source is right, not what was declared."),
+    flag("--managed", "Take machines, too, that another manager has, as nova."),
+    flag("--dry-run", "Only show what would change."),
+    flag("--yes", "Do not ask before half of it is removed."),
+    flag("--watch", "Go on until you end it, and show each difference."),
+    option("--every", "DURATION", "How often it is looked at with --watch.", default="1m"),
+)
 def import_(
     session: Session,
-    source: Annotated[
-        str, typer.Option("--from", metavar="DRIVER", help="Who knows what there is: libvirt, openstack, …")
-    ],
-    host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=URI", help="A host to ask besides those of the fleet; may be repeated."),
-    ] = None,
-    take: Annotated[
-        str | None,
-        typer.Option(metavar="FIELD,…", help="In these fields the source is right, not what was declared."),
-    ] = None,
-    managed: Annotated[
-        bool, typer.Option("--managed", help="Take machines, too, that another manager has, as nova.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before half of it is removed.")] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Go on until you end it, and show each difference.")
-    ] = False,
-    every: Annotated[
-        str, typer.Option(metavar="DURATION", help="How often it is looked at with --watch.")
-    ] = "1m",
+    source: str,
+    host: tuple[str, ...],
+    take: str | None,
+    managed: bool,
+    dry_run: bool,
+    yes: bool,
+    watch: bool,
+    every: str,
 ) -> None:
     """Make the fleet what a hypervisor or cloud has; the difference is shown first."""
     from forewarn.cli.following.fleet_import import FleetImport
@@ -112,21 +107,15 @@ def import_(
         importing.run()
 
 
-@app.command()
-def domains(
-    session: Session,
-    fit: Annotated[
-        bool, typer.Option("--fit", help="Let update domains follow the hosts, so that rollouts are short.")
-    ] = False,
-    group: Annotated[
-        str | None,
-        typer.Option(metavar="GROUP", help="Only of this group.", autocompletion=completion.names("groups")),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Apply it; else it is only shown.")] = False,
-) -> None:
+@app.verb(
+    flag("--fit", "Let update domains follow the hosts, so that rollouts are short."),
+    option("--group", "GROUP", "Only of this group.", shell_complete=names("groups")),
+    flag("--yes", "Apply it; else it is only shown."),
+)
+def domains(session: Session, fit: bool, group: str | None, yes: bool) -> None:
     """Show which update domains would make rollouts short, and apply them with --yes."""
     if not fit:
-        raise typer.BadParameter("say --fit: it is what can be done to update domains", param_hint="--fit")
+        raise click.BadParameter("say --fit: it is what can be done to update domains", param_hint="--fit")
     body = {"group": group, "dry_run": not yes}
     reply = session.client.post("/v1/fleet/domains", FittedDomainsAnswer, body)
     session.print_reply(reply, lambda fitted: _show_fitted(fitted, applied=yes))

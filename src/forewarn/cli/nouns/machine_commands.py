@@ -1,16 +1,15 @@
 """`forewarn machine`: show machines, declare them, and order something to be done to one."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forewarn.cli import formatting, terminal
+from forewarn.cli.command_group import argument, flag, option
 from forewarn.cli.confirmation import confirm
 from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options import completion
-from forewarn.cli.options.machine_options import with_declaration
-from forewarn.cli.options.shared_options import MachineArgument, OnlyNew, Reason, only_new_headers
+from forewarn.cli.options.completion import names
+from forewarn.cli.options.machine_options import DECLARATION, declaration
+from forewarn.cli.options.shared_options import MACHINE, ONLY_NEW, REASON, only_new_headers
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_machine
 from forewarn.core.catalogue import ON_MACHINES
@@ -20,28 +19,24 @@ from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
 
 app = Noun()
 
-Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it is wedged.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where nobody can be asked.")]
+NOW = flag("--now", "Do not wait for its guests: it is wedged.")
+YES = flag("--yes", "Do not ask; needed where nobody can be asked.")
 
 
-@app.command("list")
+@app.verb(
+    argument("names", "[MACHINE]...", "Only of these names.", nargs=-1, shell_complete=names("machines")),
+    option("--group", "GROUP", "Only of this group."),
+    option("--host", "HOST", "Only on this host."),
+    option("--begins", "TEXT", "Only those whose names begin so, in any case."),
+    option("--contains", "TEXT", "Only those with this in name, address or vm-id, in any case."),
+)
 def list_(
     session: Session,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[MACHINE]...", help="Only of these names.", autocompletion=completion.names("machines")
-        ),
-    ] = None,
-    group: Annotated[str | None, typer.Option(metavar="GROUP", help="Only of this group.")] = None,
-    host: Annotated[str | None, typer.Option(metavar="HOST", help="Only on this host.")] = None,
-    begins: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only those whose names begin so, in any case.")
-    ] = None,
-    contains: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Only those with this in name, address or vm-id, in any case."),
-    ] = None,
+    names: tuple[str, ...],
+    group: str | None,
+    host: str | None,
+    begins: str | None,
+    contains: str | None,
 ) -> None:
     """List machines."""
     wanted = {"name": names, "begins": begins, "contains": contains, "group": group, "host": host}
@@ -52,31 +47,30 @@ def list_(
     session.print_reply(reply, lambda page: _show_list(session, page.items, empty=empty))
 
 
-@app.command()
-def show(session: Session, name: MachineArgument) -> None:
+@app.verb(MACHINE)
+def show(session: Session, name: str) -> None:
     """Show a machine."""
     session.print_reply(
         session.client.get(path_of("machine", name), MachineAnswer, **session.scope), terminal.details_of
     )
 
 
-@app.command()
-@with_declaration
-def put(session: Session, name: MachineArgument, body: dict[str, Any], *, new: OnlyNew = False) -> None:
+@app.verb(MACHINE, *DECLARATION, ONLY_NEW)
+def put(session: Session, name: str, new: bool, **typed: Any) -> None:
     """Add a machine, or change what is given of one."""
     reply = session.client.call(
         "PUT",
         path_of("machine", name),
         MachineAnswer,
-        body=body,
+        body=declaration(**typed),
         params=session.scope,
         headers=only_new_headers(new),
     )
     session.print_reply(reply, terminal.details_of)
 
 
-@app.command()
-def delete(session: Session, name: MachineArgument, yes: Yes = False) -> None:
+@app.verb(MACHINE, YES)
+def delete(session: Session, name: str, yes: bool) -> None:
     """Take a machine out of the fleet, without notice to anybody."""
     question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
     would = f"take {name} out of the fleet without notice to anybody (`machine terminate` gives notice)"
@@ -85,15 +79,15 @@ def delete(session: Session, name: MachineArgument, yes: Yes = False) -> None:
     session.print_reply(reply, lambda machine: terminal.echo(f"{machine.name} is no longer in the fleet."))
 
 
-@app.command()
-def restart(session: Session, name: MachineArgument, reason: Reason = None, now: Now = False) -> None:
+@app.verb(MACHINE, REASON, NOW)
+def restart(session: Session, name: str, reason: str | None, now: bool) -> None:
     """Restart a machine."""
     _order(session, name, "restart", reason, now=now)
 
 
 def _add_order(action: Action, about: str) -> None:
-    @app.command(action.value, help=f"{about}.")
-    def order(session: Session, name: MachineArgument, reason: Reason = None) -> None:
+    @app.verb(MACHINE, REASON, about=f"{about}.", name=action.value)
+    def order(session: Session, name: str, reason: str | None) -> None:
         _order(session, name, action.value, reason)
 
 
@@ -102,23 +96,13 @@ for _action, _facts in ON_MACHINES.items():
         _add_order(_action, _facts.about)
 
 
-@app.command()
-def move(
-    session: Session,
-    name: MachineArgument,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST",
-            help="Where it goes; if omitted, the best host.",
-            autocompletion=completion.names("hosts"),
-        ),
-    ] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="While it runs: a Freeze of seconds. Otherwise a Redeploy.")
-    ] = False,
-    reason: Reason = None,
-) -> None:
+@app.verb(
+    MACHINE,
+    option("--to", "HOST", "Where it goes; if omitted, the best host.", shell_complete=names("hosts")),
+    flag("--live", "While it runs: a Freeze of seconds. Otherwise a Redeploy."),
+    REASON,
+)
+def move(session: Session, name: str, to: str | None, live: bool, reason: str | None) -> None:
     """Move a machine with notice, to a host of your choice or while it runs."""
     _post_order(session, name, Action.MOVE, {"to": to, "live": live, "reason": reason or ""})
 

@@ -3,12 +3,12 @@
 import sys
 
 from forewarn.cli import terminal
-from forewarn.cli.session import Session, with_session
+from forewarn.cli.session import Session, command
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.service_answers import StatusAnswer
 
 
-@with_session
+@command()
 def health(session: Session) -> None:
     """Check whether the server works, and whether it can save anything."""
     client = session.client
@@ -17,7 +17,7 @@ def health(session: Session) -> None:
     session.print_answer(answer, lambda: terminal.echo(f"{client.url} works, and takes orders."))
 
 
-@with_session
+@command()
 def metrics(session: Session) -> None:
     """Print the metrics, as Prometheus reads them."""
     if session.json:
@@ -25,7 +25,7 @@ def metrics(session: Session) -> None:
     sys.stdout.write(session.client.text("/metrics"))
 
 
-@with_session
+@command()
 def calendar(session: Session) -> None:
     """Print coming events as a calendar; --project prints those of a project."""
     if session.json:

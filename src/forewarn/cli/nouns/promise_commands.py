@@ -1,11 +1,8 @@
 """`forewarn promises`: what became of the notice that machines were promised."""
 
-from typing import Annotated
-
-import typer
-
 from forewarn.cli import formatting, terminal
-from forewarn.cli.session import Session, with_session
+from forewarn.cli.command_group import option
+from forewarn.cli.session import Session, command
 from forewarn.wire.answers.promise_answers import PromiseAnswer
 
 COLUMNS = {
@@ -21,13 +18,8 @@ COLUMNS = {
 }
 
 
-@with_session
-def promises(
-    session: Session,
-    month: Annotated[
-        str | None, typer.Option(metavar="MONTH", help="Only of this month, in UTC, as 2026-11.")
-    ] = None,
-) -> None:
+@command(option("--month", "MONTH", "Only of this month, in UTC, as 2026-11."))
+def promises(session: Session, month: str | None) -> None:
     """Count by project and month whose notice was kept, late or never got, and what else befell them."""
     wanted = {"month": month, **session.scope}
     none = "No promises: nothing that was announced has started and ended yet."

@@ -1,48 +1,39 @@
 """`forewarn rollout`: roll maintenance over hosts in waves, and see the plan before."""
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forewarn.cli import formatting, terminal
+from forewarn.cli.command_group import flag
 from forewarn.cli.following.rollout_follow import follow
 from forewarn.cli.id_lookup import find_by_prefix, id_of
-from forewarn.cli.options.rollout_options import with_rollout
-from forewarn.cli.options.shared_options import Reason, id_argument
+from forewarn.cli.options.rollout_options import ROLLOUT, rollout_body
+from forewarn.cli.options.shared_options import REASON, id_argument
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views import rollout_view
-from forewarn.cli.views.questions import Yes, ask_before_rollout
+from forewarn.cli.views.questions import YES, ask_before_rollout
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.guid import is_guid
 
 app = Noun()
 
-Detach = Annotated[
-    bool, typer.Option("--detach", help="Return at once, as with --json, and let it go on unseen.")
-]
-Follow = Annotated[
-    bool,
-    typer.Option("--follow", help="Show what happens until it is done or pauses; Ctrl-C ends only that."),
-]
-Id = Annotated[
-    str | None,
-    id_argument("[ROLLOUT]", "Its id, or how it begins; left out if only one can be meant."),
-]
+DETACH = flag("--detach", "Return at once, as with --json, and let it go on unseen.")
+FOLLOW = flag("--follow follow_", "Show what happens until it is done or pauses; Ctrl-C ends only that.")
+ID = id_argument("[ROLLOUT]", "Its id, or how it begins; left out if only one can be meant.")
 
 
-@app.command()
-@with_rollout
-def plan(session: Session, body: dict[str, Any]) -> None:
+@app.verb(*ROLLOUT)
+def plan(session: Session, **typed: Any) -> None:
     """Show the whole plan, wave by wave with times; nothing happens."""
-    reply = session.client.post("/v1/rollouts", RolloutAnswer, body | {"dry_run": True})
+    body = {**rollout_body(**typed), "dry_run": True}
+    reply = session.client.post("/v1/rollouts", RolloutAnswer, body)
     session.print_reply(reply, rollout_view.show_plan)
 
 
-@app.command()
-@with_rollout
-def start(session: Session, body: dict[str, Any], detach: Detach = False, yes: Yes = False) -> None:
+@app.verb(*ROLLOUT, DETACH, YES)
+def start(session: Session, detach: bool, yes: bool, **typed: Any) -> None:
     """Begin, and show what happens until it is done or pauses; Ctrl-C lets it go on unseen."""
+    body = rollout_body(**typed)
     ask_before_rollout(session, body, yes=yes)
     reply = session.client.post("/v1/rollouts", RolloutAnswer, body)
     if detach or session.json:
@@ -54,14 +45,14 @@ def start(session: Session, body: dict[str, Any], detach: Detach = False, yes: Y
     follow(session, id_of(rollout))
 
 
-@app.command("list")
+@app.verb()
 def list_(session: Session) -> None:
     """List rollouts, newest first."""
     session.print_reply(session.client.all(RolloutAnswer), lambda page: rollout_view.LIST.print(page.items))
 
 
-@app.command()
-def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
+@app.verb(ID, FOLLOW)
+def show(session: Session, id_: str | None, follow_: bool) -> None:
     """Show a rollout: its waves, and what it waits for."""
     meant, _ = _meant(session, id_, "show")
     if follow_:
@@ -71,20 +62,20 @@ def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
     session.print_reply(reply, lambda rollout: rollout_view.show(session, rollout))
 
 
-@app.command()
-def pause(session: Session, id_: Id = None, reason: Reason = None) -> None:
+@app.verb(ID, REASON)
+def pause(session: Session, id_: str | None, reason: str | None) -> None:
     """Withdraw what is announced and not started; what has started is finished."""
     _do(session, id_, "pause", reason)
 
 
-@app.command()
-def resume(session: Session, id_: Id = None) -> None:
+@app.verb(ID)
+def resume(session: Session, id_: str | None) -> None:
     """Go on; what was withdrawn is announced anew with full notice."""
     _do(session, id_, "resume", None)
 
 
-@app.command()
-def abort(session: Session, id_: Id = None, reason: Reason = None) -> None:
+@app.verb(ID, REASON)
+def abort(session: Session, id_: str | None, reason: str | None) -> None:
     """Call off what has not started, and announce nothing more; what has started ends first."""
     _do(session, id_, "abort", reason)
 

@@ -6,55 +6,42 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import CommandGroup
-from forewarn.cli.session import Session, within_machine
+from forewarn.cli.command_group import PATH, argument, flag, option
+from forewarn.cli.session import WITHIN_MACHINE, Noun, Session
 from forewarn.cli.unit_text import SERVICES, Service, unit_text
 from forewarn.client.replies import RequestRefused
 
 FOLDER = Path("/etc/systemd/system")
 
-app = CommandGroup(no_args_is_help=True)
+app = Noun((), shared=WITHIN_MACHINE)
 
 
-@app.callback()
-def unit() -> None:
-    """Have systemd run the agent, the server, the filter of a host or an import."""
-
-
-@app.command("install")
-@within_machine
+@app.verb(
+    argument("program", "PROGRAM", "agent, server, filter or import."),
+    option("--config", "FILE", "Its config. Else the one in /etc/forewarn.", type=PATH),
+    option("--to", "PATH", f"A file, or a folder, to write it to. Else {FOLDER}.", type=PATH),
+    flag("--print print_", "Print it, and write nothing."),
+    option("--host", "NAME", "Of a filter: the host. Else the one with this machine's name."),
+    flag("--force", "Write over a file that differs."),
+)
 def install(
     session: Session,
-    program: Annotated[
-        str, typer.Argument(metavar="PROGRAM", help="agent, server, filter or import.", show_default=False)
-    ],
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="Its config. Else the one in /etc/forewarn."),
-    ] = None,
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="PATH", help=f"A file, or a folder, to write it to. Else {FOLDER}."),
-    ] = None,
-    print_: Annotated[bool, typer.Option("--print", help="Print it, and write nothing.")] = False,
-    host: Annotated[
-        str | None,
-        typer.Option(
-            "--host", metavar="NAME", help="Of a filter: the host. Else the one with this machine's name."
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that differs.")] = False,
+    program: str,
+    config: Path | None,
+    to: Path | None,
+    print_: bool,
+    host: str | None,
+    force: bool,
 ) -> None:
     """Write a unit of systemd, with the paths of this machine."""
     if program not in SERVICES:
-        raise typer.BadParameter(f"expected {', '.join(SERVICES)}, got {program!r}", param_hint="PROGRAM")
+        raise click.BadParameter(f"expected {', '.join(SERVICES)}, got {program!r}", param_hint="PROGRAM")
     if host is not None and program != "filter":
-        raise typer.BadParameter("a filter alone is of one host", param_hint="--host")
+        raise click.BadParameter("a filter alone is of one host", param_hint="--host")
     service = SERVICES[program]
     text = unit_text(
         service,

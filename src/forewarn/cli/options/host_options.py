@@ -1,36 +1,29 @@
 """What is asked for of work on a host, as it is typed: commands for hosts take the same options."""
 
-import inspect
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from forewarn.cli.options.body_options import with_body
+from forewarn.cli.command_group import flag, option
 from forewarn.cli.options.shared_options import (
-    Deadline,
-    Driver,
-    Heartbeat,
-    Reason,
-    Takes,
-    Together,
+    DEADLINE,
+    DRIVER,
+    HEARTBEAT,
+    REASON,
+    TAKES,
+    TOGETHER,
     seconds_or_none,
 )
 
-Emergency = Annotated[
-    str | None,
-    typer.Option("--emergency", metavar="REASON", help="Give no notice; recorded as a broken promise."),
-]
-DespiteHold = Annotated[bool, typer.Option("--despite-hold", help="No hold stops the emergency.")]
-Notice = Annotated[
-    str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")
-]
+URGENCY = (
+    REASON,
+    option("--emergency", "REASON", "Give no notice; recorded as a broken promise."),
+    option("--notice", "DURATION", "Of an emergency, as 2m; left out: none."),
+    flag("--despite-hold", "No hold stops the emergency."),
+)
+WORK = (*URGENCY, DEADLINE, TAKES, DRIVER, HEARTBEAT, TOGETHER)
 
 
-def _urgency(
-    reason: Reason = None,
-    emergency: Emergency = None,
-    notice: Notice = None,
-    despite_hold: DespiteHold = False,
+def urgency(
+    *, reason: str | None, emergency: str | None, notice: str | None, despite_hold: bool
 ) -> dict[str, Any]:
     """Make what is sent of why, and of promises that are not kept."""
     return {
@@ -41,27 +34,21 @@ def _urgency(
     }
 
 
-def _work(
-    reason: Reason = None,
-    emergency: Emergency = None,
-    notice: Notice = None,
-    despite_hold: DespiteHold = False,
-    deadline: Deadline = None,
-    takes: Takes = None,
-    driver: Driver = None,
-    heartbeat: Heartbeat = None,
-    together: Together = None,
+def work(
+    *,
+    deadline: str | None,
+    takes: str | None,
+    driver: str | None,
+    heartbeat: str | None,
+    together: str | None,
+    **urgent: Any,
 ) -> dict[str, Any]:
     """Make what is sent of that and of the work: who does it, until when, how long, and how silent."""
     return {
-        **_urgency(reason, emergency, notice, despite_hold),
+        **urgency(**urgent),
         "driver": driver,
         "deadline": deadline,
         "expected_seconds": seconds_or_none(takes, hint="--takes"),
         "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
         "together": together,
     }
-
-
-with_urgency = with_body(_urgency, inspect.signature(_urgency).parameters.values())
-with_work = with_body(_work, inspect.signature(_work).parameters.values())

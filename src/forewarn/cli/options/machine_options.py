@@ -1,11 +1,10 @@
 """A machine's declaration, as it is typed: an option for each field that `forewarn.wire.fleet` declares."""
 
-import inspect
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from forewarn.cli.options.body_options import with_body
+from forewarn.cli.command_group import option
 from forewarn.cli.options.completion import names
 from forewarn.client.replies import given
 from forewarn.wire.fields import Field
@@ -27,20 +26,21 @@ _METAVARS = {
 _COMPLETED = {"host": names("hosts"), "group": names("groups")}
 
 
-def _body(
-    *, tag: list[str] | None, label: list[str] | None, resource: list[str] | None, **typed: Any
+def declaration(
+    *, tag: tuple[str, ...], label: tuple[str, ...], resource: tuple[str, ...], **typed: Any
 ) -> dict[str, Any]:
+    """Make what is sent of the options of a machine."""
     amounts = {name: _number(value) for name, value in pairs(resource, "--resource").items()}
     given_pairs = {"tags": pairs(tag, "--tag"), "labels": pairs(label, "--label"), "resources": amounts}
     return given({**typed, **{name: values or None for name, values in given_pairs.items()}})
 
 
-def pairs(typed: list[str] | None, flag: str) -> dict[str, str]:
+def pairs(typed: tuple[str, ...], flag: str) -> dict[str, str]:
     """Read what was typed pair by pair."""
-    typed_pairs = [each.partition("=") for each in typed or ()]
+    typed_pairs = [each.partition("=") for each in typed]
     for name, equals, _ in typed_pairs:
         if not equals:
-            raise typer.BadParameter(f"expected NAME=VALUE, got {name!r}", param_hint=flag)
+            raise click.BadParameter(f"expected NAME=VALUE, got {name!r}", param_hint=flag)
     return {name: value for name, _, value in typed_pairs}
 
 
@@ -60,42 +60,31 @@ def _number(written: str) -> float:
     try:
         return int(written) if written.isdecimal() else float(written)
     except ValueError:
-        raise typer.BadParameter(f"expected NAME=NUMBER, got {written!r}", param_hint="--resource") from None
-
-
-def _option(name: str, field: Field[Any]) -> inspect.Parameter:
-    of = field.schema.get("anyOf", [field.schema])[0]["type"]
-    kind, metavar = (int, "N") if of == "integer" else (str, "TEXT")
-    option = typer.Option(
-        metavar=_METAVARS.get(name, metavar),
-        help=field.schema.get("description"),
-        autocompletion=_COMPLETED.get(name),
-    )
-    return _parameter(name, Annotated[kind | None, option])
-
-
-def _parameter(name: str, annotation: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        raise click.BadParameter(f"expected NAME=NUMBER, got {written!r}", param_hint="--resource") from None
 
 
 # The fields that are typed pair by pair.
 _PAIRS = {
-    "tags": ("tag", "NAME=VALUE", "May be repeated."),
-    "labels": ("label", "NAME=VALUE", "What it asks of its host; may be repeated."),
-    "resources": ("resource", "NAME=NUMBER", "What it takes of its host; may be repeated."),
+    "tags": option("--tag", "NAME=VALUE", "May be repeated.", multiple=True),
+    "labels": option("--label", "NAME=VALUE", "What it asks of its host; may be repeated.", multiple=True),
+    "resources": option(
+        "--resource", "NAME=NUMBER", "What it takes of its host; may be repeated.", multiple=True
+    ),
 }
 
 
-def _pair_option(name: str, metavar: str, about: str) -> inspect.Parameter:
-    option = typer.Option(metavar=metavar, help=about)
-    return _parameter(name, Annotated[list[str] | None, option])
+def _option(name: str, field: Field[Any]) -> click.Option:
+    of = field.schema.get("anyOf", [field.schema])[0]["type"]
+    kind, metavar = (int, "N") if of == "integer" else (str, "TEXT")
+    return option(
+        f"--{name.replace('_', '-')}",
+        _METAVARS.get(name, metavar),
+        field.schema.get("description", ""),
+        type=kind,
+        shell_complete=_COMPLETED.get(name),
+    )
 
 
-with_declaration = with_body(
-    _body,
-    [
-        _pair_option(*_PAIRS[name]) if name in _PAIRS else _option(name, field)
-        for name, field in MACHINE.items()
-        if name not in _SAID_ELSEWHERE
-    ],
+DECLARATION = tuple(
+    _PAIRS.get(name) or _option(name, field) for name, field in MACHINE.items() if name not in _SAID_ELSEWHERE
 )

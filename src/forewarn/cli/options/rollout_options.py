@@ -1,102 +1,119 @@
 """What a rollout shall do, as it is typed: `plan` and `start` take the same options, a gate most of them."""
 
-import inspect
-from typing import Annotated, Any
+from typing import Any, get_args
 
-import typer
+import click
 
-from forewarn.cli.options.body_options import with_body
+from forewarn.cli.command_group import argument, flag, option
 from forewarn.cli.options.completion import names
 from forewarn.cli.options.shared_options import (
-    Deadline,
-    Driver,
-    Evacuate,
-    Heartbeat,
-    HostWork,
-    InPlace,
-    Reason,
-    Returning,
-    Takes,
-    Together,
-    Whole,
+    DEADLINE,
+    DRIVER,
+    EVACUATE,
+    HEARTBEAT,
+    HOST_WORK,
+    IN_PLACE,
+    REASON,
+    RETURNING,
+    TAKES,
+    TOGETHER,
+    WHOLE,
     seconds,
     seconds_or_none,
     service_mode,
 )
 from forewarn.core.words import MaintenanceWord, RolloutWord
 
-Hosts = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[HOST]...", help="Which hosts, in this order; or --all.", autocompletion=names("hosts")
-    ),
-]
-All = Annotated[bool, typer.Option("--all", help="All hosts that have not failed.")]
-Action = Annotated[
-    RolloutWord,
-    typer.Option("--action", help="What is done to their machines; service: to the hosts themselves."),
-]
-AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help="How many in a wave.")]
-Gap = Annotated[str, typer.Option("--gap", metavar="DURATION", help="Between two waves, as 10m.")]
-Health = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DURATION", help="How long after its work a machine may take to be healthy. Else 30m."
-    ),
-]
-RequirePoll = Annotated[
-    bool, typer.Option("--require-poll", help="A machine that polled before must have polled again.")
-]
-Overlap = Annotated[
-    bool,
-    typer.Option("--overlap", help="Even over hosts that another rollout has still to do."),
-]
-
-Canary = Annotated[
-    int | None,
-    typer.Option("--canary", metavar="N", min=0, help="So many hosts first, apart from all others."),
-]
-Soak = Annotated[
-    str | None,
-    typer.Option("--soak", metavar="DURATION", help="How long the others wait after the canaries."),
-]
-MaxFailures = Annotated[
-    str | None,
-    typer.Option(
-        "--max-failures", metavar="N|N%", help="How many hosts may fail and are left out before it pauses."
-    ),
-]
+_TERMS = (
+    option("--hosts-at-once at_once", "N", "How many in a wave.", type=click.IntRange(min=1), default=1),
+    option("--gap", "DURATION", "Between two waves, as 10m.", default="0"),
+    DEADLINE,
+    TAKES,
+    option("--health", "DURATION", "How long after its work a machine may take to be healthy. Else 30m."),
+    flag("--require-poll", "A machine that polled before must have polled again."),
+    option("--canary", "N", "So many hosts first, apart from all others.", type=click.IntRange(min=0)),
+    option("--soak", "DURATION", "How long the others wait after the canaries."),
+    option("--max-failures", "N|N%", "How many hosts may fail and are left out before it pauses."),
+)
+_OVERLAP = flag("--overlap", "Even over hosts that another rollout has still to do.")
+_ALL = flag("--all every", "All hosts that have not failed.")
 
 
-def _body(
-    hosts: Hosts = None,
-    every: All = False,
-    action: Action = "freeze",
-    evacuate: Evacuate = False,
-    in_place: InPlace = False,
-    returning: Returning = False,
-    host_work: HostWork = None,
-    at_once: AtOnce = 1,
-    gap: Gap = "0",
-    deadline: Deadline = None,
-    takes: Takes = None,
-    health: Health = None,
-    require_poll: RequirePoll = False,
-    canary: Canary = None,
-    soak: Soak = None,
-    max_failures: MaxFailures = None,
-    driver: Driver = None,
-    overlap: Overlap = False,
-    heartbeat: Heartbeat = None,
-    whole: Whole = False,
-    together: Together = None,
-    reason: Reason = None,
+def _hosts(metavar: str) -> click.Argument:
+    about = "Which hosts, in this order; or --all."
+    return argument("hosts", metavar, about, nargs=-1, shell_complete=names("hosts"))
+
+
+ROLLOUT = (
+    _hosts("[HOST]..."),
+    _ALL,
+    option(
+        "--action",
+        None,
+        "What is done to their machines; service: to the hosts themselves.",
+        type=click.Choice(get_args(RolloutWord)),
+        default="freeze",
+    ),
+    EVACUATE,
+    IN_PLACE,
+    RETURNING,
+    HOST_WORK,
+    *_TERMS,
+    DRIVER,
+    _OVERLAP,
+    HEARTBEAT,
+    WHOLE,
+    TOGETHER,
+    REASON,
+)
+# A gate says itself who does the work, and whether hosts are done in parts.
+GATED_ROLLOUT = (
+    _hosts("[HOST]... -- COMMAND..."),
+    _ALL,
+    option(
+        "--action",
+        None,
+        "What the command does to their machines.",
+        type=click.Choice(get_args(MaintenanceWord)),
+    ),
+    *_TERMS,
+    _OVERLAP,
+    HEARTBEAT,
+    TOGETHER,
+    REASON,
+)
+
+
+def rollout_body(
+    *,
+    hosts: tuple[str, ...],
+    every: bool,
+    action: RolloutWord,
+    at_once: int,
+    gap: str,
+    deadline: str | None,
+    takes: str | None,
+    health: str | None,
+    require_poll: bool,
+    canary: int | None,
+    soak: str | None,
+    max_failures: str | None,
+    overlap: bool,
+    heartbeat: str | None,
+    together: str | None,
+    reason: str | None,
+    evacuate: bool = False,
+    in_place: bool = False,
+    returning: bool = False,
+    host_work: str | None = None,
+    driver: str | None = None,
+    whole: bool = False,
 ) -> dict[str, Any]:
     """Make what is sent of what was typed; what was not is the server's to say."""
     if hosts and every:
-        raise typer.BadParameter("name hosts or say --all, not both")
+        raise click.BadParameter("name hosts or say --all, not both")
     if not hosts and not every:
-        raise typer.BadParameter("name hosts, or say --all")
+        raise click.BadParameter("name hosts, or say --all")
     return {
         "hosts": "all" if every else hosts,
         "action": action,
@@ -120,31 +137,10 @@ def _body(
     }
 
 
-with_rollout = with_body(_body, inspect.signature(_body).parameters.values())
-
-
-GatedAction = Annotated[
-    MaintenanceWord | None, typer.Option("--action", help="What the command does to their machines.")
-]
-# A gate says itself who does the work, and whether hosts are done in parts.
-_SAID_BY_GATE = ("driver", "whole", "evacuate", "in_place", "returning", "host_work")
-_OTHERWISE: dict[str, dict[str, Any]] = {"action": {"annotation": GatedAction, "default": None}}
-
-
-def _gated_body(**typed: Any) -> dict[str, Any]:
+def gated_rollout_body(**typed: Any) -> dict[str, Any]:
     """Make what is sent, or nothing if no hosts are named."""
     if not typed["hosts"] and not typed["every"]:
         return {}
     if typed["action"] is None:
-        raise typer.BadParameter("say --action: guests are told what the command does to them")
-    return _body(**typed)
-
-
-with_gated_rollout = with_body(
-    _gated_body,
-    [
-        each.replace(**_OTHERWISE.get(each.name, {}))
-        for each in inspect.signature(_body).parameters.values()
-        if each.name not in _SAID_BY_GATE
-    ],
-)
+        raise click.BadParameter("say --action: guests are told what the command does to them")
+    return rollout_body(**typed)

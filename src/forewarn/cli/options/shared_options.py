@@ -1,73 +1,41 @@
 """Arguments and options of several commands: names, ids, reasons, and times as people type them."""
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
+from forewarn.cli.command_group import argument, flag, option
 from forewarn.cli.options.completion import ids, names
 from forewarn.core.moments import EXPECTED_SPAN, parse_span
 
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
-Deadline = Annotated[
-    str | None,
-    typer.Option(
-        "--deadline", metavar="TIME", help="From then on windows give way; as 2026-01-31T12:00:00Z."
-    ),
-]
-Takes = Annotated[
-    str | None,
-    typer.Option(
-        "--takes", metavar="DURATION", help="How long a host is expected to take, where windows bind it."
-    ),
-]
-Driver = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Who does the work, as `forewarn driver list` names them; else as each host declares it.",
-        show_default=False,
-        autocompletion=names("drivers"),
-    ),
-]
-Evacuate = Annotated[
-    bool, typer.Option("--evacuate", help="Machines that can leave do so first; the default.")
-]
-InPlace = Annotated[bool, typer.Option("--in-place", help="All machines restart with the host.")]
-Returning = Annotated[
-    bool, typer.Option("--return", help="Those that left come back afterwards, with notice of its own.")
-]
-HostWork = Annotated[
-    str | None,
-    typer.Option(
-        "--host-work",
-        metavar="NAME",
-        help="Who works on the host itself, as `forewarn driver list` names them.",
-        autocompletion=names("drivers"),
-    ),
-]
-Together = Annotated[
-    str | None,
-    typer.Option(
-        "--together",
-        metavar="REASON",
-        help="Do a host in one go though it carries two update domains of a group; a broken promise.",
-    ),
-]
-Whole = Annotated[
-    bool,
-    typer.Option("--whole", help="Do a host in one go; refused if it carries two update domains of a group."),
-]
-Heartbeat = Annotated[
-    str | None,
-    typer.Option(
-        "--heartbeat", metavar="DURATION", help="How long an external driver may be silent. Else 10m."
-    ),
-]
+REASON = option("--reason", "TEXT", "Why, for the records.")
+DEADLINE = option("--deadline", "TIME", "From then on windows give way; as 2026-01-31T12:00:00Z.")
+TAKES = option("--takes", "DURATION", "How long a host is expected to take, where windows bind it.")
+DRIVER = option(
+    "--driver",
+    "NAME",
+    "Who does the work, as `forewarn driver list` names them; else as each host declares it.",
+    shell_complete=names("drivers"),
+)
+EVACUATE = flag("--evacuate", "Machines that can leave do so first; the default.")
+IN_PLACE = flag("--in-place", "All machines restart with the host.")
+RETURNING = flag("--return returning", "Those that left come back afterwards, with notice of its own.")
+HOST_WORK = option(
+    "--host-work",
+    "NAME",
+    "Who works on the host itself, as `forewarn driver list` names them.",
+    shell_complete=names("drivers"),
+)
+TOGETHER = option(
+    "--together",
+    "REASON",
+    "Do a host in one go though it carries two update domains of a group; a broken promise.",
+)
+WHOLE = flag("--whole", "Do a host in one go; refused if it carries two update domains of a group.")
+HEARTBEAT = option("--heartbeat", "DURATION", "How long an external driver may be silent. Else 10m.")
 
 
-OnlyNew = Annotated[
-    bool, typer.Option("--new", help="Only add it: refused if one of this name exists, which stays as it is.")
-]
+ONLY_NEW = flag("--new", "Only add it: refused if one of this name exists, which stays as it is.")
 
 
 def only_new_headers(new: bool) -> dict[str, str]:
@@ -75,37 +43,32 @@ def only_new_headers(new: bool) -> dict[str, str]:
     return {"If-None-Match": "*"} if new else {}
 
 
-def name_argument(metavar: str, completed_by: str | None = None) -> Any:
+def name_argument(metavar: str, completed_by: str | None = None) -> click.Argument:
     """Make the argument that names one thing; the shell completes it by a list of the server."""
     completion = names(completed_by) if completed_by else None
-    return typer.Argument(metavar=metavar, autocompletion=completion)
+    return argument("name", metavar, shell_complete=completion)
 
 
-def id_argument(metavar: str, help_: str = "Its id, or how it begins.") -> Any:
+def id_argument(metavar: str, help_: str = "Its id, or how it begins.") -> click.Argument:
     """Make the argument that is the id of one thing; the shell completes those that are listed."""
     listed = f"{metavar.strip('[]').lower()}s"
-    return typer.Argument(metavar=metavar, help=help_, autocompletion=ids(listed))
+    required = not metavar.startswith("[")
+    return argument("id_", metavar, help_, required=required, shell_complete=ids(listed))
 
 
-OfMachine = Annotated[
-    str | None,
-    typer.Option("--machine", metavar="NAME", help="Only of this machine.", autocompletion=names("machines")),
-]
-OfHost = Annotated[
-    str | None,
-    typer.Option("--host", metavar="HOST", help="Only of this host.", autocompletion=names("hosts")),
-]
-HostArgument = Annotated[str, name_argument("HOST", "hosts")]
-MachineArgument = Annotated[str, name_argument("MACHINE", "machines")]
-OrderArgument = Annotated[str, id_argument("ORDER")]
+OF_MACHINE = option("--machine", "NAME", "Only of this machine.", shell_complete=names("machines"))
+OF_HOST = option("--host", "HOST", "Only of this host.", shell_complete=names("hosts"))
+HOST = name_argument("HOST", "hosts")
+MACHINE = name_argument("MACHINE", "machines")
+ORDER = id_argument("ORDER")
 
 
 def service_mode(*, evacuate: bool, in_place: bool, returning: bool) -> dict[str, Any]:
     """Return what becomes of the machines of a host that is worked on itself, as it is sent."""
     if evacuate and in_place:
-        raise typer.BadParameter("say --evacuate or --in-place, not both")
+        raise click.BadParameter("say --evacuate or --in-place, not both")
     if returning and in_place:
-        raise typer.BadParameter("--in-place moves no machine, so that none can --return")
+        raise click.BadParameter("--in-place moves no machine, so that none can --return")
     mode = "in-place" if in_place else "evacuate" if evacuate else None
     return {"mode": mode, "returning": returning or None}
 
@@ -115,7 +78,7 @@ def seconds(text: str, *, hint: str) -> float:
     try:
         return parse_span(text).total_seconds()
     except ValueError:
-        raise typer.BadParameter(f"{EXPECTED_SPAN}, got {text!r}", param_hint=hint) from None
+        raise click.BadParameter(f"{EXPECTED_SPAN}, got {text!r}", param_hint=hint) from None
 
 
 def seconds_or_none(text: str | None, *, hint: str) -> float | None:

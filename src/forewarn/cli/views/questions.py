@@ -1,11 +1,10 @@
 """What is asked at a terminal before work that reaches far; --yes says it beforehand."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forewarn.cli import formatting
+from forewarn.cli.command_group import flag
 from forewarn.cli.confirmation import ask_at_terminal
 from forewarn.cli.id_lookup import path_of
 from forewarn.cli.session import Session
@@ -19,7 +18,7 @@ from forewarn.wire.answers.rollout_answers import RolloutAnswer
 MANY_HOSTS = 5
 MOST_NAMES = 10
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask at a terminal.")]
+YES = flag("--yes", "Do not ask at a terminal.")
 
 
 def ask_before_failing(session: Session, host: str, *, yes: bool) -> None:
