@@ -56,23 +56,23 @@ COMMANDS = (
     LazyCommand("holds", "nouns.hold_commands:holds", "List what is held, and why."),
     LazyCommand(
         "calendar",
-        "nouns.probe_commands:calendar",
+        "nouns.service_commands:calendar",
         "Print coming events as a calendar; --project prints those of a project.",
     ),
     LazyCommand(
         "promises",
-        "nouns.promise_commands:promises",
+        "nouns.service_commands:promises",
         "Count by project and month whose notice was kept, late or never got, and what else befell them.",
     ),
     LazyCommand(
         "health",
-        "nouns.probe_commands:health",
+        "nouns.service_commands:health",
         "Check whether the server works, and whether it can save anything.",
         of_server=True,
     ),
     LazyCommand(
         "metrics",
-        "nouns.probe_commands:metrics",
+        "nouns.service_commands:metrics",
         "Print the metrics, as Prometheus reads them.",
         of_server=True,
     ),
@@ -116,7 +116,9 @@ COMMANDS = (
     LazyCommand(
         "webhook", "nouns.webhook_commands", "Push records to an address as they happen; see what is stuck."
     ),
-    LazyCommand("clock", "nouns.clock_commands", "Show service time; turn it, if the clock is a manual one."),
+    LazyCommand(
+        "clock", "nouns.service_commands:clock", "Show service time; turn it, if the clock is a manual one."
+    ),
     LazyCommand("gate", "gate.gate_commands", "Announce, wait for the guests, then run your own command."),
     LazyCommand("guest", "guest_side.guest_commands", "Inside a machine: what it is told, and approving it."),
     LazyCommand("token", "nouns.token_commands", "Say who may do what: make, list and revoke tokens."),
@@ -173,7 +175,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 def _complete(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from forewarn.cli.options import completion
+        from forewarn.cli import completion
 
         completion.install(app) if param.name == "install_completion" else completion.show(app)
         ctx.exit()

@@ -5,6 +5,7 @@ These options are accepted before the noun, after it, and after the verb; the la
 
 import inspect
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -18,7 +19,6 @@ import click
 
 from forewarn.cli import terminal
 from forewarn.cli.command_group import Command, Group, SharedOption
-from forewarn.cli.flags import in_flags
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import (
     NOT_FOUND,
@@ -225,3 +225,59 @@ def _end(message: str, *, exit_code: int, code: str, json: bool) -> NoReturn:
     else:
         terminal.print_error(message)
     raise click.exceptions.Exit(exit_code) from None
+
+
+_FIELD = re.compile(r"([a-z_]+)(\[\d+\])?: ")
+
+_SAME_NAME = (
+    *(
+        "abort",
+        "action",
+        "canary",
+        "deadline",
+        "despite_hold",
+        "driver",
+        "emergency",
+        "fenced",
+        "host",
+        "hosts_at_once",
+        "kind",
+        "limit",
+        "max_failures",
+    ),
+    *("name", "overlap", "project", "reason", "require_poll", "role", "secret", "since", "state"),
+    *("host_work", "live", "to", "together", "whole"),
+)
+FLAGS = {
+    **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},
+    "expected_seconds": "--takes",
+    "expires_seconds": "--expires",
+    "expiry": "--expires",
+    "gap_seconds": "--gap",
+    "health_seconds": "--health",
+    "heartbeat_seconds": "--heartbeat",
+    "mode": "--evacuate, --in-place",
+    "notice_seconds": "--notice",
+    "returning": "--return",
+    "soak_seconds": "--soak",
+    "from": "--from",
+    "take": "--take",
+    "kinds": "--kind",
+    "tags": "--tag",
+    "labels": "--label",
+    "resources": "--resource",
+    "hosts": "HOST",
+    "seconds": "DURATION",
+    "url": "URL",
+}
+
+
+def in_flags(message: str) -> str:
+    """Name the flag instead of the field that a refusal begins with; whatever else it says stays."""
+    from forewarn.wire.fleet import MACHINE
+
+    flags = {**{name: f"--{name.replace('_', '-')}" for name in MACHINE}, **FLAGS}
+    field = _FIELD.match(message)
+    if field is None or field[1] not in flags:
+        return message
+    return f"{flags[field[1]]}: {message[field.end() :]}"

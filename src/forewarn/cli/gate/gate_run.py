@@ -5,35 +5,35 @@ what becomes of it is printed, and what to do about it.
 """
 
 import shlex
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.gate import gate_view
-from forewarn.cli.gate.empty_host import EmptyHost
-from forewarn.cli.gate.gated_command import GatedCommand, NotBegun
+from forewarn.cli.gate.calls import Interrupts, RetryingCaller
+from forewarn.cli.gate.gated_command import EmptyHost, GatedCommand, NotBegun
 from forewarn.cli.gate.gated_order import (
     NO_SERVER,
     GatedOrder,
     is_service,
     is_undivided,
     is_worked_on,
+    progress,
+    show_notice,
     under_way,
     was_empty,
 )
-from forewarn.cli.gate.interrupts import Interrupts
-from forewarn.cli.gate.retrying import RetryingCaller
 from forewarn.cli.session import Session
-from forewarn.cli.views.order_view import show_broken_promises
+from forewarn.cli.views.order_view import show_broken_promises, show_ways_on
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import OrderState, StepState
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer
+from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class Gate:
             raise click.exceptions.Exit(1) from None
         if seen.order.host is not None and was_empty(seen.order):
             self._carry_out_untold(seen.order.host)
-        gate_view.show_notice(seen)
+        show_notice(seen)
         show_broken_promises(self._session, seen.order)
 
     # Waiting
@@ -112,7 +112,7 @@ class Gate:
                     return seen
                 looks.update(event.id for event in seen.events)
                 known = {event for event, count in looks.items() if count > LOOKS_UNPOLLED}
-                lines = gate_view.progress(seen, known=known)
+                lines = progress(seen, known=known)
                 for line in lines:
                     if line not in said:
                         terminal.echo(f"  {line}")
@@ -228,3 +228,39 @@ class Gate:
 
     def _leave(self, why: str) -> None:
         self._order.show_left(why, f"gate order {self._order.id}{self._flags} --yes -- COMMAND")
+
+
+def check_program(command: Sequence[str] | None) -> None:
+    """Refuse what could not be run before it is announced: guests drain as soon as it is."""
+    if command and shutil.which(command[0]) is None:
+        raise click.BadParameter(f"{command[0]} cannot be run: there is no such program here")
+
+
+def run_on_host(
+    session: Session,
+    path: str,
+    body: dict[str, Any],
+    command: Sequence[str] | None,
+    *,
+    one_by_one: bool = False,
+) -> None:
+    """Order work on a host, and see it through: an interrupt from here on is about the order."""
+    with Interrupts() as interrupts:
+        placed = session.client.post(path, OrderWithEventsAnswer, body).value
+        if placed.order.emergency:
+            terminal.fold(f"An emergency: {placed.order.emergency}")
+            show_ways_on(session, placed.order)
+        see_through(session, interrupts, placed.order, command, one_by_one=one_by_one)
+
+
+def see_through(
+    session: Session,
+    interrupts: Interrupts,
+    order: OrderAnswer,
+    command: Sequence[str] | None,
+    *,
+    one_by_one: bool,
+) -> None:
+    """Wait until the work of an order may begin, do it, and report how it ended."""
+    terminal.echo(f"Order {order.id}:")
+    Gate(session, interrupts, order, command, one_by_one=one_by_one).run()

@@ -13,11 +13,9 @@ import click
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.rollout_follow import reasons
-from forewarn.cli.gate.empty_host import EmptyHost
-from forewarn.cli.gate.gated_command import GatedCommand, NotBegun
+from forewarn.cli.gate.calls import Interrupts, RetryingCaller
+from forewarn.cli.gate.gated_command import EmptyHost, GatedCommand, NotBegun
 from forewarn.cli.gate.gated_order import NO_SERVER, GatedOrder, is_done_here, under_way, was_empty
-from forewarn.cli.gate.interrupts import Interrupts
-from forewarn.cli.gate.retrying import RetryingCaller
 from forewarn.cli.session import Session
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key

@@ -211,7 +211,7 @@ def rehearse(
     session: Session, scenario: str, config: Path | None, speed: float | None, kill: bool, verbose: bool
 ) -> None:
     """Run this machine's own config through an event, in a private service; handlers really run."""
-    from forewarn.cli.guest_side.agent_rehearsal import as_json, show, stories
+    from forewarn.cli.views.rehearsal_view import as_json, show, stories
 
     path, _ = _loaded(config)
     reports: list[AgentReport] = []

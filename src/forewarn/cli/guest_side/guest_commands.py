@@ -106,7 +106,7 @@ def approve(session: Session, ids: tuple[str, ...], yes: bool, endpoint: str | N
 @app.verb(ENDPOINT)
 def doctor(session: Session, endpoint: str | None) -> None:
     """Find out why this machine is told nothing: where the endpoint is, who I am, clocks, who polls."""
-    from forewarn.cli.guest_side.guest_doctor import examine, show
+    from forewarn.cli.guest_side.guest_checks import examine, show
 
     report = examine(checked(session, endpoint))
     session.print_answer(report.as_json(), lambda: show(report))
@@ -122,7 +122,7 @@ def wait(session: Session, clear: bool, limit: float, machine: str | None, endpo
     """
     if not clear:
         raise click.BadParameter("say what to wait for: --clear", param_hint="--clear")
-    from forewarn.cli.guest_side.guest_wait import wait_until_clear
+    from forewarn.cli.guest_side.guest_checks import wait_until_clear
 
     outcome = wait_until_clear(checked(session, endpoint), machine=machine, limit=limit)
     session.print_answer(outcome.as_json(), outcome.show)

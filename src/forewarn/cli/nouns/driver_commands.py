@@ -8,9 +8,9 @@ import click
 
 from forewarn.cli import terminal
 from forewarn.cli.command_group import PATH, argument, option
+from forewarn.cli.completion import names
 from forewarn.cli.nouns.fleet_commands import read_file
 from forewarn.cli.nouns.serve_commands import installed
-from forewarn.cli.options.completion import names
 from forewarn.cli.session import Noun, Session
 from forewarn.wire.answers.fleet_answers import DriverAnswer, FleetAnswer
 

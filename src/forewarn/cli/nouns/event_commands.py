@@ -5,8 +5,7 @@ from datetime import datetime
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import flag, option
-from forewarn.cli.id_lookup import path_by_id
-from forewarn.cli.options.shared_options import OF_HOST, OF_MACHINE, id_argument
+from forewarn.cli.options import OF_HOST, OF_MACHINE, id_argument, path_by_id
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import machines_of, name_order, show_still_degraded
 from forewarn.cli.views.questions import YES, ask_before_cancelling

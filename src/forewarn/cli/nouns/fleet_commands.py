@@ -1,6 +1,7 @@
 """`forewarn fleet`: the fleet as a file, and counted."""
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,17 +10,17 @@ import click
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import PATH, argument, flag, option
-from forewarn.cli.confirmation import confirm
-from forewarn.cli.options.completion import names
-from forewarn.cli.options.machine_options import pairs
-from forewarn.cli.options.shared_options import seconds
+from forewarn.cli.completion import names
+from forewarn.cli.options import pairs, seconds
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
-from forewarn.client.replies import CONFLICT, Reply, RequestRefused
+from forewarn.cli.views.questions import confirm
+from forewarn.client.replies import CONFLICT, Reply, RequestRefused, ServerUnreachable
 from forewarn.core.errors import Invalid
 from forewarn.wire.answers.fleet_answers import (
     AppliedFleetAnswer,
     FittedDomainsAnswer,
     FleetAnswer,
+    ImportAnswer,
     SummaryAnswer,
 )
 
@@ -39,7 +40,7 @@ def show(session: Session) -> None:
 @app.verb()
 def summary(session: Session) -> None:
     """Count machines by group and update domain, and hosts, events, orders, rollouts and holds."""
-    from forewarn.cli.views.fleet_summary import show_summary
+    from forewarn.cli.views.fleet_view import show_summary
 
     reply = session.client.get("/v1/summary", SummaryAnswer, **session.scope)
     session.print_reply(reply, show_summary)
@@ -91,8 +92,6 @@ def import_(
     every: str,
 ) -> None:
     """Make the fleet what a hypervisor or cloud has; the difference is shown first."""
-    from forewarn.cli.following.fleet_import import FleetImport
-
     body = {
         "from": source,
         "hosts": pairs(host, "--host"),
@@ -185,6 +184,92 @@ def _ask(changes: Sequence[str], *, yes: bool) -> None:
 
 
 def _show(answer: FleetAnswer) -> None:
-    from forewarn.cli.views.fleet_toml import fleet_file
+    from forewarn.cli.views.fleet_view import fleet_file
 
     terminal.echo(fleet_file(answer.fleet))
+
+
+_PATH = "/v1/fleet/import"
+
+
+def rest(seconds: float) -> None:
+    """Wait between two looks."""
+    threading.Event().wait(seconds)
+
+
+class FleetImport:
+    """Imports a fleet from one driver."""
+
+    def __init__(self, session: Session, body: Mapping[str, Any], *, dry_run: bool, yes: bool) -> None:
+        self._session = session
+        self._body = body
+        self._dry_run = dry_run
+        self._yes = yes
+        self._said: Sequence[str] = ()
+
+    def run(self) -> None:
+        """Show the difference, and apply it."""
+        planned = self._post(dry_run=True)
+        if not self._session.json:
+            self._show(planned.value, first=True)
+        if self._dry_run or not planned.value.changes:
+            self._session.print_reply(planned, lambda _: None)
+            return
+        self._ask(planned.value)
+        done = self._post(digest=planned.value.digest)
+        self._session.print_reply(done, _show_applied)
+
+    def watch(self, every: float) -> None:
+        """Apply each difference as it comes, until somebody ends it."""
+        try:
+            while True:
+                self._look()
+                rest(every)
+        except KeyboardInterrupt:
+            return
+
+    def _look(self) -> None:
+        try:
+            answer = self._post(dry_run=self._dry_run)
+        except (RequestRefused, ServerUnreachable) as error:
+            self._say([f"{error}"])
+            return
+        if self._session.json:
+            if answer.value.changes:
+                self._session.print_reply(answer, lambda _: None)
+            return
+        self._show(answer.value, first=False)
+        if answer.value.applied:
+            _show_applied(answer.value)
+
+    def _post(self, **more: Any) -> Reply[ImportAnswer]:
+        return self._session.client.post(_PATH, ImportAnswer, {**self._body, **more})
+
+    def _show(self, answer: ImportAnswer, *, first: bool) -> None:
+        if answer.changes:
+            terminal.echo("\n".join(answer.changes))
+        elif first:
+            same = f": the fleet is what {answer.source} has" if not answer.conflicts + answer.notes else ""
+            terminal.echo(f"Nothing to change{same}.")
+        self._say([*(f"! {line}" for line in answer.conflicts), *(f"? {line}" for line in answer.notes)])
+
+    def _say(self, lines: Sequence[str]) -> None:
+        """Say what is left alone, but not again and again."""
+        if lines and lines != self._said:
+            terminal.echo("\n".join(lines))
+        self._said = lines
+
+    def _ask(self, answer: ImportAnswer) -> None:
+        if not answer.removes_half:
+            return
+        what = f"{answer.removes} of {formatting.counted(answer.of, 'machine')}"
+        confirm(
+            f"Remove {what}, which {answer.source} does not have any more?",
+            would=f"remove {what} that {answer.source} had",
+            yes=self._yes,
+        )
+        self._body = {**self._body, "yes": True}
+
+
+def _show_applied(answer: ImportAnswer) -> None:
+    terminal.echo(f"Imported: {formatting.counted(len(answer.changes), 'change')}.")

@@ -2,9 +2,7 @@
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import option
-from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options.machine_options import pairs, plain
-from forewarn.cli.options.shared_options import ONLY_NEW, name_argument, only_new_headers
+from forewarn.cli.options import ONLY_NEW, name_argument, only_new_headers, pairs, path_of, plain
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
 from forewarn.wire.answers.fleet_answers import GroupAnswer

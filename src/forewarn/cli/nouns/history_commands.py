@@ -8,11 +8,10 @@ import click
 
 from forewarn.cli import formatting
 from forewarn.cli.command_group import PATH, flag, option
-from forewarn.cli.id_lookup import full_id
-from forewarn.cli.options.completion import ids, names
-from forewarn.cli.options.shared_options import OF_HOST, OF_MACHINE
+from forewarn.cli.completion import ids, names
+from forewarn.cli.options import OF_HOST, OF_MACHINE, full_id
 from forewarn.cli.session import EVERYWHERE, Noun, Session
-from forewarn.cli.views import history_lines
+from forewarn.cli.views.history_view import LIST, folded
 from forewarn.client.replies import PAGE
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
@@ -76,7 +75,7 @@ def export(
     **filters: Any,
 ) -> None:
     """Write all records, oldest first, as lines of JSON or as CSV."""
-    from forewarn.cli.views.history_export import export as run
+    from forewarn.cli.views.history_view import export as run
 
     file = None if output is None or str(output) == "-" else output
     if resume and file is None:
@@ -106,10 +105,10 @@ def _is_number(text: str) -> bool:
 
 def _show(session: Session, page: RecordsAnswer, wanted: dict[str, Any], *, limit: int) -> None:
     """Show as many lines as are wanted; many turns of the clock in a row are one."""
-    lines = history_lines.folded(page.records)
+    lines = folded(page.records)
     while len(lines) < limit and page.next is not None:
         more = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=PAGE, after=page.next)
         page = more.value
-        lines = history_lines.folded(page.records, lines)
-    none = formatting.none_found("records", history_lines.LIST.empty, **wanted)
-    replace(history_lines.LIST, empty=none).print(lines[:limit])
+        lines = folded(page.records, lines)
+    none = formatting.none_found("records", LIST.empty, **wanted)
+    replace(LIST, empty=none).print(lines[:limit])

@@ -9,9 +9,8 @@ import click
 
 from forewarn.cli import terminal
 from forewarn.cli.command_group import flag, option
-from forewarn.cli.id_lookup import full_id
-from forewarn.cli.options.completion import names
-from forewarn.cli.options.shared_options import id_argument
+from forewarn.cli.completion import names
+from forewarn.cli.options import full_id, id_argument
 from forewarn.cli.session import EVERYWHERE, Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.service_answers import HoldAnswer

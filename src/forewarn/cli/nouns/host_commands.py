@@ -10,10 +10,7 @@ import click
 
 from forewarn.cli import terminal
 from forewarn.cli.command_group import PATH, argument, flag, option
-from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options.host_options import URGENCY, WORK, urgency, work
-from forewarn.cli.options.machine_options import amount, pairs
-from forewarn.cli.options.shared_options import (
+from forewarn.cli.options import (
     EVACUATE,
     HOST,
     HOST_WORK,
@@ -21,9 +18,16 @@ from forewarn.cli.options.shared_options import (
     ONLY_NEW,
     REASON,
     RETURNING,
+    URGENCY,
     WHOLE,
+    WORK,
+    amount,
     only_new_headers,
+    pairs,
+    path_of,
     service_mode,
+    urgency,
+    work,
 )
 from forewarn.cli.session import Noun, Session, as_typed
 from forewarn.cli.views.host_view import show_host, show_hosts, show_waited_for
@@ -268,7 +272,7 @@ def service(
     mode = service_mode(evacuate=evacuate, in_place=in_place, returning=returning)
     if command and host_work not in (None, EXTERNAL):
         raise click.BadParameter(f"the command after -- does the work on the host, not {host_work}")
-    from forewarn.cli.gate.host_gate import check_program, run_on_host  # much for those who list hosts
+    from forewarn.cli.gate.gate_run import check_program, run_on_host  # much for those who list hosts
 
     check_program(command)
     body = work(**typed)

@@ -3,19 +3,73 @@
 from collections.abc import Sequence
 from typing import Any
 
+import click
+
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import argument, flag, option
-from forewarn.cli.confirmation import confirm
-from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options.completion import names
-from forewarn.cli.options.machine_options import DECLARATION, declaration
-from forewarn.cli.options.shared_options import MACHINE, ONLY_NEW, REASON, only_new_headers
+from forewarn.cli.completion import names
+from forewarn.cli.options import MACHINE, ONLY_NEW, REASON, number, only_new_headers, pairs, path_of
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_machine
+from forewarn.cli.views.questions import confirm
+from forewarn.client.replies import given
 from forewarn.core.catalogue import ON_MACHINES
 from forewarn.core.words import Action
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
+from forewarn.wire.fields import Field
+from forewarn.wire.fleet import MACHINE as FIELDS
+
+# Said by the command's argument, and by --project.
+_SAID_ELSEWHERE = {"name", "project"}
+# What stands for the value, where neither N nor TEXT says enough.
+_METAVARS = {
+    "host": "HOST",
+    "group": "GROUP",
+    "priority": "WORD",
+    "mobility": "WORD",
+    "address": "IP",
+    "mac": "MAC",
+    "port": "PORT",
+    "vm_id": "UUID",
+}
+_COMPLETED = {"host": names("hosts"), "group": names("groups")}
+
+
+def declaration(
+    *, tag: tuple[str, ...], label: tuple[str, ...], resource: tuple[str, ...], **typed: Any
+) -> dict[str, Any]:
+    """Make what is sent of the options of a machine."""
+    amounts = {name: number(value) for name, value in pairs(resource, "--resource").items()}
+    given_pairs = {"tags": pairs(tag, "--tag"), "labels": pairs(label, "--label"), "resources": amounts}
+    return given({**typed, **{name: values or None for name, values in given_pairs.items()}})
+
+
+# The fields that are typed pair by pair.
+_PAIRS = {
+    "tags": option("--tag", "NAME=VALUE", "May be repeated.", multiple=True),
+    "labels": option("--label", "NAME=VALUE", "What it asks of its host; may be repeated.", multiple=True),
+    "resources": option(
+        "--resource", "NAME=NUMBER", "What it takes of its host; may be repeated.", multiple=True
+    ),
+}
+
+
+def _option(name: str, field: Field[Any]) -> click.Option:
+    of = field.schema.get("anyOf", [field.schema])[0]["type"]
+    kind, metavar = (int, "N") if of == "integer" else (str, "TEXT")
+    return option(
+        f"--{name.replace('_', '-')}",
+        _METAVARS.get(name, metavar),
+        field.schema.get("description", ""),
+        type=kind,
+        shell_complete=_COMPLETED.get(name),
+    )
+
+
+DECLARATION = tuple(
+    _PAIRS.get(name) or _option(name, field) for name, field in FIELDS.items() if name not in _SAID_ELSEWHERE
+)
 
 app = Noun()
 

@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import flag, option
-from forewarn.cli.id_lookup import full_id, path_by_id
-from forewarn.cli.options.shared_options import OF_HOST, OF_MACHINE, ORDER, REASON
+from forewarn.cli.options import OF_HOST, OF_MACHINE, ORDER, REASON, full_id, path_by_id
 from forewarn.cli.session import Noun, Session
-from forewarn.cli.views.order_view import show_broken_promises, show_still_degraded
+from forewarn.cli.views.order_view import (
+    show_broken_promises,
+    show_still_degraded,
+    show_waiting_of,
+    show_ways_on,
+)
 from forewarn.cli.views.step_tables import is_unknown, show_steps
-from forewarn.cli.views.waiting_view import show_waiting_of
-from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.client.replies import Body
 from forewarn.core.access import Right
 from forewarn.core.disclosure import A_HOST

@@ -8,8 +8,7 @@ import click
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import flag, option
-from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options.shared_options import ONLY_NEW, name_argument, only_new_headers
+from forewarn.cli.options import ONLY_NEW, name_argument, only_new_headers, path_of
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
 from forewarn.core.moments import format_span_briefly

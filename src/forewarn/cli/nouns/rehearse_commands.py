@@ -11,7 +11,7 @@ import click
 from forewarn.cli import terminal
 from forewarn.cli.command_group import CommandAfterDashes, argument, flag, option
 from forewarn.cli.nouns.serve_commands import installed
-from forewarn.cli.options.shared_options import seconds
+from forewarn.cli.options import seconds
 from forewarn.cli.session import Session, command
 from forewarn.client.replies import ADVICE, RequestRefused, ServerUnreachable
 

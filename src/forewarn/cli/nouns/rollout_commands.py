@@ -5,9 +5,8 @@ from typing import Any
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import flag
 from forewarn.cli.following.rollout_follow import follow
-from forewarn.cli.id_lookup import find_by_prefix, id_of
-from forewarn.cli.options.rollout_options import ROLLOUT, rollout_body
-from forewarn.cli.options.shared_options import REASON, id_argument
+from forewarn.cli.options import REASON, find_by_prefix, id_argument, id_of
+from forewarn.cli.rollout_options import ROLLOUT, rollout_body
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views import rollout_view
 from forewarn.cli.views.questions import YES, ask_before_rollout

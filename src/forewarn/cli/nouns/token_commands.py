@@ -7,9 +7,8 @@ from typing import Any
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import option
-from forewarn.cli.id_lookup import path_of
 from forewarn.cli.nouns.serve_commands import installed
-from forewarn.cli.options.shared_options import name_argument, seconds_or_none
+from forewarn.cli.options import name_argument, path_of, seconds_or_none
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
 from forewarn.client.replies import RequestRefused, given, reply_of, reply_of_page
 from forewarn.wire.answers.token_answers import CallerAnswer, NewTokenAnswer, RevokedTokenAnswer, TokenAnswer

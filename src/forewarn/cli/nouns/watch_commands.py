@@ -7,11 +7,11 @@ from typing import Any
 
 from forewarn.cli import terminal
 from forewarn.cli.command_group import flag, option
+from forewarn.cli.completion import names
 from forewarn.cli.following.change_stream import ChangeStream, LinkState, OutageNotes, Record, Refresher
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
-from forewarn.cli.options.completion import names
 from forewarn.cli.session import Session, command
-from forewarn.cli.views import history_lines
+from forewarn.cli.views.history_view import write_record
 
 # Countdowns are in seconds.
 REDRAWN_EVERY = 1.0
@@ -51,7 +51,7 @@ def _follow(session: Session, copy: FleetCopy) -> None:
         elif terminal.is_terminal():
             _draw(copy, current)
         else:
-            _print_changes(copy, current, lambda record: history_lines.write_record(record.value))
+            _print_changes(copy, current, lambda record: write_record(record.value))
 
 
 def _print_changes(copy: FleetCopy, current: Refresher, written: Callable[[Record], str]) -> None:

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import argument, option
-from forewarn.cli.id_lookup import path_by_id
-from forewarn.cli.options.shared_options import id_argument
+from forewarn.cli.options import id_argument, path_by_id
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.core.moments import format_span_briefly

@@ -5,8 +5,8 @@ from typing import Any, get_args
 import click
 
 from forewarn.cli.command_group import argument, flag, option
-from forewarn.cli.options.completion import names
-from forewarn.cli.options.shared_options import (
+from forewarn.cli.completion import names
+from forewarn.cli.options import (
     DEADLINE,
     DRIVER,
     EVACUATE,
