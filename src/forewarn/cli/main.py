@@ -20,118 +20,73 @@ ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
 EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached, or no answer from it."
 
 
-class LazyCommand(click.Command):
-    """A command as it is listed, and where it is: at MODULE:NAME, or in the module of a noun."""
+VERBS = {
+    "watch": (
+        "Watch hosts, machines, events with countdowns, holds and rollouts as they change; Ctrl-C ends it."
+    ),
+    "rehearse": "Rehearse what a fleet may do to its guests, and report what they made of it.",
+    "release": "Lift a hold, by its id or by what it holds (--project, --host); what waited for it goes on.",
+    "holds": "List what is held, and why.",
+    "calendar": "Print coming events as a calendar; --project prints those of a project.",
+    "promises": (
+        "Count by project and month whose notice was kept, late or never got, and what else befell them."
+    ),
+}
+NOUNS = {
+    "hold": "Announce and start nothing new for a while; stop what is under way.",
+    "machine": "Show machines, and order something to be done to one.",
+    "host": "Show hosts, maintain them, and say how they are.",
+    "driver": "Show who can do work on hosts.",
+    "group": "Show whom events are delivered to.",
+    "project": "Show the tenants, and when maintenance may disturb them.",
+    "order": "Show what is going to be done; cancel, retry or abandon it.",
+    "rollout": "Roll maintenance over hosts in waves; pause, resume or abort it.",
+    "event": "Show what is announced to guests; approve or cancel it.",
+    "fleet": "Show the fleet as a file, or counted; make it what a file says.",
+    "webhook": "Push records to an address as they happen; see what is stuck.",
+    "clock": "Show service time; turn it, if the clock is a manual one.",
+    "gate": "Announce, wait for the guests, then run your own command.",
+    "guest": "Inside a machine: what it is told, and approving it.",
+    "token": "Say who may do what: make, list and revoke tokens.",
+    "agent": "The agent in a machine: it gets ready for events, approves them, and comes back.",
+    "unit": "Have systemd run a program of forewarn: write its unit.",
+    "history": "Show what happened, newest first; `export` writes all of it.",
+}
+OF_SERVER = {
+    "health": "Check whether the server works, and whether it can save anything.",
+    "metrics": "Print the metrics, as Prometheus reads them.",
+    "serve": "Run the service.",
+    "backup": "Copy the store to a file, also while a server runs on it.",
+    "copy": (
+        "Copy the store to another database, of either kind, and compare all of it; no server may run on it."
+    ),
+}
+# Where a command is, if not in `nouns` in a module of its own.
+HOMES = {
+    **dict.fromkeys(("release", "holds"), "nouns.hold_commands"),
+    **dict.fromkeys(("clock", "calendar", "promises", "health", "metrics"), "nouns.service_commands"),
+    **dict.fromkeys(("backup", "copy"), "nouns.serve_commands"),
+    "gate": "gate.gate_commands",
+    "guest": "guest_side.guest_commands",
+    "agent": "guest_side.agent_commands",
+}
+COMMANDS = {**VERBS, **NOUNS, **OF_SERVER}
 
-    def __init__(self, name: str, home: str, about: str, *, of_server: bool = False) -> None:
+
+class LazyCommand(click.Command):
+    """A command as it is listed; its module is imported when it is called."""
+
+    def __init__(self, name: str, about: str) -> None:
         super().__init__(name, help=about, short_help=about)
-        self.home = home if ":" in home else f"{home}:app"
-        self.of_server = of_server
 
     def load(self) -> click.Command:
         """Import it; a noun gets the help that it is listed with."""
-        module, _, attribute = self.home.partition(":")
-        found: click.Command = getattr(import_module(f"forewarn.cli.{module}"), attribute)
+        name = f"{self.name}"
+        module = import_module(f"forewarn.cli.{HOMES.get(name, f'nouns.{name}_commands')}")
+        found: click.Command = getattr(module, "app" if name in NOUNS else name)
         if isinstance(found, click.Group):
             found.help = found.short_help = self.help
         return found
-
-
-COMMANDS = (
-    LazyCommand(
-        "watch",
-        "nouns.watch_commands:watch",
-        "Watch hosts, machines, events with countdowns, holds and rollouts as they change; Ctrl-C ends it.",
-    ),
-    LazyCommand(
-        "rehearse",
-        "nouns.rehearse_commands:rehearse",
-        "Rehearse what a fleet may do to its guests, and report what they made of it.",
-    ),
-    LazyCommand(
-        "release",
-        "nouns.hold_commands:release",
-        "Lift a hold, by its id or by what it holds (--project, --host); what waited for it goes on.",
-    ),
-    LazyCommand("holds", "nouns.hold_commands:holds", "List what is held, and why."),
-    LazyCommand(
-        "calendar",
-        "nouns.service_commands:calendar",
-        "Print coming events as a calendar; --project prints those of a project.",
-    ),
-    LazyCommand(
-        "promises",
-        "nouns.service_commands:promises",
-        "Count by project and month whose notice was kept, late or never got, and what else befell them.",
-    ),
-    LazyCommand(
-        "health",
-        "nouns.service_commands:health",
-        "Check whether the server works, and whether it can save anything.",
-        of_server=True,
-    ),
-    LazyCommand(
-        "metrics",
-        "nouns.service_commands:metrics",
-        "Print the metrics, as Prometheus reads them.",
-        of_server=True,
-    ),
-    LazyCommand("serve", "nouns.serve_commands:serve", "Run the service.", of_server=True),
-    LazyCommand(
-        "backup",
-        "nouns.serve_commands:backup",
-        "Copy the store to a file, also while a server runs on it.",
-        of_server=True,
-    ),
-    LazyCommand(
-        "copy",
-        "nouns.serve_commands:copy",
-        "Copy the store to another database, of either kind, and compare all of it; no server may run on it.",
-        of_server=True,
-    ),
-    LazyCommand(
-        "hold",
-        "nouns.hold_commands",
-        "Announce and start nothing new for a while; stop what is under way.",
-    ),
-    LazyCommand("machine", "nouns.machine_commands", "Show machines, and order something to be done to one."),
-    LazyCommand("host", "nouns.host_commands", "Show hosts, maintain them, and say how they are."),
-    LazyCommand("driver", "nouns.driver_commands", "Show who can do work on hosts."),
-    LazyCommand("group", "nouns.group_commands", "Show whom events are delivered to."),
-    LazyCommand(
-        "project", "nouns.project_commands", "Show the tenants, and when maintenance may disturb them."
-    ),
-    LazyCommand(
-        "order", "nouns.order_commands", "Show what is going to be done; cancel, retry or abandon it."
-    ),
-    LazyCommand(
-        "rollout",
-        "nouns.rollout_commands",
-        "Roll maintenance over hosts in waves; pause, resume or abort it.",
-    ),
-    LazyCommand("event", "nouns.event_commands", "Show what is announced to guests; approve or cancel it."),
-    LazyCommand(
-        "fleet", "nouns.fleet_commands", "Show the fleet as a file, or counted; make it what a file says."
-    ),
-    LazyCommand(
-        "webhook", "nouns.webhook_commands", "Push records to an address as they happen; see what is stuck."
-    ),
-    LazyCommand(
-        "clock", "nouns.service_commands:clock", "Show service time; turn it, if the clock is a manual one."
-    ),
-    LazyCommand("gate", "gate.gate_commands", "Announce, wait for the guests, then run your own command."),
-    LazyCommand("guest", "guest_side.guest_commands", "Inside a machine: what it is told, and approving it."),
-    LazyCommand("token", "nouns.token_commands", "Say who may do what: make, list and revoke tokens."),
-    LazyCommand(
-        "agent",
-        "guest_side.agent_commands",
-        "The agent in a machine: it gets ready for events, approves them, and comes back.",
-    ),
-    LazyCommand("unit", "nouns.unit_commands", "Have systemd run a program of forewarn: write its unit."),
-    LazyCommand(
-        "history", "nouns.history_commands", "Show what happened, newest first; `export` writes all of it."
-    ),
-)
 
 
 class LazyGroup(Group):
@@ -146,10 +101,9 @@ class LazyGroup(Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands, those about the server itself last."""
-        write_section(formatter, "Commands", summaries(*(each for each in COMMANDS if not each.of_server)))
-        write_section(
-            formatter, "The server itself", summaries(*(each for each in COMMANDS if each.of_server))
-        )
+        lines = {row[0]: row for row in summaries(*self.commands.values())}
+        write_section(formatter, "Commands", [lines[name] for name in (*VERBS, *NOUNS)])
+        write_section(formatter, "The server itself", [lines[name] for name in OF_SERVER])
 
     def main(self, args: Any = None, *more: Any, **settings: Any) -> Any:
         """Run the command; what is wrong with how it was typed is JSON too, where that is asked for."""
@@ -187,7 +141,7 @@ def _at_once(declared: str, about: str, callback: Any) -> click.Option:
 
 app = LazyGroup(
     "forewarn",
-    commands={f"{each.name}": each for each in COMMANDS},
+    commands={name: LazyCommand(name, about) for name, about in COMMANDS.items()},
     params=[
         _at_once("--version", "Show the version.", _show_version),
         _at_once("--install-completion", "Install completion for the current shell.", _complete),

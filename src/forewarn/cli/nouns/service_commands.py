@@ -13,7 +13,7 @@ from forewarn.core.moments import format_offset, format_span_briefly
 from forewarn.wire.answers.promise_answers import PromiseAnswer
 from forewarn.wire.answers.service_answers import ClockAnswer, ClockOffsetAnswer, StatusAnswer
 
-clock = Noun()
+app = Noun()
 
 # A clock that is turned by hand is seldom less than that away from the system's.
 NOTABLE = timedelta(seconds=1)
@@ -21,7 +21,7 @@ NOTABLE = timedelta(seconds=1)
 DURATION = argument("duration", "DURATION", "As 90 (seconds), 15m, 1h30m or 7d.")
 
 
-@clock.verb()
+@app.verb()
 def show(session: Session) -> None:
     """Show service time, and how it runs."""
     clock = session.client.get("/v1/clock", ClockAnswer)
@@ -34,7 +34,7 @@ def show(session: Session) -> None:
     session.print_reply(replace(clock, json={**clock.json, **offset.json}), show_both)
 
 
-@clock.verb(DURATION)
+@app.verb(DURATION)
 def advance(session: Session, duration: str) -> None:
     """Turn a manual clock; all that falls due on the way is done."""
     body = {"seconds": seconds(duration, hint="DURATION")}
