@@ -72,6 +72,8 @@ T = TypeVar("T")
 
 # Between two tries.
 PAUSE = 1.0
+# A gate that is interrupted or at its end does not wait for long.
+LAST_SECONDS = 8.0
 
 
 class RetryingCaller:
@@ -95,6 +97,10 @@ class RetryingCaller:
             with self._interrupts.heeded() if heed else nullcontext():
                 threading.Event().wait(PAUSE)
         return answer
+
+    def insist(self, call: Callable[[], T]) -> T:
+        """Call for a gate that ends: not for long, and no interrupt ends it."""
+        return self.call(call, within=LAST_SECONDS, heed=False)
 
     def _try(self, call: Callable[[], T]) -> T | None:
         try:

@@ -106,7 +106,7 @@ def host(
     _check(command, wait=wait)
     body = {**_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
     body["expected_seconds"] = seconds_or_none(takes, hint="--takes")
-    done = parts(one_by_one=one_by_one, together=together)
+    done = _parts(one_by_one=one_by_one, together=together)
     # A host that restarts takes its machines with it; what else is done to them in one go is theirs.
     in_place = action == "reboot" and not one_by_one
     verb = "service" if in_place else "maintenance"
@@ -156,7 +156,7 @@ def order(
             f"treats machines; for one that treats {found.host} whole, cancel it, then `gate host` --together"
         )
     if found.state is not OrderState.FAILED and (running := under_way(found)):
-        ask_who_is_at_it(f"order {found.id}", running, yes=yes)
+        _ask_who_is_at_it(f"order {found.id}", running, yes=yes)
     with Interrupts() as interrupts:
         if found.state is OrderState.FAILED:
             found = session.client.post(f"{path}/retry", OrderWithEventsAnswer).value.order
@@ -175,9 +175,9 @@ def rollout(
     flags = " --one-by-one" if one_by_one else ""
     with Interrupts() as interrupts:
         if again is not None:
-            meant, over = taken_up(session, again, one_by_one=one_by_one, yes=yes)
+            meant, over = _taken_up(session, again, one_by_one=one_by_one, yes=yes)
         else:
-            body |= {"driver": EXTERNAL, **parts(one_by_one=one_by_one, together=body["together"])}
+            body |= {"driver": EXTERNAL, **_parts(one_by_one=one_by_one, together=body["together"])}
             ask_before_rollout(session, body, yes=yes)
             meant, over = session.client.post("/v1/rollouts", RolloutAnswer, body).value, frozenset()
         terminal.echo(f"Rollout {meant.id}:")
@@ -186,7 +186,7 @@ def rollout(
         RolloutGate(session, interrupts, meant, command, over=over, flags=flags).run()
 
 
-def parts(*, one_by_one: bool, together: str | None) -> dict[str, Any]:
+def _parts(*, one_by_one: bool, together: str | None) -> dict[str, Any]:
     """Return what is asked of the parts of a host: that there are none, unless they are done one by one."""
     if one_by_one and together is not None:
         raise click.BadParameter("say --one-by-one or --together, not both")
@@ -204,7 +204,7 @@ def _check(command: Sequence[str], *, wait: bool) -> None:
     check_program(command)
 
 
-def ask_who_is_at_it(what: str, machines: list[str], *, yes: bool) -> None:
+def _ask_who_is_at_it(what: str, machines: list[str], *, yes: bool) -> None:
     """Ask before work is begun that another gate may be doing at this moment."""
     if yes:
         return
@@ -215,7 +215,7 @@ def ask_who_is_at_it(what: str, machines: list[str], *, yes: bool) -> None:
         raise RequestRefused(f"{what} is left to whoever is at it")
 
 
-def taken_up(
+def _taken_up(
     session: Session, typed: str, *, one_by_one: bool, yes: bool
 ) -> tuple[RolloutAnswer, frozenset[str]]:
     """Go on with a rollout that stands or whose gate has gone; also return its orders that are over.
@@ -233,7 +233,7 @@ def taken_up(
     orders = [_order(session, id_) for wave in rollout.waves for id_ in wave.orders]
     mine = [order for order in orders if order.ended_at is None and is_done_here(order)]
     if running := [machine for order in mine for machine in under_way(order)]:
-        ask_who_is_at_it(f"rollout {rollout.id}", running, yes=yes)
+        _ask_who_is_at_it(f"rollout {rollout.id}", running, yes=yes)
     for order in mine:
         if order.state is OrderState.FAILED:
             session.client.post(f"/v1/orders/{order.id}/retry", OrderWithEventsAnswer)

@@ -8,8 +8,8 @@ import shlex
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -35,14 +35,10 @@ from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import OrderState, StepState
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
 
-T = TypeVar("T")
-
 # As often as a guest polls.
 LOOK_EVERY = 1.0
 # A guest that has not polled after so many looks is worth a word.
 LOOKS_UNPOLLED = 3
-# A gate that is interrupted ends soon.
-CANCELLING_SECONDS = 8.0
 
 REPORTS = {
     "complete": "when it is done",
@@ -213,18 +209,15 @@ class Gate:
     def _cancel(self) -> None:
         key = new_key()
         try:
-            self._insist(lambda: self._order.post("cancel", key=key))
+            self._caller.insist(lambda: self._order.post("cancel", key=key))
         except RequestRefused as refusal:
-            order = self._insist(self._order.look).order
+            order = self._caller.insist(self._order.look).order
             if order.ended_at is None:
                 self._leave(str(refusal))
             else:
                 terminal.print_error(f"Order {order.id} is over: it is {order.state}.")
         else:
             terminal.print_error(f"Called off: order {self._order.id} is cancelled.")
-
-    def _insist(self, call: Callable[[], T]) -> T:
-        return self._caller.call(call, within=CANCELLING_SECONDS, heed=False)
 
     def _leave(self, why: str) -> None:
         self._order.show_left(why, f"gate order {self._order.id}{self._flags} --yes -- COMMAND")

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from signal import SIGINT
 
@@ -110,10 +110,6 @@ def _environment(
     return {**os.environ, **{name: value for name, value in {**said, **more}.items() if value is not None}}
 
 
-# A gate that has ended does not wait for long.
-OPENING_SECONDS = 8.0
-
-
 class EmptyHost:
     """Keeps an empty host empty, by a cordon if it has none."""
 
@@ -127,7 +123,7 @@ class EmptyHost:
     def close(self) -> None:
         """Let it take no machines; refuse if one has come meanwhile."""
         if self._look().state is HostState.OK:
-            self._order("cordon")
+            self._caller.call(self._order("cordon"))
             self._cordoned = True
         if carried := self._look().machines:
             self.open()
@@ -139,7 +135,7 @@ class EmptyHost:
         if not self._cordoned:
             return
         try:
-            self._order("uncordon", within=OPENING_SECONDS)
+            self._caller.insist(self._order("uncordon"))
         except (RequestRefused, ServerUnreachable):
             uncordon = self._session.command(f"host uncordon {self._name}")
             terminal.print_error(f"{self._name} is still cordoned: run `{uncordon}`.")
@@ -147,11 +143,7 @@ class EmptyHost:
     def _look(self) -> HostWithMachinesAnswer:
         return self._caller.call(lambda: self._session.client.get(self._path, HostWithMachinesAnswer).value)
 
-    def _order(self, verb: str, *, within: float | None = None) -> None:
+    def _order(self, verb: str) -> Callable[[], object]:
         key, body = new_key(), {"reason": "worked on while it carries no machines"}
         path = f"{self._path}/{verb}"
-        self._caller.call(
-            lambda: self._session.client.post(path, OrderWithEventsAnswer, body, key=key),
-            within=within,
-            heed=within is None,
-        )
+        return lambda: self._session.client.post(path, OrderWithEventsAnswer, body, key=key)

@@ -6,8 +6,7 @@ gone is taken up again by the rollout's id, and goes on where the rollout is.
 
 import shlex
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -23,12 +22,8 @@ from forewarn.core.model.rollout import RolloutState, WaveState
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 
-T = TypeVar("T")
-
 # As often as a guest polls.
 LOOK_EVERY = 1.0
-# A gate that is interrupted ends soon.
-PAUSING_SECONDS = 8.0
 
 
 class RolloutGate:
@@ -233,7 +228,7 @@ class RolloutGate:
         key = new_key()
         path = f"/v1/rollouts/{self._id}/pause"
         try:
-            self._insist(
+            self._caller.insist(
                 lambda: self._session.client.post(path, RolloutAnswer, {"reason": why}, key=key).value
             )
         except RequestRefused as refusal:
@@ -246,9 +241,6 @@ class RolloutGate:
                 f"It would go on with nobody to do its work: run `{pause}` once the server is back."
             )
             raise click.exceptions.Exit(NO_SERVER) from None
-
-    def _insist(self, call: Callable[[], T]) -> T:
-        return self._caller.call(call, within=PAUSING_SECONDS, heed=False)
 
 
 def _stands(rollout: RolloutAnswer) -> bool:
