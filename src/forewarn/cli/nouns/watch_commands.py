@@ -10,8 +10,8 @@ from forewarn.cli.command_group import flag, option
 from forewarn.cli.completion import names
 from forewarn.cli.following.change_stream import ChangeStream, LinkState, OutageNotes, Record, Refresher
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
+from forewarn.cli.nouns.history_commands import write_record
 from forewarn.cli.session import Session, command
-from forewarn.cli.views.history_view import write_record
 
 # Countdowns are in seconds.
 REDRAWN_EVERY = 1.0
