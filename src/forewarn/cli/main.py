@@ -66,7 +66,6 @@ HOMES = {
     **dict.fromkeys(("release", "holds"), "nouns.hold_commands"),
     **dict.fromkeys(("clock", "calendar", "promises", "health", "metrics"), "nouns.service_commands"),
     **dict.fromkeys(("backup", "copy"), "nouns.serve_commands"),
-    "gate": "gate.gate_commands",
     "guest": "guest_side.guest_commands",
     "agent": "guest_side.agent_commands",
 }

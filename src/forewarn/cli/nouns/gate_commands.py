@@ -17,6 +17,7 @@ from forewarn.cli.gate.calls import Interrupts
 from forewarn.cli.gate.gate_run import Gate, check_program, run_on_host, see_through
 from forewarn.cli.gate.gated_order import is_done_here, is_undivided, under_way
 from forewarn.cli.gate.rollout_gate import RolloutGate
+from forewarn.cli.nouns.rollout_commands import GATED_ROLLOUT, gated_rollout_body
 from forewarn.cli.options import (
     DEADLINE,
     HEARTBEAT,
@@ -29,7 +30,6 @@ from forewarn.cli.options import (
     path_of,
     seconds_or_none,
 )
-from forewarn.cli.rollout_options import GATED_ROLLOUT, gated_rollout_body
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_no_event
 from forewarn.cli.views.questions import YES as SURE
