@@ -43,6 +43,10 @@ WHOLE = flag("--whole", "Do a host in one go; refused if it carries two update d
 HEARTBEAT = option("--heartbeat", "DURATION", "How long an external driver may be silent. Else 10m.")
 ONLY_NEW = flag("--new", "Only add it: refused if one of this name exists, which stays as it is.")
 
+A = TypeVar("A", bound=ApiAnswer)
+SHORTEST = 4
+_PART_OF_ID = re.compile(r"[0-9A-Fa-f-]{1,36}")
+
 
 def only_new_headers(new: bool) -> dict[str, str]:
     """Return the headers of a PUT that may be told to change nothing that exists."""
@@ -160,12 +164,6 @@ def work(
         "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
         "together": together,
     }
-
-
-A = TypeVar("A", bound=ApiAnswer)
-
-SHORTEST = 4
-_PART_OF_ID = re.compile(r"[0-9A-Fa-f-]{1,36}")
 
 
 def path_of(what: str, name: str) -> str:

@@ -43,6 +43,8 @@ DEFAULT_SERVER = "http://127.0.0.1:8170"
 SERVER_HELP = f"Where the server is. FOREWARN_SERVER says it for good; else it is {DEFAULT_SERVER}."
 WHO_HELP = "Who you are. FOREWARN_TOKEN says it without showing it to others on this machine."
 
+Function = Callable[..., None]
+
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Keep an option that was typed: one after the verb goes over the same one before it."""
@@ -133,9 +135,6 @@ class Session:
             terminal.print_json(whole)
         else:
             show()
-
-
-Function = Callable[..., None]
 
 
 def command(

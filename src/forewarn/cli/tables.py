@@ -19,6 +19,12 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
 # Holds words together until they are laid out: no text that is shown has it.
 _TIED = "\x00"
 
+# Between the name of a fact and the fact; and where the fact begins if it has lines of its own.
+FACT_GAP = 2
+INDENT = "  "
+CLIPPED = " …"
+Fact = tuple[str, Text]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
@@ -135,14 +141,6 @@ def _broken(line: str, width: int) -> list[str]:
         else:
             lines.append(word)
     return lines or [""]
-
-
-# Between the name of a fact and the fact; and where the fact begins if it has lines of its own.
-FACT_GAP = 2
-INDENT = "  "
-CLIPPED = " …"
-
-Fact = tuple[str, Text]
 
 
 def table_lines(cells: Mapping[str, Sequence[Text]], widths: Mapping[str, int]) -> list[Text]:

@@ -29,6 +29,10 @@ from forewarn.wire.guid import is_guid
 UNREACHABLE = "unreachable"
 Carried = Mapping[str | None, Counter[MachineState]]  # by the name of the host
 
+MARKS = {"running": "●", "frozen": "◐", "restarting": "↻", "moving": "→", "stopped": "○"}
+ANNOUNCED = "▲"  # in front of a machine that runs, and is named in an event that has not started
+LEGEND = f"{ANNOUNCED} named in an event   " + "   ".join(f"{mark} {state}" for state, mark in MARKS.items())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedHost:
@@ -165,11 +169,6 @@ def _stage(order: OrderAnswer) -> str:
     moving = [step.machine for step in stage.steps if step.state is StepState.RUNNING]
     now = f", now {', '.join(moving)}" if moving else ""
     return f"started: {over} of {formatting.counted(len(stage.steps), 'machine')} {way}{now}"
-
-
-MARKS = {"running": "●", "frozen": "◐", "restarting": "↻", "moving": "→", "stopped": "○"}
-ANNOUNCED = "▲"  # in front of a machine that runs, and is named in an event that has not started
-LEGEND = f"{ANNOUNCED} named in an event   " + "   ".join(f"{mark} {state}" for state, mark in MARKS.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,12 @@ SIGNALS = tuple(number for number in signal.Signals if number.name in {"SIGINT",
 
 HELD_BACK = b"forewarn: interrupted: what has been asked of the server is seen through first\n"
 
+T = TypeVar("T")
+# Between two tries.
+PAUSE = 1.0
+# A gate that is interrupted or at its end does not wait for long.
+LAST_SECONDS = 8.0
+
 
 class Interrupts:
     """Takes the signals that end a program until the block ends: one stops it where it may be stopped.
@@ -66,14 +72,6 @@ class Interrupts:
             raise KeyboardInterrupt
         # Not print, which this may have come in the middle of.
         os.write(2, HELD_BACK)
-
-
-T = TypeVar("T")
-
-# Between two tries.
-PAUSE = 1.0
-# A gate that is interrupted or at its end does not wait for long.
-LAST_SECONDS = 8.0
 
 
 class RetryingCaller:

@@ -29,6 +29,9 @@ NO_SERVER = 3
 # What a report makes of the steps that were under way.
 STATES = {"complete": StepState.DONE, "fail": StepState.FAILED}
 
+# So long an event stays listed after its start, unless a server is set otherwise.
+LINGER = 90
+
 
 class GatedOrder:
     """One order whose work is done here, as the server knows it."""
@@ -158,10 +161,6 @@ def was_empty(order: OrderAnswer) -> bool:
     """Return whether an order is done because there was no machine left to do it to."""
     moot = all(step.state is StepState.MOOT for step in order.steps)
     return order.state is OrderState.DONE and moot and not is_service(order)
-
-
-# So long an event stays listed after its start, unless a server is set otherwise.
-LINGER = 90
 
 
 def progress(seen: NotedOrderWithEventsAnswer, *, known: set[str]) -> list[str]:

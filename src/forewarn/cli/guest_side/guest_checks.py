@@ -36,6 +36,9 @@ FINDINGS = terminal.ItemTable[Finding](
     columns={"LOOKED AT": attrgetter("where"), "FOUND": attrgetter("found")}, wraps=("FOUND",)
 )
 
+# At boot the network may come later than this command.
+LOOK_AGAIN_SECONDS = 2.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorReport:
@@ -188,10 +191,6 @@ def _approvers(report: DoctorReport) -> str:
     if report.dry_runs:
         return f"nobody here: the agent is in a dry run (pid {', '.join(map(str, report.dry_runs))})"
     return "nobody here: no agent talks to the endpoint; forewarn guest approve does it by hand"
-
-
-# At boot the network may come later than this command.
-LOOK_AGAIN_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,8 @@ REMOVES_MACHINE = "- machine "
 # A screen; all of them are thousands in a large fleet.
 SHOWN_CHANGES = 20
 
+_PATH = "/v1/fleet/import"
+
 
 @app.verb()
 def show(session: Session) -> None:
@@ -187,9 +189,6 @@ def _show(answer: FleetAnswer) -> None:
     from forewarn.cli.views.fleet_view import fleet_file
 
     terminal.echo(fleet_file(answer.fleet))
-
-
-_PATH = "/v1/fleet/import"
 
 
 def rest(seconds: float) -> None:

@@ -48,6 +48,14 @@ RESUME = flag("--resume", "Go on after the last record in the file, if there is 
 
 FILTERS = (OF_MACHINE, OF_EVENT, OF_ORDER, OF_GROUP, OF_HOST, BY, TEXT, KINDS, UNTIL)
 
+COLUMNS = (
+    *("number", "at", "kind", "project", "group", "host"),
+    *("machine", "event", "order", "by", "reason"),
+)
+# Longer than any record; what is at the end of a file is read back from there.
+TAIL_BYTES = 64 * 1024
+Record = dict[str, Any]
+
 
 def history(session: Session, since: str | None, limit: int, **filters: Any) -> None:
     """Show what happened, newest first; `export` writes all of it."""
@@ -180,16 +188,6 @@ def write_record(record: RecordAnswer) -> str:
 
 def _about(record: RecordAnswer) -> str | None:
     return record.machine or record.host or record.group
-
-
-COLUMNS = (
-    *("number", "at", "kind", "project", "group", "host"),
-    *("machine", "event", "order", "by", "reason"),
-)
-# Longer than any record; what is at the end of a file is read back from there.
-TAIL_BYTES = 64 * 1024
-
-Record = dict[str, Any]
 
 
 def write_export(

@@ -26,6 +26,8 @@ HOST = " %H "
 # From this version on systemd sends the signal to reload by itself, and waits until that is done.
 NOTIFY_RELOAD_SINCE = 253
 
+FOLDER = Path("/etc/systemd/system")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
@@ -114,8 +116,6 @@ def _printable(text: str | Path) -> str:
         raise Invalid(f"{str(text)!r}: expected a path without control characters")
     return str(text)
 
-
-FOLDER = Path("/etc/systemd/system")
 
 app = Noun((), shared=WITHIN_MACHINE)
 

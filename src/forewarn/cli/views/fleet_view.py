@@ -20,6 +20,8 @@ _POLICY = write_policy(GroupPolicy())
 _HOST = fields.write(HostSpec(name=HostName("")), HOST)
 _MACHINE = write_machine(MachineSpec(name=MachineName("")))
 
+Row = tuple[GroupSummary, DomainSummary]
+
 
 def fleet_file(fleet: Mapping[str, Any]) -> str:
     """Write a fleet file."""
@@ -87,8 +89,6 @@ def _value(value: object) -> str:
 def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
-
-Row = tuple[GroupSummary, DomainSummary]
 
 DOMAINS = terminal.ItemTable[Row](
     columns={

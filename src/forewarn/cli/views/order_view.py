@@ -39,6 +39,9 @@ from forewarn.wire.answers.record_answers import RecordsAnswer
 from forewarn.wire.answers.service_answers import HoldAnswer
 from forewarn.wire.guid import is_guid
 
+_ORDER = re.compile(r"waits for order (\S+) ")
+Way = tuple[str, str]  # what it does, and the words of the command
+
 
 def show_order_on_machine(session: Session, answer: OrderOnMachineAnswer) -> None:
     """Print an order on one machine."""
@@ -239,11 +242,6 @@ def _on_host(session: Session, id_: str) -> str:
 def _what(text: str) -> str:
     """Shorten what waits if it is an event."""
     return f"event {terminal.short(text)}" if is_guid(text) else text
-
-
-_ORDER = re.compile(r"waits for order (\S+) ")
-
-Way = tuple[str, str]  # what it does, and the words of the command
 
 
 def show_ways_on(session: Session, order: OrderAnswer) -> None:

@@ -23,6 +23,8 @@ MOST_NAMES = 10
 
 YES = flag("--yes", "Do not ask at a terminal.")
 
+NOTHING_CHANGED = "nothing was changed"
+
 
 def ask_before_failing(session: Session, host: str, *, yes: bool) -> None:
     """Ask before a host is said to have failed."""
@@ -85,9 +87,6 @@ def _named(machines: Sequence[str]) -> str:
     count = formatting.counted(len(machines), "machine")
     shown = [*machines[:MOST_NAMES], *(["…"] if len(machines) > MOST_NAMES else [])]
     return f"its {count} ({', '.join(shown)})" if machines else "none of its machines"
-
-
-NOTHING_CHANGED = "nothing was changed"
 
 
 def confirm(question: str, *, would: str, yes: bool) -> None:
