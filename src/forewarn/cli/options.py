@@ -1,16 +1,18 @@
 """Arguments and options of several commands: names, ids, reasons, and times as people type them."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, TypeVar
 
 import click
 
+from forewarn.cli import terminal
 from forewarn.cli.command_group import argument, flag, option
 from forewarn.cli.completion import ids, names
+from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
-from forewarn.client.replies import RequestRefused
+from forewarn.client.replies import Reply, RequestRefused
 from forewarn.core.moments import EXPECTED_SPAN, parse_span
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.guid import is_guid
@@ -48,9 +50,25 @@ SHORTEST = 4
 _PART_OF_ID = re.compile(r"[0-9A-Fa-f-]{1,36}")
 
 
-def only_new_headers(new: bool) -> dict[str, str]:
-    """Return the headers of a PUT that may be told to change nothing that exists."""
-    return {"If-None-Match": "*"} if new else {}
+def put_in_fleet(
+    session: Session,
+    what: str,
+    name: str,
+    kind: type[A],
+    body: Mapping[str, Any],
+    *,
+    new: bool,
+    **params: Any,
+) -> Reply[A]:
+    """Declare something; `new` refuses to change what exists."""
+    headers = {"If-None-Match": "*"} if new else {}
+    return session.client.call("PUT", path_of(what, name), kind, body=body, params=params, headers=headers)
+
+
+def delete_from_fleet(session: Session, what: str, name: str, kind: type[ApiAnswer], **params: Any) -> None:
+    """Take something out of the fleet, and print that."""
+    reply: Reply[Any] = session.client.call("DELETE", path_of(what, name), kind, params=params)
+    session.print_reply(reply, lambda gone: terminal.echo(f"{gone.name} is no longer in the fleet."))
 
 
 def name_argument(metavar: str, completed_by: str | None = None) -> click.Argument:

@@ -31,6 +31,7 @@ from forewarn.client.replies import (
 from forewarn.core.errors import ForewarnError, Invalid
 
 if TYPE_CHECKING:
+    from forewarn.wire.answers.order_answers import OrderAnswer
     from forewarn.wire.answers.token_answers import CallerAnswer
 
 V = TypeVar("V")
@@ -124,6 +125,12 @@ class Session:
         from forewarn.wire.answers.service_answers import ClockAnswer
 
         return self.client.get("/v1/clock", ClockAnswer).value.now
+
+    def order(self, id_: str) -> "OrderAnswer":
+        """Read an order."""
+        from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
+
+        return self.client.get(f"/v1/orders/{id_}", NotedOrderWithEventsAnswer).value.order
 
     def print_reply(self, reply: Reply[V], show: Callable[[V], None]) -> None:
         """Print a server's answer as it was sent for a program, or show it to a person."""

@@ -19,7 +19,7 @@ from forewarn.cli.session import Session
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
 from forewarn.core.model.rollout import RolloutState, WaveState
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 
 # As often as a guest polls.
@@ -95,11 +95,8 @@ class RolloutGate:
             self._ended(command)
         for id_ in (order for wave in rollout.waves for order in wave.orders):
             if id_ not in self._over and id_ not in self._running:
-                order = self._caller.call(lambda id_=id_: self._order(id_))  # type: ignore[misc]
+                order = self._caller.call(lambda id_=id_: self._session.order(id_))  # type: ignore[misc]
                 self._see_to(order, rollout)
-
-    def _order(self, id_: str) -> OrderAnswer:
-        return self._session.client.get(f"/v1/orders/{id_}", NotedOrderWithEventsAnswer).value.order
 
     def _see_to(self, order: OrderAnswer, rollout: RolloutAnswer) -> None:
         """Run the command for a host whose turn it is, also for one that carries nobody."""

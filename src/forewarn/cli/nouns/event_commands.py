@@ -20,7 +20,7 @@ from forewarn.wire.answers.event_answers import (
     NotedEventAnswer,
     PostponementAnswer,
 )
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.record_answers import RecordsAnswer
 
 app = Noun()
@@ -71,7 +71,7 @@ def cancel(session: Session, id_: str, yes: bool) -> None:
     """Cancel the order of an event, with all its events."""
     path = path_by_id(session.client, EventAnswer, id_)
     event = session.client.get(path, NotedEventAnswer).value
-    order = session.client.get(f"/v1/orders/{event.order}", NotedOrderWithEventsAnswer).value.order
+    order = session.order(event.order)
     if (
         event.status is EventStatus.SCHEDULED and event.ended_at is None
     ):  # else it is too late, whatever the answer
@@ -173,7 +173,7 @@ def _why_it_waits(session: Session, event: EventAnswer) -> str:
     """Return why an approved event has not started, as its order says; "" if it does not say."""
     if not event.approved or event.status is not EventStatus.SCHEDULED or event.ended_at is not None:
         return ""
-    order = session.client.get(f"/v1/orders/{event.order}", NotedOrderWithEventsAnswer).value.order
+    order = session.order(event.order)
     return next((wait.reason for wait in order.waiting if wait.what == event.id), "")
 
 

@@ -11,25 +11,13 @@ from typing import Any, Literal, get_args
 
 import click
 
-from forewarn.cli import formatting, terminal
+from forewarn.cli import formatting, options, terminal
 from forewarn.cli.command_group import CommandAfterDashes, argument, flag, option
 from forewarn.cli.gate.calls import Interrupts
 from forewarn.cli.gate.gate_run import Gate, check_program, run_on_host, see_through
 from forewarn.cli.gate.gated_order import is_done_here, is_undivided, under_way
 from forewarn.cli.gate.rollout_gate import RolloutGate
 from forewarn.cli.nouns.rollout_commands import GATED_ROLLOUT, gated_rollout_body
-from forewarn.cli.options import (
-    DEADLINE,
-    HEARTBEAT,
-    HOST,
-    MACHINE,
-    ORDER,
-    TAKES,
-    TOGETHER,
-    path_by_id,
-    path_of,
-    seconds_or_none,
-)
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_no_event
 from forewarn.cli.views.questions import YES as SURE
@@ -74,17 +62,17 @@ AGAIN = option("--again", "ROLLOUT", "Take up a rollout again: by its id, or how
 
 
 @app.verb(
-    HOST,
+    options.HOST,
     HOST_ACTION,
     COMMAND,
     WAIT,
     REASON,
     EMERGENCY,
-    DEADLINE,
-    TAKES,
-    HEARTBEAT,
+    options.DEADLINE,
+    options.TAKES,
+    options.HEARTBEAT,
     ONE_BY_ONE,
-    TOGETHER,
+    options.TOGETHER,
     SURE,
 )
 def host(
@@ -105,17 +93,17 @@ def host(
     """Gate work on a host: the command runs once, for all machines on it."""
     _check(command, wait=wait)
     body = {**_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
-    body["expected_seconds"] = seconds_or_none(takes, hint="--takes")
+    body["expected_seconds"] = options.seconds_or_none(takes, hint="--takes")
     done = _parts(one_by_one=one_by_one, together=together)
     # A host that restarts takes its machines with it; what else is done to them in one go is theirs.
     in_place = action == "reboot" and not one_by_one
     verb = "service" if in_place else "maintenance"
     body |= {"mode": "in-place", "together": together} if in_place else {"action": action, **done}
     ask_before_emergency(session, name, emergency=emergency, notice=None, yes=yes)
-    run_on_host(session, f"{path_of('host', name)}/{verb}", body, command, one_by_one=one_by_one)
+    run_on_host(session, f"{options.path_of('host', name)}/{verb}", body, command, one_by_one=one_by_one)
 
 
-@app.verb(MACHINE, MACHINE_ACTION, COMMAND, WAIT, REASON, HEARTBEAT)
+@app.verb(options.MACHINE, MACHINE_ACTION, COMMAND, WAIT, REASON, options.HEARTBEAT)
 def machine(
     session: Session,
     name: str,
@@ -129,20 +117,20 @@ def machine(
     _check(command, wait=wait)
     body = _terms(reason, heartbeat)
     with Interrupts() as interrupts:
-        path = f"{path_of('machine', name)}/{action}"
+        path = f"{options.path_of('machine', name)}/{action}"
         placed = session.client.post(path, OrderOnMachineAnswer, body, **session.scope).value
         terminal.echo(f"Order {placed.order.id}:")
         show_no_event(placed)
         Gate(session, interrupts, placed.order, command).run()
 
 
-@app.verb(ORDER, COMMAND, WAIT, YES, ONE_BY_ONE)
+@app.verb(options.ORDER, COMMAND, WAIT, YES, ONE_BY_ONE)
 def order(
     session: Session, id_: str, command: Sequence[str], wait: bool, yes: bool, one_by_one: bool
 ) -> None:
     """Take up an order again: its work failed, or its gate has gone."""
     _check(command, wait=wait)
-    path = path_by_id(session.client, OrderAnswer, id_)
+    path = options.path_by_id(session.client, OrderAnswer, id_)
     found: OrderAnswer = session.client.get(path, NotedOrderWithEventsAnswer).value.order
     if not is_done_here(found):
         raise RequestRefused(
@@ -194,7 +182,7 @@ def _parts(*, one_by_one: bool, together: str | None) -> dict[str, Any]:
 
 
 def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
-    silence = seconds_or_none(heartbeat, hint="--heartbeat")
+    silence = options.seconds_or_none(heartbeat, hint="--heartbeat")
     return {"driver": EXTERNAL, "reason": reason, "heartbeat_seconds": silence}
 
 
@@ -222,7 +210,7 @@ def _taken_up(
 
     What has failed is tried again, unless it was abandoned.
     """
-    path = path_by_id(session.client, RolloutAnswer, typed)
+    path = options.path_by_id(session.client, RolloutAnswer, typed)
     rollout: RolloutAnswer = session.client.get(path, RolloutAnswer).value
     if rollout.ended_at is not None:
         raise RequestRefused(f"rollout {rollout.id} is {rollout.state}: begin another one")
@@ -230,7 +218,7 @@ def _taken_up(
         raise RequestRefused(
             f"rollout {rollout.id} does hosts in parts: say --one-by-one for a command that treats machines"
         )
-    orders = [_order(session, id_) for wave in rollout.waves for id_ in wave.orders]
+    orders = [session.order(id_) for wave in rollout.waves for id_ in wave.orders]
     mine = [order for order in orders if order.ended_at is None and is_done_here(order)]
     if running := [machine for order in mine for machine in under_way(order)]:
         _ask_who_is_at_it(f"rollout {rollout.id}", running, yes=yes)
@@ -241,7 +229,3 @@ def _taken_up(
         terminal.echo(f"It was paused: {rollout.why}")
         rollout = session.client.post(f"{path}/resume", RolloutAnswer, {"version": rollout.version}).value
     return rollout, frozenset(order.id for order in orders if order.ended_at is not None)
-
-
-def _order(session: Session, id_: str) -> OrderAnswer:
-    return session.client.get(f"/v1/orders/{id_}", NotedOrderWithEventsAnswer).value.order

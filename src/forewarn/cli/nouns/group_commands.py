@@ -1,15 +1,14 @@
 """`forewarn group`: show whom events are delivered to, and declare it."""
 
-from forewarn.cli import formatting, terminal
+from forewarn.cli import formatting, options, terminal
 from forewarn.cli.command_group import option
-from forewarn.cli.options import ONLY_NEW, name_argument, only_new_headers, pairs, path_of, plain
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
 from forewarn.wire.answers.fleet_answers import GroupAnswer
 
 app = Noun()
 
-GROUP = name_argument("GROUP", "groups")
+GROUP = options.name_argument("GROUP", "groups")
 
 LIST = terminal.ItemTable[GroupAnswer](
     columns={
@@ -37,7 +36,7 @@ def list_(session: Session) -> None:
 @app.verb(GROUP)
 def show(session: Session, name: str) -> None:
     """Show a group."""
-    session.print_reply(session.client.get(path_of("group", name), GroupAnswer), _show)
+    session.print_reply(session.client.get(options.path_of("group", name), GroupAnswer), _show)
 
 
 @app.verb(
@@ -50,7 +49,7 @@ def show(session: Session, name: str) -> None:
         "What it asks for, as notice=1h; notice= clears it; may be repeated.",
         multiple=True,
     ),
-    ONLY_NEW,
+    options.ONLY_NEW,
 )
 def put(
     session: Session,
@@ -62,20 +61,18 @@ def put(
 ) -> None:
     """Add a group, or change what is given of one; --project says whose it is."""
     asked = {
-        key.replace("-", "_"): plain(value) if value else None
-        for key, value in pairs(policy, "--policy").items()
+        key.replace("-", "_"): options.plain(value) if value else None
+        for key, value in options.pairs(policy, "--policy").items()
     }
     body = given({"kind": kind, "update_domains": update_domains, "policy": asked or None, **session.scope})
-    headers = only_new_headers(new)
-    reply = session.client.call("PUT", path_of("group", name), GroupAnswer, body=body, headers=headers)
+    reply = options.put_in_fleet(session, "group", name, GroupAnswer, body, new=new)
     session.print_reply(reply, _show)
 
 
 @app.verb(GROUP)
 def delete(session: Session, name: str) -> None:
     """Take a group without machines out of the fleet."""
-    reply = session.client.call("DELETE", path_of("group", name), GroupAnswer)
-    session.print_reply(reply, lambda group: terminal.echo(f"{group.name} is no longer in the fleet."))
+    options.delete_from_fleet(session, "group", name, GroupAnswer)
 
 
 def _show(group: GroupAnswer) -> None:

@@ -8,27 +8,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from forewarn.cli import terminal
+from forewarn.cli import options, terminal
 from forewarn.cli.command_group import PATH, argument, flag, option
-from forewarn.cli.options import (
-    EVACUATE,
-    HOST,
-    HOST_WORK,
-    IN_PLACE,
-    ONLY_NEW,
-    REASON,
-    RETURNING,
-    URGENCY,
-    WHOLE,
-    WORK,
-    amount,
-    only_new_headers,
-    pairs,
-    path_of,
-    service_mode,
-    urgency,
-    work,
-)
 from forewarn.cli.session import Noun, Session, as_typed
 from forewarn.cli.views.host_view import show_host, show_hosts, show_waited_for
 from forewarn.cli.views.order_view import show_order_on_host
@@ -63,15 +44,15 @@ def list_(session: Session) -> None:
     session.print_reply(session.client.all(HostAnswer), lambda page: show_hosts(session, page.items))
 
 
-@app.verb(HOST)
+@app.verb(options.HOST)
 def show(session: Session, name: str) -> None:
     """Show a host and what it carries."""
-    reply = session.client.get(path_of("host", name), HostWithMachinesAnswer)
+    reply = session.client.get(options.path_of("host", name), HostWithMachinesAnswer)
     session.print_reply(reply, lambda host: show_host(session, host))
 
 
 @app.verb(
-    HOST,
+    options.HOST,
     flag("--watch", "On the host: load the rules, and follow the fleet and libvirt."),
     flag("--check", "On the host: compare what is loaded with what should be."),
     option(
@@ -158,7 +139,7 @@ def _watch_filter(
 
 def _host_name(session: Session, name: str) -> str:
     """Return the name of a host as the fleet has it."""
-    return session.client.get(path_of("host", name), HostWithMachinesAnswer).value.name
+    return session.client.get(options.path_of("host", name), HostWithMachinesAnswer).value.name
 
 
 def _address(given: str) -> str:
@@ -187,7 +168,7 @@ def _show_check(session: Session, wanted: "Filter", found: Sequence[str]) -> Non
 
 
 @app.verb(
-    HOST,
+    options.HOST,
     option("--driver", "DRIVER", "Who does the work on it; '' clears it."),
     option("--uri", "URI", "Where its driver reaches it; '' clears it."),
     option("--at-once", "N", "How many calls of its driver may run there together.", type=int),
@@ -198,7 +179,7 @@ def _show_check(session: Session, wanted: "Filter", found: Sequence[str]) -> Non
     flag("--no-resources", "Clear what it has."),
     flag("--no-labels", "Clear its labels."),
     flag("--bare-metal/--no-bare-metal", "Whether it is the one machine that it carries.", default=None),
-    ONLY_NEW,
+    options.ONLY_NEW,
 )
 def put(
     session: Session,
@@ -217,42 +198,48 @@ def put(
     for cleared, values, what in ((no_resources, resource, "resources"), (no_labels, label, "labels")):
         if cleared and values:
             raise click.BadParameter(f"it clears the host's {what}: give one", param_hint=f"--no-{what}")
-    amounts = {key: amount(value) for key, value in pairs(resource, "--resource").items()}
+    amounts = {key: options.amount(value) for key, value in options.pairs(resource, "--resource").items()}
     body = given(
         {
             "driver": driver,
             "uri": uri,
             "at_once": at_once,
             "resources": {} if no_resources else amounts or None,
-            "labels": {} if no_labels else pairs(label, "--label") or None,
+            "labels": {} if no_labels else options.pairs(label, "--label") or None,
             "bare_metal": bare_metal,
         }
     )
     body |= {key: None for key in ("driver", "uri") if body.get(key) == ""}
-    reply = session.client.call(
-        "PUT", path_of("host", name), HostWithMachinesAnswer, body=body, headers=only_new_headers(new)
-    )
+    reply = options.put_in_fleet(session, "host", name, HostWithMachinesAnswer, body, new=new)
     session.print_reply(reply, lambda host: show_host(session, host))
 
 
-@app.verb(HOST)
+@app.verb(options.HOST)
 def delete(session: Session, name: str) -> None:
     """Take a host that carries nothing out of the fleet."""
-    reply = session.client.call("DELETE", path_of("host", name), HostWithMachinesAnswer)
-    session.print_reply(reply, lambda host: terminal.echo(f"{host.name} is no longer in the fleet."))
+    options.delete_from_fleet(session, "host", name, HostWithMachinesAnswer)
 
 
-@app.verb(HOST, ACTION, *WORK, WHOLE, YES)
+@app.verb(options.HOST, ACTION, *options.WORK, options.WHOLE, YES)
 def maintenance(
     session: Session, name: str, action: MaintenanceWord, whole: bool, yes: bool, **typed: Any
 ) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
-    body = work(**typed)
+    body = options.work(**typed)
     _ask_first(session, name, body, yes=yes)
     _order(session, name, "maintenance", {"action": action, **body, "whole": whole or None})
 
 
-@app.verb(HOST, COMMAND, EVACUATE, IN_PLACE, RETURNING, *WORK, HOST_WORK, YES)
+@app.verb(
+    options.HOST,
+    COMMAND,
+    options.EVACUATE,
+    options.IN_PLACE,
+    options.RETURNING,
+    *options.WORK,
+    options.HOST_WORK,
+    YES,
+)
 def service(
     session: Session,
     name: str,
@@ -269,45 +256,47 @@ def service(
     The host takes no machines meanwhile. A command after -- does the work, here, when it may begin; else the
     hook of the server's settings does, or who moves the machines.
     """
-    mode = service_mode(evacuate=evacuate, in_place=in_place, returning=returning)
+    mode = options.service_mode(evacuate=evacuate, in_place=in_place, returning=returning)
     if command and host_work not in (None, EXTERNAL):
         raise click.BadParameter(f"the command after -- does the work on the host, not {host_work}")
     from forewarn.cli.gate.gate_run import check_program, run_on_host  # much for those who list hosts
 
     check_program(command)
-    body = work(**typed)
+    body = options.work(**typed)
     _ask_first(session, name, body, yes=yes)
     body |= {**mode, "host_work": EXTERNAL if command else host_work}
     if command:
-        run_on_host(session, f"{path_of('host', name)}/service", body, command)
+        run_on_host(session, f"{options.path_of('host', name)}/service", body, command)
     else:
         _order(session, name, "service", body)
 
 
-@app.verb(HOST, *URGENCY, YES)
+@app.verb(options.HOST, *options.URGENCY, YES)
 def degrade(session: Session, name: str, yes: bool, **typed: Any) -> None:
     """Say that a host is going to fail: its machines move within days."""
-    body = urgency(**typed)
+    body = options.urgency(**typed)
     _ask_first(session, name, body, yes=yes)
     _order(session, name, "degrade", body)
 
 
-@app.verb(HOST, REASON, FENCED, YES)
+@app.verb(options.HOST, options.REASON, FENCED, YES)
 def fail(session: Session, name: str, reason: str | None, fenced: str | None, yes: bool) -> None:
     """Say that a host has failed: its machines come back on others, once it is fenced."""
     ask_before_failing(session, name, yes=yes)
     _order(session, name, "fail", {"reason": reason, "fenced": fenced})
 
 
-@app.verb(HOST, REASON)
+@app.verb(options.HOST, options.REASON)
 def wait(session: Session, name: str, reason: str | None) -> None:
     """Give a lost host more time to come back."""
-    reply = session.client.post(f"{path_of('host', name)}/wait", OrderWithEventsAnswer, {"reason": reason})
+    reply = session.client.post(
+        f"{options.path_of('host', name)}/wait", OrderWithEventsAnswer, {"reason": reason}
+    )
     session.print_reply(reply, lambda answer: show_waited_for(session, answer.order))
 
 
 def _add_order(verb: str, about: str) -> None:
-    @app.verb(HOST, REASON, about=about, name=verb)
+    @app.verb(options.HOST, options.REASON, about=about, name=verb)
     def order(session: Session, name: str, reason: str | None) -> None:
         _order(session, name, verb, {"reason": reason})
 
@@ -326,5 +315,5 @@ def _ask_first(session: Session, name: str, body: Mapping[str, Any], *, yes: boo
 
 
 def _order(session: Session, name: str, verb: str, body: Mapping[str, Any]) -> None:
-    reply = session.client.post(f"{path_of('host', name)}/{verb}", OrderWithEventsAnswer, body)
+    reply = session.client.post(f"{options.path_of('host', name)}/{verb}", OrderWithEventsAnswer, body)
     session.print_reply(reply, lambda placed: show_order_on_host(session, placed))

@@ -5,10 +5,9 @@ from typing import Any
 
 import click
 
-from forewarn.cli import formatting, terminal
+from forewarn.cli import formatting, options, terminal
 from forewarn.cli.command_group import argument, flag, option
 from forewarn.cli.completion import names
-from forewarn.cli.options import MACHINE, ONLY_NEW, REASON, number, only_new_headers, pairs, path_of
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_machine
 from forewarn.cli.views.questions import confirm
@@ -40,8 +39,12 @@ def declaration(
     *, tag: tuple[str, ...], label: tuple[str, ...], resource: tuple[str, ...], **typed: Any
 ) -> dict[str, Any]:
     """Make what is sent of the options of a machine."""
-    amounts = {name: number(value) for name, value in pairs(resource, "--resource").items()}
-    given_pairs = {"tags": pairs(tag, "--tag"), "labels": pairs(label, "--label"), "resources": amounts}
+    amounts = {name: options.number(value) for name, value in options.pairs(resource, "--resource").items()}
+    given_pairs = {
+        "tags": options.pairs(tag, "--tag"),
+        "labels": options.pairs(label, "--label"),
+        "resources": amounts,
+    }
     return given({**typed, **{name: values or None for name, values in given_pairs.items()}})
 
 
@@ -101,46 +104,40 @@ def list_(
     session.print_reply(reply, lambda page: _show_list(session, page.items, empty=empty))
 
 
-@app.verb(MACHINE)
+@app.verb(options.MACHINE)
 def show(session: Session, name: str) -> None:
     """Show a machine."""
     session.print_reply(
-        session.client.get(path_of("machine", name), MachineAnswer, **session.scope), terminal.details_of
+        session.client.get(options.path_of("machine", name), MachineAnswer, **session.scope),
+        terminal.details_of,
     )
 
 
-@app.verb(MACHINE, *DECLARATION, ONLY_NEW)
+@app.verb(options.MACHINE, *DECLARATION, options.ONLY_NEW)
 def put(session: Session, name: str, new: bool, **typed: Any) -> None:
     """Add a machine, or change what is given of one."""
-    reply = session.client.call(
-        "PUT",
-        path_of("machine", name),
-        MachineAnswer,
-        body=declaration(**typed),
-        params=session.scope,
-        headers=only_new_headers(new),
-    )
+    body = declaration(**typed)
+    reply = options.put_in_fleet(session, "machine", name, MachineAnswer, body, new=new, **session.scope)
     session.print_reply(reply, terminal.details_of)
 
 
-@app.verb(MACHINE, YES)
+@app.verb(options.MACHINE, YES)
 def delete(session: Session, name: str, yes: bool) -> None:
     """Take a machine out of the fleet, without notice to anybody."""
     question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
     would = f"take {name} out of the fleet without notice to anybody (`machine terminate` gives notice)"
     confirm(question, would=would, yes=yes)
-    reply = session.client.call("DELETE", path_of("machine", name), MachineAnswer, params=session.scope)
-    session.print_reply(reply, lambda machine: terminal.echo(f"{machine.name} is no longer in the fleet."))
+    options.delete_from_fleet(session, "machine", name, MachineAnswer, **session.scope)
 
 
-@app.verb(MACHINE, REASON, NOW)
+@app.verb(options.MACHINE, options.REASON, NOW)
 def restart(session: Session, name: str, reason: str | None, now: bool) -> None:
     """Restart a machine."""
     _order(session, name, "restart", reason, now=now)
 
 
 def _add_order(action: Action, about: str) -> None:
-    @app.verb(MACHINE, REASON, about=f"{about}.", name=action.value)
+    @app.verb(options.MACHINE, options.REASON, about=f"{about}.", name=action.value)
     def order(session: Session, name: str, reason: str | None) -> None:
         _order(session, name, action.value, reason)
 
@@ -151,10 +148,10 @@ for _action, _facts in ON_MACHINES.items():
 
 
 @app.verb(
-    MACHINE,
+    options.MACHINE,
     option("--to", "HOST", "Where it goes; if omitted, the best host.", shell_complete=names("hosts")),
     flag("--live", "While it runs: a Freeze of seconds. Otherwise a Redeploy."),
-    REASON,
+    options.REASON,
 )
 def move(session: Session, name: str, to: str | None, live: bool, reason: str | None) -> None:
     """Move a machine with notice, to a host of your choice or while it runs."""
@@ -167,7 +164,7 @@ def _order(session: Session, name: str, action: str, reason: str | None, *, now:
 
 def _post_order(session: Session, name: str, action: str, body: dict[str, Any]) -> None:
     reply = session.client.post(
-        f"{path_of('machine', name)}/{action}", OrderOnMachineAnswer, body, **session.scope
+        f"{options.path_of('machine', name)}/{action}", OrderOnMachineAnswer, body, **session.scope
     )
     session.print_reply(reply, lambda placed: show_order_on_machine(session, placed))
 

@@ -8,7 +8,7 @@ import click
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import flag, option
-from forewarn.cli.options import ONLY_NEW, name_argument, only_new_headers, path_of
+from forewarn.cli.options import ONLY_NEW, delete_from_fleet, name_argument, path_of, put_in_fleet
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
 from forewarn.core.moments import format_span_briefly
@@ -90,16 +90,14 @@ def put(
             "sees_hosts": sees_hosts,
         }
     )
-    headers = only_new_headers(new)
-    reply = session.client.call("PUT", path_of("project", name), ProjectAnswer, body=body, headers=headers)
+    reply = put_in_fleet(session, "project", name, ProjectAnswer, body, new=new)
     session.print_reply(reply, _show_project)
 
 
 @app.verb(PROJECT)
 def delete(session: Session, name: str) -> None:
     """Take a project without groups and machines out of the fleet, with its tokens and webhooks."""
-    reply = session.client.call("DELETE", path_of("project", name), ProjectAnswer)
-    session.print_reply(reply, lambda project: terminal.echo(f"{project.name} is no longer in the fleet."))
+    delete_from_fleet(session, "project", name, ProjectAnswer)
 
 
 def _listed(values: list[T], *, none: bool, option: str) -> list[T] | None:

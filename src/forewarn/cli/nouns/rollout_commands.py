@@ -4,29 +4,10 @@ from typing import Any, get_args
 
 import click
 
-from forewarn.cli import formatting, terminal
+from forewarn.cli import formatting, options, terminal
 from forewarn.cli.command_group import argument, flag, option
 from forewarn.cli.completion import names
 from forewarn.cli.following.rollout_follow import follow
-from forewarn.cli.options import (
-    DEADLINE,
-    DRIVER,
-    EVACUATE,
-    HEARTBEAT,
-    HOST_WORK,
-    IN_PLACE,
-    REASON,
-    RETURNING,
-    TAKES,
-    TOGETHER,
-    WHOLE,
-    find_by_prefix,
-    id_argument,
-    id_of,
-    seconds,
-    seconds_or_none,
-    service_mode,
-)
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views import rollout_view
 from forewarn.cli.views.questions import YES, ask_before_rollout
@@ -38,8 +19,8 @@ from forewarn.wire.guid import is_guid
 _TERMS = (
     option("--hosts-at-once at_once", "N", "How many in a wave.", type=click.IntRange(min=1), default=1),
     option("--gap", "DURATION", "Between two waves, as 10m.", default="0"),
-    DEADLINE,
-    TAKES,
+    options.DEADLINE,
+    options.TAKES,
     option("--health", "DURATION", "How long after its work a machine may take to be healthy. Else 30m."),
     flag("--require-poll", "A machine that polled before must have polled again."),
     option("--canary", "N", "So many hosts first, apart from all others.", type=click.IntRange(min=0)),
@@ -65,17 +46,17 @@ ROLLOUT = (
         type=click.Choice(get_args(RolloutWord)),
         default="freeze",
     ),
-    EVACUATE,
-    IN_PLACE,
-    RETURNING,
-    HOST_WORK,
+    options.EVACUATE,
+    options.IN_PLACE,
+    options.RETURNING,
+    options.HOST_WORK,
     *_TERMS,
-    DRIVER,
+    options.DRIVER,
     _OVERLAP,
-    HEARTBEAT,
-    WHOLE,
-    TOGETHER,
-    REASON,
+    options.HEARTBEAT,
+    options.WHOLE,
+    options.TOGETHER,
+    options.REASON,
 )
 # A gate says itself who does the work, and whether hosts are done in parts.
 GATED_ROLLOUT = (
@@ -89,9 +70,9 @@ GATED_ROLLOUT = (
     ),
     *_TERMS,
     _OVERLAP,
-    HEARTBEAT,
-    TOGETHER,
-    REASON,
+    options.HEARTBEAT,
+    options.TOGETHER,
+    options.REASON,
 )
 
 
@@ -128,17 +109,17 @@ def rollout_body(
     return {
         "hosts": "all" if every else hosts,
         "action": action,
-        **service_mode(evacuate=evacuate, in_place=in_place, returning=returning),
+        **options.service_mode(evacuate=evacuate, in_place=in_place, returning=returning),
         "host_work": host_work,
         "hosts_at_once": at_once,
-        "gap_seconds": seconds(gap, hint="--gap"),
+        "gap_seconds": options.seconds(gap, hint="--gap"),
         "deadline": deadline,
-        "expected_seconds": seconds_or_none(takes, hint="--takes"),
-        "health_seconds": seconds_or_none(health, hint="--health"),
-        "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
+        "expected_seconds": options.seconds_or_none(takes, hint="--takes"),
+        "health_seconds": options.seconds_or_none(health, hint="--health"),
+        "heartbeat_seconds": options.seconds_or_none(heartbeat, hint="--heartbeat"),
         "require_poll": require_poll or None,
         "canary": canary,
-        "soak_seconds": seconds_or_none(soak, hint="--soak"),
+        "soak_seconds": options.seconds_or_none(soak, hint="--soak"),
         "max_failures": max_failures,
         "driver": driver,
         "overlap": overlap or None,
@@ -161,7 +142,7 @@ app = Noun()
 
 DETACH = flag("--detach", "Return at once, as with --json, and let it go on unseen.")
 FOLLOW = flag("--follow follow_", "Show what happens until it is done or pauses; Ctrl-C ends only that.")
-ID = id_argument("[ROLLOUT]", "Its id, or how it begins; left out if only one can be meant.")
+ID = options.id_argument("[ROLLOUT]", "Its id, or how it begins; left out if only one can be meant.")
 
 
 @app.verb(*ROLLOUT)
@@ -184,7 +165,7 @@ def start(session: Session, detach: bool, yes: bool, **typed: Any) -> None:
     rollout = reply.value
     for warning in rollout.warnings:
         terminal.echo(f"Warning: {warning}")
-    follow(session, id_of(rollout))
+    follow(session, options.id_of(rollout))
 
 
 @app.verb()
@@ -204,7 +185,7 @@ def show(session: Session, id_: str | None, follow_: bool) -> None:
     session.print_reply(reply, lambda rollout: rollout_view.show(session, rollout))
 
 
-@app.verb(ID, REASON)
+@app.verb(ID, options.REASON)
 def pause(session: Session, id_: str | None, reason: str | None) -> None:
     """Withdraw what is announced and not started; what has started is finished."""
     _do(session, id_, "pause", reason)
@@ -216,7 +197,7 @@ def resume(session: Session, id_: str | None) -> None:
     _do(session, id_, "resume", None)
 
 
-@app.verb(ID, REASON)
+@app.verb(ID, options.REASON)
 def abort(session: Session, id_: str | None, reason: str | None) -> None:
     """Call off what has not started, and announce nothing more; what has started ends first."""
     _do(session, id_, "abort", reason)
@@ -246,9 +227,11 @@ def _meant(session: Session, typed: str | None, verb: str) -> tuple[str, int | N
     if typed is not None and is_guid(typed):
         return typed.upper(), None
     rollout = (
-        _listed(session, verb) if typed is None else find_by_prefix(session.client, RolloutAnswer, typed)
+        _listed(session, verb)
+        if typed is None
+        else options.find_by_prefix(session.client, RolloutAnswer, typed)
     )
-    return id_of(rollout), rollout.version
+    return options.id_of(rollout), rollout.version
 
 
 def _listed(session: Session, verb: str) -> RolloutAnswer:

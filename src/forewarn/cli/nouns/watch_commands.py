@@ -1,7 +1,6 @@
 """`forewarn watch`: the fleet as it lives."""
 
 import json
-import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -92,7 +91,7 @@ def _print(copy: FleetCopy) -> None:
 
     from forewarn.cli.following.watch_view import ScreenSize, WatchView
 
-    width = shutil.get_terminal_size().columns if terminal.is_terminal() else terminal.UNBOUNDED
+    width = terminal.width()
     screen = Console(highlight=False, width=width)
     for line in WatchView(copy).frame(ScreenSize(width=width), link=LinkState.LIVE):
         screen.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=True)

@@ -28,7 +28,6 @@ from forewarn.core.words import (
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import (
-    NotedOrderWithEventsAnswer,
     OrderAnswer,
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
@@ -235,7 +234,7 @@ def in_the_way(wait: WaitingAnswer, order: OrderAnswer, listed: Sequence[EventAn
 
 
 def _on_host(session: Session, id_: str) -> str:
-    host = session.client.get(f"/v1/orders/{id_}", NotedOrderWithEventsAnswer).value.order.host
+    host = session.order(id_).host
     return f" on {host}" if host else ""
 
 
