@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -194,6 +195,7 @@ class Noun(Group):
 
 
 def _in_session(function: Function) -> Function:
+    @wraps(function)
     def run(**given: Any) -> None:
         ctx = click.get_current_context()
         if ctx.invoked_subcommand is None:

@@ -1,5 +1,6 @@
 """The command has a verb for everything the API does, and says everything in its help."""
 
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from forewarn.cli.command_group import CommandAfterDashes
 from forewarn.cli.main import LazyCommand, app
 from tests.harness import Service
 from tests.served import Api, app_of
@@ -102,6 +104,17 @@ def test_every_command_is_in_the_reference() -> None:
     text = "".join((ROOT / "docs/reference" / page).read_text() for page in pages)
     listed = set(re.findall(r"`forewarn ((?:[a-z]+(?:-[a-z]+)* ?)+)", text))
     assert set(commands()) - {words.strip() for words in listed} == set()
+
+
+@pytest.mark.parametrize("words", sorted(commands()))
+def test_what_is_typed_reaches_the_function_of_the_command(words: str) -> None:
+    command = commands()[words]
+    typed = {param.name for param in command.params if param.expose_value}
+    typed |= {"command"} if isinstance(command, CommandAfterDashes) else set()
+    takes = inspect.signature(command.callback).parameters.values()
+    named = {each.name for each in takes if each.kind is not each.VAR_KEYWORD} - {"session", "_"}
+    assert named <= typed
+    assert named == typed or any(each.kind is each.VAR_KEYWORD for each in takes)
 
 
 @pytest.mark.parametrize("words", sorted(commands()))
