@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.agent.setup import recipe
-from forewarn.cli.unit_text import SERVICES
+from forewarn.cli.nouns.unit_commands import SERVICES
 from forewarn.console import web_files
 from forewarn.version import built_version
 from tests import wheels

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.exceptions import Exit
+from click.testing import CliRunner
 
 from forewarn.cli.main import app
 from forewarn.cli.session import exit_codes
@@ -27,7 +27,7 @@ from forewarn.core.errors import Conflict, Invalid
 def test_an_error_is_a_message_and_a_code(
     error: Exception, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(typer.Exit) as ended, exit_codes():
+    with pytest.raises(Exit) as ended, exit_codes():
         raise error
     assert ended.value.exit_code == code
     assert str(error).partition(": ")[2] in capsys.readouterr().err
@@ -45,7 +45,7 @@ def test_an_error_is_a_message_and_a_code(
 def test_a_program_gets_the_error_as_json(
     error: Exception, code: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(typer.Exit), exit_codes(json=True):
+    with pytest.raises(Exit), exit_codes(json=True):
         raise error
     written = capsys.readouterr()
     assert json.loads(written.err) == {"error": {"code": code, "message": said}}
@@ -55,9 +55,9 @@ def test_a_program_gets_the_error_as_json(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--json machine lst", "No such command 'lst'; did you mean list?"),
-        ("machine list --json --grup web", "No such option: --grup (Possible options: --group)"),
-        ("machine list --frobnicate --json", "No such option: --frobnicate"),
+        ("--json machine lst", "No such command 'lst'. Did you mean 'list'?"),
+        ("machine list --json --grup web", "No such option '--grup'. Did you mean '--group'?"),
+        ("machine list --frobnicate --json", "No such option '--frobnicate'."),
         ("clock advance soon --json", "Invalid value for DURATION: expected a time such as 90"),
     ],
 )
@@ -83,12 +83,11 @@ def test_what_a_store_is_refused_for_is_json_too(words: str, tmp_path: Path) -> 
 def test_json_of_a_command_that_is_run_is_not_ones_own() -> None:
     result = CliRunner().invoke(app, ["gate", "hots", "--", "program", "--json"])
     assert result.exit_code == 2
-    assert "did you mean host?" in result.stderr
+    assert "Did you mean 'host'?" in result.stderr
     assert not result.stderr.startswith("{")
 
 
 @pytest.mark.parametrize("words", ["xyz", "machine frobnicate", "machine list --zzz"])
 def test_nothing_is_suggested_that_is_not_close(words: str) -> None:
     said = CliRunner().invoke(app, words.split()).stderr
-    assert "did you mean" not in said
-    assert "Possible" not in said
+    assert "did you mean" not in said.casefold()

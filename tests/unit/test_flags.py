@@ -10,7 +10,7 @@ from forewarn.api.endpoints import (
     token_endpoints,
     webhook_endpoints,
 )
-from forewarn.cli.flags import FLAGS, in_flags
+from forewarn.cli.session import FLAGS, in_flags
 
 BODIES = (
     MaintenanceBody,

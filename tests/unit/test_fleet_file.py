@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.cli.views.fleet_toml import fleet_file
+from forewarn.cli.views.fleet_view import fleet_file
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import (
     NO_POLICY,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from forewarn.cli.views.history_lines import HistoryLine, folded
+from forewarn.cli.nouns.history_commands import HistoryLine, folded
 from forewarn.wire.answers.record_answers import RecordAnswer
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from forewarn.cli.gate.interrupts import Interrupts
+from forewarn.cli.gate.calls import Interrupts
 
 
 @pytest.fixture(autouse=True)

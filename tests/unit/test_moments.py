@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from forewarn.agent.setup import agent_config
-from forewarn.cli.options.shared_options import seconds as typed
+from forewarn.cli.options import seconds as typed
 from forewarn.config_reading import load
 from forewarn.core.moments import format_offset, format_span, format_span_briefly, parse_span, write_span
 from forewarn.rehearsal.scenario_file import read_scenario

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.cli.id_lookup import path_of
+from forewarn.cli.options import path_of
 from forewarn.client.replies import RequestRefused
 from forewarn.core.errors import Invalid
 from forewarn.wire.fleet import read_fleet

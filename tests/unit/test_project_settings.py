@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from forewarn.cli.views.fleet_toml import fleet_file
+from forewarn.cli.views.fleet_view import fleet_file
 from forewarn.core.errors import Invalid
 from forewarn.core.model.project import Project
 from forewarn.core.model.windows import Window

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from forewarn.cli.table_drawing import block_lines, table_lines
-from forewarn.cli.table_layout import Column, choose_widths, table_width, wrap
+from forewarn.cli.tables import Column, block_lines, choose_widths, table_lines, table_width, wrap
 
 MOMENT = "2026-01-05 12:00:00 UTC"
 NAMES = ("a", "web-0", "a-machine-with-a-long-name", "ß漢字")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.cli.unit_text import SERVICES, unit_text, word
+from forewarn.cli.nouns.unit_commands import SERVICES, unit_text, word
 from forewarn.core.errors import Invalid
 
 

@@ -11,7 +11,7 @@ from forewarn.cli import terminal
 from forewarn.cli.following.change_stream import LinkState
 from forewarn.cli.following.fleet_copy import FleetCopy, ServiceTime, WatchedMachine, WatchFilter
 from forewarn.cli.following.watch_view import ScreenSize, WatchView
-from forewarn.cli.table_drawing import clip
+from forewarn.cli.tables import clip
 from forewarn.client.calls import OperatorClient
 from forewarn.clock import monotonic
 from forewarn.core.model.order import Order

@@ -1,104 +1,92 @@
-"""Commands whose help leaves out what says nothing: that a flag is a bool, and that a name is a text."""
+"""Commands and groups whose help has sections, and short ways to declare what they take."""
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup
+import click
 
-from forewarn.cli import help_drawing
+PATH = click.Path(path_type=Path)
+
+Rows = list[tuple[str, str]]
 
 
-class _PlainHelp:
-    def get_params(self, ctx: Any) -> Any:
-        """Return its options."""
-        return _plain(super().get_params(ctx))  # type: ignore[misc]
+def option(declared: str, metavar: str | None, about: str, **settings: Any) -> click.Option:
+    """Declare an option by its flags and, if the function has another name for it, that name."""
+    return click.Option(declared.split(), metavar=metavar, help=about, **settings)
 
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Read what was typed; an option that does not exist is answered with those that are close."""
+
+def flag(declared: str, about: str, **settings: Any) -> click.Option:
+    """Declare an option without a value, in the same way."""
+    return click.Option(declared.split(), is_flag=True, help=about, **settings)
+
+
+def argument(name: str, metavar: str, about: str | None = None, **settings: Any) -> click.Argument:
+    """Declare an argument."""
+    return click.Argument([name], metavar=metavar, help=about, **settings)
+
+
+class SharedOption(click.Option):
+    """An option of almost every command: help lists these apart."""
+
+
+class Command(click.Command):
+    """A command whose help lists the options of all commands apart from its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what was typed; explain how to type a name that begins with -."""
         try:
-            return super().parse_args(ctx, args)  # type: ignore[misc]
-        except Exception as error:
-            _leave_out_guesses(error)
-            raise
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name.startswith("--"):
+                raise
+            said = f"{error.message} A name that begins with - goes after --."
+            raise click.NoSuchOption(error.option_name, said, ctx=error.ctx) from None
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Draw its help."""
-        help_drawing.load()
-        super().format_help(ctx, formatter)  # type: ignore[misc]
-
-
-# Under this key a command finds what was typed after `--`, which Click passes on with what stood before it.
-AFTER_DASHES = "forewarn.after_dashes"
-
-
-class _Command(_PlainHelp, TyperCommand):
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Keep what stands after `--` apart, too."""
-        ctx.meta[AFTER_DASHES] = args[args.index("--") + 1 :] if "--" in args else []
-        return super().parse_args(ctx, args)
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of this command, then those of all commands."""
+        own: Rows = []
+        shared: Rows = []
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option) and (row := param.get_help_record(ctx)):
+                (shared if isinstance(param, SharedOption) else own).append(row)
+        write_section(formatter, "Options", own)
+        write_section(formatter, "Everywhere", shared)
 
 
-class CommandAfterDashes(_Command):
-    """A command that takes another one after `--`, beside as many arguments of its own as are typed."""
+class CommandAfterDashes(Command):
+    """A command that takes another one after `--` as `command`, beside arguments of its own."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Set aside what stands after the dashes, and read the rest."""
         index = args.index("--") if "--" in args else len(args)
-        left = super().parse_args(ctx, args[:index])
-        ctx.meta[AFTER_DASHES] = args[index + 1 :]
-        return left
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return what its usage is made of."""
-        return [*super().collect_usage_pieces(ctx), "-- COMMAND..."]
+        ctx.params["command"] = args[index + 1 :]
+        return super().parse_args(ctx, args[:index])
 
 
-class HelpGroup(_PlainHelp, TyperGroup):
-    """The Click group that Typer makes of a CommandGroup."""
+class Group(Command, click.Group):
+    """A group that lists its commands in the order of their declaration, each with its whole summary."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command; a name that is none is answered with what was meant, if that is close."""
-        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            from forewarn.core.spelling import hint
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of its commands."""
+        return list(self.commands)
 
-            ctx.fail(
-                f"No such command {args[0]!r}{hint(args[0], self.list_commands(ctx))}.".replace("?.", "?")
-            )
-        return super().resolve_command(ctx, args)
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, then the commands."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
 
-
-class CommandGroup(typer.Typer):
-    """A Typer application whose commands and groups have this help."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"cls": HelpGroup, **settings})
-
-    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
-        """Add a command."""
-        return super().command(name, **{"cls": _Command, **settings})
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a line or more for each command."""
+        write_section(formatter, "Commands", summaries(*self.commands.values()))
 
 
-def _leave_out_guesses(error: Any) -> None:
-    """Let Click suggest only options that are close to what was typed, and say how names with - are typed."""
-    if hasattr(error, "possibilities") and not error.option_name.startswith("--"):
-        error.message += ". A name that begins with - goes after --"
-    if getattr(error, "possibilities", None):
-        from forewarn.core.spelling import closest
-
-        typed = error.option_name
-        error.possibilities = [each for each in error.possibilities if closest(typed, [each]) is not None]
+def summaries(*commands: click.Command) -> Rows:
+    """Return the name and the summary of each command."""
+    return [(f"{each.name}", each.get_short_help_str()) for each in commands]
 
 
-def _plain(params: Any) -> Any:
-    for param in params:
-        if isinstance(param, TyperArgument):
-            # Its name stands before it already.
-            param.__dict__["display_type_rich"] = _nothing
-        elif getattr(param, "is_flag", False):
-            param.metavar = ""
-    return params
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    """Show no type."""
+def write_section(formatter: click.HelpFormatter, title: str, rows: Rows) -> None:
+    """Write a list of terms under a title, if there are any."""
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)

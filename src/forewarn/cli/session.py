@@ -5,21 +5,21 @@ These options are accepted before the noun, after it, and after the verb; the la
 
 import inspect
 import os
+import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_args
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-import typer
+import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import CommandGroup
-from forewarn.cli.flags import in_flags
+from forewarn.cli.command_group import Command, Group, SharedOption
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import (
     NOT_FOUND,
@@ -32,43 +32,44 @@ from forewarn.client.replies import (
 from forewarn.core.errors import ForewarnError, Invalid
 
 if TYPE_CHECKING:
-    from forewarn.wire.answers.access_answers import CallerAnswer
+    from forewarn.wire.answers.order_answers import OrderAnswer
 
 V = TypeVar("V")
 
 BAD_REQUEST = 400
+# As shells report a program that SIGINT has ended.
+INTERRUPTED = 130
 DEFAULT_SERVER = "http://127.0.0.1:8170"
 
-PANEL = "Everywhere"
 SERVER_HELP = f"Where the server is. FOREWARN_SERVER says it for good; else it is {DEFAULT_SERVER}."
-
-Server = Annotated[
-    str | None, typer.Option("--server", metavar="URL", help=SERVER_HELP, rich_help_panel=PANEL)
-]
-Project = Annotated[
-    str | None,
-    typer.Option(
-        "--project", metavar="NAME", help="Only of this project, or whose machine.", rich_help_panel=PANEL
-    ),
-]
-Json = Annotated[
-    bool | None, typer.Option("--json", help="Answer with JSON, for programs.", rich_help_panel=PANEL)
-]
 WHO_HELP = "Who you are. FOREWARN_TOKEN says it without showing it to others on this machine."
-Token = Annotated[str | None, typer.Option("--token", metavar="SECRET", help=WHO_HELP, rich_help_panel=PANEL)]
-OPTIONS: dict[str, Any] = {"server": Server, "token": Token, "project": Project, "json": Json}
+
+Function = Callable[..., None]
 
 
-def _hidden(option: Any) -> Any:
-    """Leave an option out of the help."""
-    kind, described = get_args(option)
-    described = copy(described)
-    described.hidden = True
-    return Annotated[kind, described]
+def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Keep an option that was typed: one after the verb goes over the same one before it."""
+    if value:
+        ctx.obj = replace(ctx.ensure_object(Session), **{param.name: value})
 
 
+def _shared(declared: str, about: str, **settings: Any) -> SharedOption:
+    return SharedOption([declared], help=about, callback=_keep, expose_value=False, **settings)
+
+
+def _everywhere(*, hidden: bool = False) -> tuple[click.Option, ...]:
+    return (
+        _shared("--server", SERVER_HELP, metavar="URL", hidden=hidden),
+        _shared("--token", WHO_HELP, metavar="SECRET", hidden=hidden),
+        _shared("--project", "Only of this project, or whose machine.", metavar="NAME", hidden=hidden),
+        JSON,
+    )
+
+
+JSON = _shared("--json", "Answer with JSON, for programs.", is_flag=True)
+EVERYWHERE = _everywhere()
 # Of commands that ask no server; given all the same, they are answered with where to ask instead.
-HIDDEN_OPTIONS = {name: kind if name == "json" else _hidden(kind) for name, kind in OPTIONS.items()}
+WITHIN_MACHINE = _everywhere(hidden=True)
 
 
 def as_typed() -> str:
@@ -125,6 +126,12 @@ class Session:
 
         return self.client.get("/v1/clock", ClockAnswer).value.now
 
+    def order(self, id_: str) -> "OrderAnswer":
+        """Read an order."""
+        from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
+
+        return self.client.get(f"/v1/orders/{id_}", NotedOrderWithEventsAnswer).value.order
+
     def print_reply(self, reply: Reply[V], show: Callable[[V], None]) -> None:
         """Print a server's answer as it was sent for a program, or show it to a person."""
         self.print_answer(reply.json, lambda: show(reply.value))
@@ -137,51 +144,65 @@ class Session:
             show()
 
 
-Command = Callable[..., None]
+def command(
+    *params: click.Parameter,
+    name: str | None = None,
+    about: str | None = None,
+    shared: Iterable[click.Parameter] = EVERYWHERE,
+    cls: type[Command] = Command,
+) -> Callable[[Function], Command]:
+    """Make a command of a function that takes a Session and these parameters."""
+
+    def decorate(function: Function) -> Command:
+        text = about or inspect.cleandoc(function.__doc__ or "")
+        return cls(
+            name or function.__name__.rstrip("_").replace("_", "-"),
+            params=[*params, *shared],
+            callback=_in_session(function),
+            help=text,
+            short_help=" ".join(text.partition("\n\n")[0].split()),
+        )
+
+    return decorate
 
 
-def with_session(function: Command) -> Command:
-    """Let a command take a Session as its first argument, and fail as a program should.
-
-    Of a group it is the callback: its options hold for the commands below. `ctx` is passed where it is taken.
-    """
-    return _command(function, OPTIONS)
-
-
-def within_machine(function: Command) -> Command:
-    """Do the same for a command that asks no server: its help leaves out what is said to one."""
-    return _command(function, HIDDEN_OPTIONS)
-
-
-class Noun(CommandGroup):
+class Noun(Group):
     """The commands about one kind of thing, each of which takes a Session."""
 
     def __init__(
         self,
+        params: Iterable[click.Parameter] = EVERYWHERE,
         *,
-        callback: Command | None = None,
-        takes: Callable[[Command], Command] = with_session,
-        invoke_without_command: bool = False,
+        shared: Iterable[click.Parameter] = EVERYWHERE,
+        alone: Function | None = None,
+        **settings: Any,
     ) -> None:
-        """Take what has the options before the verb, and how commands take theirs."""
-        super().__init__(
-            no_args_is_help=True,
-            callback=callback or with_session(lambda _: None),
-            invoke_without_command=invoke_without_command,
-        )
-        self._takes = takes
+        """Take the options before a verb, the shared ones of each verb, and what is done without a verb."""
+        usual = {"callback": alone and _in_session(alone), "invoke_without_command": alone is not None}
+        super().__init__(params=[*params], **{"no_args_is_help": True, **usual, **settings})
+        self._shared = tuple(shared)
 
-    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+    def verb(self, *params: click.Parameter, **settings: Any) -> Callable[[Function], Command]:
         """Add a command."""
-        add = super().command(name, **settings)
-        return lambda function: add(self._takes(function))
+
+        def decorate(function: Function) -> Command:
+            added = command(*params, **{"shared": self._shared, **settings})(function)
+            self.add_command(added)
+            return added
+
+        return decorate
 
 
-def keep_options(ctx: typer.Context, **given: Any) -> Session:
-    """Keep the options that were typed so far: those after the verb go over those before it."""
-    before = ctx.obj if isinstance(ctx.obj, Session) else Session()
-    session = ctx.obj = replace(before, **{name: value for name, value in given.items() if value})
-    return session
+def _in_session(function: Function) -> Function:
+    @wraps(function)
+    def run(**given: Any) -> None:
+        ctx = click.get_current_context()
+        if ctx.invoked_subcommand is None:
+            session = ctx.ensure_object(Session)
+            with exit_codes(json=session.json):
+                function(session, **given)
+
+    return run
 
 
 @contextmanager
@@ -201,6 +222,8 @@ def exit_codes(*, json: bool = False) -> Iterator[None]:
     except (AnswerNotUnderstood, ForewarnError) as error:
         exit_code = 2 if isinstance(error, Invalid) else 1
         _end(str(error), exit_code=exit_code, code=type(error).__name__, json=json)
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def _end(message: str, *, exit_code: int, code: str, json: bool) -> NoReturn:
@@ -208,28 +231,60 @@ def _end(message: str, *, exit_code: int, code: str, json: bool) -> NoReturn:
         terminal.print_json_error(code, message)
     else:
         terminal.print_error(message)
-    raise typer.Exit(exit_code) from None
+    raise click.exceptions.Exit(exit_code) from None
 
 
-def _command(function: Command, options: Mapping[str, Any]) -> Command:
-    parameters = inspect.signature(function).parameters
+_FIELD = re.compile(r"([a-z_]+)(\[\d+\])?: ")
 
-    def command(ctx: typer.Context, **given: Any) -> None:
-        session = keep_options(ctx, **{name: given.pop(name) for name in options})
-        with exit_codes(json=session.json):
-            function(session, **given, **({"ctx": ctx} if "ctx" in parameters else {}))
+_SAME_NAME = (
+    *(
+        "abort",
+        "action",
+        "canary",
+        "deadline",
+        "despite_hold",
+        "driver",
+        "emergency",
+        "fenced",
+        "host",
+        "hosts_at_once",
+        "kind",
+        "limit",
+        "max_failures",
+    ),
+    *("name", "overlap", "project", "reason", "require_poll", "role", "secret", "since", "state"),
+    *("host_work", "live", "to", "together", "whole"),
+)
+FLAGS = {
+    **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},
+    "expected_seconds": "--takes",
+    "expires_seconds": "--expires",
+    "expiry": "--expires",
+    "gap_seconds": "--gap",
+    "health_seconds": "--health",
+    "heartbeat_seconds": "--heartbeat",
+    "mode": "--evacuate, --in-place",
+    "notice_seconds": "--notice",
+    "returning": "--return",
+    "soak_seconds": "--soak",
+    "from": "--from",
+    "take": "--take",
+    "kinds": "--kind",
+    "tags": "--tag",
+    "labels": "--label",
+    "resources": "--resource",
+    "hosts": "HOST",
+    "seconds": "DURATION",
+    "url": "URL",
+}
 
-    # Typer reads a command's options from its signature.
-    own = [each for each in list(parameters.values())[1:] if each.name != "ctx"]
-    described = [
-        inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
-        *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own),
-        *(
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in options.items()
-        ),
-    ]
-    command.__signature__ = inspect.Signature(described)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in described}
-    command.__name__, command.__doc__ = function.__name__, function.__doc__
-    return command
+
+def in_flags(message: str) -> str:
+    """Name the flag instead of the field that a refusal begins with; whatever else it says stays."""
+    from forewarn.wire.fleet import MACHINE
+
+    flags = {**{name: f"--{name.replace('_', '-')}" for name in MACHINE}, **FLAGS}
+    field = _FIELD.match(message)
+    if field is None or field[1] not in flags:
+        return message
+    return f"{flags[field[1]]}: {message[field.end() :]}"

@@ -130,8 +130,7 @@ class ItemTable(Generic[T]):
 
     def lines(self, items: Sequence[T]) -> "list[Text]":
         """Draw a table for the terminal as wide as it is now; where that is too narrow, item by item."""
-        from forewarn.cli.table_drawing import block_lines, table_lines
-        from forewarn.cli.table_layout import Column, choose_widths
+        from forewarn.cli.tables import Column, block_lines, choose_widths, table_lines
 
         cells = {name: [_cell(show(item)) for item in items] for name, show in self.columns.items()}
         columns = [
@@ -150,7 +149,7 @@ class ItemTable(Generic[T]):
 
 def details(rows: Iterable[tuple[str, object]]) -> None:
     """Print what is known of one thing, a line each."""
-    from forewarn.cli.table_drawing import fact_lines
+    from forewarn.cli.tables import fact_lines
 
     print_lines(fact_lines([(name, _cell(value)) for name, value in rows], width()))
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from forewarn.cli.main import app
 from forewarn.core.words import Action, Work
 from tests.harness import Service
 from tests.process import FOREWARN, until
@@ -30,16 +32,16 @@ def server(service: Service) -> Iterator[str]:
 
 def completed(typed: str, *, server: str = "http://127.0.0.1:1", shell: str = "bash") -> list[str]:
     """Ask as the script does that --show-completion prints."""
-    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1), "_TYPER_COMPLETE_ARGS": typed}
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
     environment = {
         **os.environ,
         **words,
-        "_FOREWARN_COMPLETE": f"complete_{shell}",
+        "_FOREWARN_COMPLETE": f"{shell}_complete",
         "FOREWARN_SERVER": server,
     }
     ran = subprocess.run([FOREWARN], env=environment, capture_output=True, text=True, check=False)
     assert ran.stderr == ""
-    return ran.stdout.split()
+    return [line.removeprefix("plain,") for line in ran.stdout.split()]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_no_server_completes_nothing_and_says_nothing() -> None:
 
 def test_zsh_is_answered_too(server: str) -> None:
     typed = "forewarn machine restart web-0"
-    until(lambda: '"web-0"' in " ".join(completed(typed, server=server, shell="zsh")), what="the name")
+    until(lambda: "web-0" in completed(typed, server=server, shell="zsh"), what="the name")
 
 
 def test_the_script_for_bash_works_in_bash(server: str) -> None:
@@ -119,3 +121,27 @@ def test_the_script_for_bash_works_in_bash(server: str) -> None:
         return ran.stdout.split()
 
     until(lambda: completed_there() == [f"web-{number}" for number in range(6)], what="the names")
+
+
+@pytest.mark.parametrize(
+    ("shell", "script", "started_by"),
+    [
+        ("/bin/bash", ".bash_completions/forewarn.sh", ".bashrc"),
+        ("/usr/bin/zsh", ".zfunc/_forewarn", ".zshrc"),
+        ("/usr/bin/fish", ".config/fish/completions/forewarn.fish", None),
+    ],
+)
+def test_the_script_is_installed_where_the_shell_finds_it(
+    tmp_path: Path, shell: str, script: str, started_by: str | None
+) -> None:
+    for _ in range(2):  # a second time it changes nothing
+        ran = CliRunner().invoke(app, ["--install-completion"], env={"HOME": str(tmp_path), "SHELL": shell})
+        assert (ran.exit_code, ran.stderr) == (0, "")
+    assert "_FOREWARN_COMPLETE" in (tmp_path / script).read_text()
+    assert started_by is None or len((tmp_path / started_by).read_text().splitlines()) == 2
+
+
+def test_a_shell_that_cannot_complete_is_refused() -> None:
+    ran = CliRunner().invoke(app, ["--show-completion"], env={"SHELL": "/bin/tcsh"})
+    assert ran.exit_code == 2
+    assert "no completion for tcsh" in ran.stderr

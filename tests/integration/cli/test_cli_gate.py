@@ -9,10 +9,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import CliRunner, Result
 from starlette.types import ASGIApp, Receive, Scope, Send
-from typer.testing import CliRunner, Result
 
-from forewarn.cli.gate import gate_view
+from forewarn.cli.gate import gated_order
 from forewarn.cli.main import app as main
 from forewarn.core.model.declaration import NO_DEFAULTS
 from forewarn.core.words import Action, OrderId, StepState
@@ -199,7 +199,7 @@ def test_a_failed_host_that_is_fenced_outside_says_how_that_is_reported(service:
     assert "host fail host-1 --fenced REASON" in said
     assert f"`forewarn order complete {order}`" in " ".join(said.split())
     assert "gate order" not in said
-    assert [line for line in gate_view.progress(seen, known=set()) if "done;" in line] == []
+    assert [line for line in gated_order.progress(seen, known=set()) if "done;" in line] == []
 
 
 def test_an_operator_can_hold_and_release_by_command(program: Program, tmp_path: Path) -> None:

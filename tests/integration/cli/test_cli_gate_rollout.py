@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from starlette.types import ASGIApp, Receive, Scope, Send
-from typer.testing import CliRunner, Result
 
 from forewarn.cli.gate import rollout_gate
 from forewarn.cli.main import app as main

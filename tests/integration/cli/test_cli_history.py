@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from forewarn.cli.main import app
-from forewarn.cli.views import history_export
+from forewarn.cli.nouns import history_commands
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused
 from forewarn.core.model.project import Project
@@ -169,7 +169,7 @@ def test_an_export_in_the_other_form_is_left_alone(tmp_path: Path, form: str) ->
     assert file.read_text() == held
 
 
-@pytest.mark.parametrize("text", ["", f"{','.join(history_export.COLUMNS)}\n1,2026-0"])
+@pytest.mark.parametrize("text", ["", f"{','.join(history_commands.COLUMNS)}\n1,2026-0"])
 def test_a_file_without_records_is_begun(service: Service, tmp_path: Path, text: str) -> None:
     file = tmp_path / "history.csv"
     file.write_text(text)
@@ -188,8 +188,8 @@ def test_where_the_end_of_a_file_is_taken_to_begin_does_not_matter(
         for n in (1, 2)
     ]
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    monkeypatch.setattr(history_export, "TAIL_BYTES", tail)
-    assert history_export.last_number(file, "jsonl") == 2
+    monkeypatch.setattr(history_commands, "TAIL_BYTES", tail)
+    assert history_commands.last_number(file, "jsonl") == 2
 
 
 def test_a_file_that_cannot_be_is_refused(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_file_that_cannot_be_is_refused(tmp_path: Path) -> None:
 def test_who_goes_on_after_what_was_removed_is_warned(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_export, "PAGE", 1)
+    monkeypatch.setattr(history_commands, "PAGE", 1)
     with writing(service.store) as tx:
         tx.records.remove([3, 4, 6])
         tx.records.set_pruning(Pruning(up_to=6))
@@ -219,15 +219,15 @@ def test_no_file_is_made_when_there_is_no_server(tmp_path: Path) -> None:
 def test_no_more_than_a_page_is_in_memory(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     happen(service, 50)
     sizes: list[int] = []
-    pages = history_export._pages
+    pages = history_commands._pages
 
     def counted(*given: Any) -> Iterator[Any]:
         for page in pages(*given):
             sizes.append(len(page))
             yield page
 
-    monkeypatch.setattr(history_export, "PAGE", 10)
-    monkeypatch.setattr(history_export, "_pages", counted)
+    monkeypatch.setattr(history_commands, "PAGE", 10)
+    monkeypatch.setattr(history_commands, "_pages", counted)
     export()
     assert max(sizes) == 10
     assert sum(sizes) == len(numbers(service))

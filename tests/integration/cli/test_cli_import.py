@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from forewarn.cli import terminal
-from forewarn.cli.following import fleet_import
 from forewarn.cli.main import app
+from forewarn.cli.nouns import fleet_commands
 from tests.harness import Service
 from tests.listing_driver import IDS, Hypervisor
 from tests.served import app_of, sample, serving
@@ -105,7 +105,7 @@ def test_a_watch_shows_each_difference_and_says_nothing_twice(
             raise KeyboardInterrupt
         happenings.pop(0)()
 
-    monkeypatch.setattr(fleet_import, "rest", rest)
+    monkeypatch.setattr(fleet_commands, "rest", rest)
     hosts = ("--host", KVM01, "--host", "kvm02=qemu+ssh://kvm02/system")
     shown = run("fleet", "import", "--from", "libvirt", *hosts, "--watch", "--every", "30s").stdout
     assert shown.splitlines() == [

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
-from forewarn.cli import confirmation
 from forewarn.cli.main import app
+from forewarn.cli.views import questions
 from forewarn.core.access import Grant, Role
 from forewarn.core.words import DEFAULT_PROJECT, Action, Work
 from tests.harness import Service, fleet, group, machine
@@ -38,7 +38,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confirmation, "is_at_terminal", lambda: True)
+    monkeypatch.setattr(questions, "is_at_terminal", lambda: True)
 
 
 def run(*words: str, answer: str = "", code: int = 0) -> Result:

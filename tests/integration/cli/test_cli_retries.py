@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from typer.testing import CliRunner, Result
 
 from forewarn.api.errors import refusal
 from forewarn.cli.main import app

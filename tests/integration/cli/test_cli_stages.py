@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from forewarn.cli.main import app
 from forewarn.cli.views.step_tables import ON_HOST

@@ -1,15 +1,16 @@
 """The command has a verb for everything the API does, and says everything in its help."""
 
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from forewarn.cli.main import app
+from forewarn.cli.command_group import CommandAfterDashes
+from forewarn.cli.main import LazyCommand, app
 from tests.harness import Service
 from tests.served import Api, app_of
 from tests.stores import sqlite_url
@@ -73,11 +74,12 @@ def commands() -> dict[str, Any]:
     def walk(command: Any, words: str) -> None:
         for name, each in getattr(command, "commands", {}).items():
             path = f"{words} {name}".strip()
+            each = each.load() if isinstance(each, LazyCommand) else each
             if not hasattr(each, "commands") or each.invoke_without_command:
                 found[path] = each
             walk(each, path)
 
-    walk(typer.main.get_command(app), "")
+    walk(app, "")
     return found
 
 
@@ -102,6 +104,17 @@ def test_every_command_is_in_the_reference() -> None:
     text = "".join((ROOT / "docs/reference" / page).read_text() for page in pages)
     listed = set(re.findall(r"`forewarn ((?:[a-z]+(?:-[a-z]+)* ?)+)", text))
     assert set(commands()) - {words.strip() for words in listed} == set()
+
+
+@pytest.mark.parametrize("words", sorted(commands()))
+def test_what_is_typed_reaches_the_function_of_the_command(words: str) -> None:
+    command = commands()[words]
+    typed = {param.name for param in command.params if param.expose_value}
+    typed |= {"command"} if isinstance(command, CommandAfterDashes) else set()
+    takes = inspect.signature(command.callback).parameters.values()
+    named = {each.name for each in takes if each.kind is not each.VAR_KEYWORD} - {"session", "_"}
+    assert named <= typed
+    assert named == typed or any(each.kind is each.VAR_KEYWORD for each in takes)
 
 
 @pytest.mark.parametrize("words", sorted(commands()))

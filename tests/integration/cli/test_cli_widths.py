@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from forewarn.cli import terminal
 from forewarn.cli.main import app

@@ -5,15 +5,13 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-import typer
-import typer.main
 
-from forewarn.cli.main import app
+from forewarn.cli.main import LazyCommand, app
 from forewarn.core.words import Kind
 from tests.process import Program, sample_fleet, shell_function
 from tests.receiver import receiving
@@ -147,14 +145,10 @@ def commands_of(script: str) -> Iterator[list[str]]:
         yield shlex.split(said)
 
 
-@cache
-def whole_command() -> Any:
-    return typer.main.get_command(app)
-
-
 def parse(words: list[str], *, whole: bool) -> None:
     """Parse a command, as it would be before it is run; in prose its arguments may be left out."""
-    command, rest = whole_command(), words
+    command: Any = app
+    rest = words
     while hasattr(command, "commands"):
         context = command.make_context("forewarn", rest, resilient_parsing=True)
         rest = [*context._protected_args, *context.args]
@@ -162,10 +156,11 @@ def parse(words: list[str], *, whole: bool) -> None:
             return
         assert rest[0] in command.commands, f"forewarn {' '.join(words)}"
         command, rest = command.commands[rest[0]], rest[1:]
+        command = command.load() if isinstance(command, LazyCommand) else command
     try:
         command.make_context("forewarn", rest)
-    except typer.BadParameter as error:
-        if whole or type(error).__name__ != "MissingParameter":
+    except click.MissingParameter:
+        if whole:
             raise
 
 

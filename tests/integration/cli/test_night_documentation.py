@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from forewarn.cli.main import app
 from forewarn.core.model.service_time import TimeKind

@@ -98,7 +98,7 @@ def run():
     return CliRunner().invoke(app, sys.argv[1:])
 
 load()
-from typer.testing import CliRunner
+from click.testing import CliRunner
 run()
 for name in list(sys.modules):
     if name.partition(".")[0] == "forewarn":

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from forewarn.store.writes.saving import ChangeSaving
 from forewarn.control.engine.pruning import RecordPruning
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import EXTERNAL, Action, Work
+from forewarn.store.writes.saving import ChangeSaving
 from forewarn.wire.answers.record_answers import PromiseAnswer
 from tests.harness import TEST, Service, fleet, group, machine
 from tests.served import Api, app_of, check_page

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
+from click.testing import CliRunner
 from playwright.sync_api import expect
-from typer.testing import CliRunner
 
 from forewarn.cli.main import app
 from tests import accessibility

@@ -154,7 +154,7 @@ def _draw(followed: _FollowedRollout, current: Refresher) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from forewarn.cli.table_drawing import clip
+    from forewarn.cli.tables import clip
 
     screen = Console(highlight=False)
     with Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:

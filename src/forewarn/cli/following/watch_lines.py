@@ -7,7 +7,7 @@ from datetime import datetime
 from rich.text import Text
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.table_drawing import fold
+from forewarn.cli.tables import fold
 from forewarn.cli.views.rollout_night import Night
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.words import EventStatus

@@ -14,7 +14,6 @@ from rich.text import Text
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.change_stream import LinkState
 from forewarn.cli.following.fleet_copy import FleetCopy
-from forewarn.cli.following.watch_hosts import UNREACHABLE, Carried, count_carried, drawn_hosts
 from forewarn.cli.following.watch_lines import (
     GAP,
     MOST_LINES,
@@ -24,8 +23,15 @@ from forewarn.cli.following.watch_lines import (
     event_lines,
     rollout_lines,
 )
-from forewarn.cli.following.watch_machines import LEGEND, groups_of
-from forewarn.cli.table_drawing import clip, fold
+from forewarn.cli.following.watch_tables import (
+    LEGEND,
+    UNREACHABLE,
+    Carried,
+    count_carried,
+    drawn_hosts,
+    groups_of,
+)
+from forewarn.cli.tables import clip, fold
 from forewarn.cli.views.rollout_night import night_of
 from forewarn.core.words import HostState
 

@@ -5,44 +5,40 @@ what becomes of it is printed, and what to do about it.
 """
 
 import shlex
+import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-import typer
+import click
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.gate import gate_view
-from forewarn.cli.gate.empty_host import EmptyHost
-from forewarn.cli.gate.gated_command import GatedCommand, NotBegun
+from forewarn.cli.gate.calls import Interrupts, RetryingCaller
+from forewarn.cli.gate.gated_command import EmptyHost, GatedCommand, NotBegun
 from forewarn.cli.gate.gated_order import (
     NO_SERVER,
     GatedOrder,
     is_service,
     is_undivided,
     is_worked_on,
+    progress,
+    show_notice,
     under_way,
     was_empty,
 )
-from forewarn.cli.gate.interrupts import Interrupts
-from forewarn.cli.gate.retrying import RetryingCaller
 from forewarn.cli.session import Session
-from forewarn.cli.views.order_view import show_broken_promises
+from forewarn.cli.views.order_view import show_broken_promises, show_ways_on
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import OrderState, StepState
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer
-
-T = TypeVar("T")
+from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
 
 # As often as a guest polls.
 LOOK_EVERY = 1.0
 # A guest that has not polled after so many looks is worth a word.
 LOOKS_UNPOLLED = 3
-# A gate that is interrupted ends soon.
-CANCELLING_SECONDS = 8.0
 
 REPORTS = {
     "complete": "when it is done",
@@ -59,7 +55,7 @@ class Gate:
         session: Session,
         interrupts: Interrupts,
         order: OrderAnswer,
-        command: list[str] | None,
+        command: Sequence[str] | None,
         *,
         one_by_one: bool = False,
     ) -> None:
@@ -90,10 +86,10 @@ class Gate:
                     break
         except KeyboardInterrupt:
             self._cancel_order()
-            raise typer.Exit(1) from None
+            raise click.exceptions.Exit(1) from None
         if seen.order.host is not None and was_empty(seen.order):
             self._carry_out_untold(seen.order.host)
-        gate_view.show_notice(seen)
+        show_notice(seen)
         show_broken_promises(self._session, seen.order)
 
     # Waiting
@@ -112,7 +108,7 @@ class Gate:
                     return seen
                 looks.update(event.id for event in seen.events)
                 known = {event for event, count in looks.items() if count > LOOKS_UNPOLLED}
-                lines = gate_view.progress(seen, known=known)
+                lines = progress(seen, known=known)
                 for line in lines:
                     if line not in said:
                         terminal.echo(f"  {line}")
@@ -123,7 +119,7 @@ class Gate:
         if order.state in (OrderState.CANCELLED, OrderState.FAILED):
             why = order.why or f"see `{self._session.command('order show ' + order.id)}`"
             terminal.print_error(f"Order {order.id} is {order.state}: {why}.")
-            raise typer.Exit(1)
+            raise click.exceptions.Exit(1)
         waiting = any(step.state is StepState.WAITING for step in order.steps)
         if is_service(order):
             waiting = not is_worked_on(order)
@@ -137,7 +133,7 @@ class Gate:
 
     # At work
 
-    def _carry_out(self, command: list[str], machines: list[str]) -> None:
+    def _carry_out(self, command: Sequence[str], machines: list[str]) -> None:
         """Run the command, and report how it ended; a failure ends this program with the command's code."""
         terminal.echo(f"The work may begin on {formatting.listing(machines)}: {' '.join(command)}")
         code, problem = self._ended(command, machines)
@@ -145,7 +141,7 @@ class Gate:
         if code:
             again = f"gate order {self._order.id}{self._flags} -- {shlex.join(command)}"
             self._order.show_failed(events, problem, again)
-            raise typer.Exit(code)
+            raise click.exceptions.Exit(code)
         terminal.echo(f"Done with {formatting.listing(machines)}.")
 
     def _carry_out_untold(self, host: str) -> None:
@@ -162,9 +158,9 @@ class Gate:
             empty.open()
         if code:
             terminal.print_error(f"{problem}. Order {self._order.id} is over: order the work anew.")
-            raise typer.Exit(code)
+            raise click.exceptions.Exit(code)
 
-    def _ended(self, command: list[str], machines: list[str]) -> tuple[int, str]:
+    def _ended(self, command: Sequence[str], machines: list[str]) -> tuple[int, str]:
         """Run the command to its end, and return its code and what is said of it.
 
         An interrupt ends it, and with it this gate. Then its code is not reported: one that ends well when it
@@ -188,12 +184,12 @@ class Gate:
             self._leave(interrupted)
         else:
             terminal.print_error(interrupted)
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
     def _refuse_another_part(self, machines: list[str]) -> None:
         """Leave an order of which another part begins: a command for a whole host runs once."""
         self._leave(f"{formatting.listing(machines)} came to it later, and the command has run already")
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
     # Cancelling
 
@@ -208,14 +204,14 @@ class Gate:
                 f"Order {self._order.id} could not be called off: {self._caller.trouble}\n"
                 f"It would begin with nobody to do its work: run `{cancel}` once the server is back."
             )
-            raise typer.Exit(NO_SERVER) from None
+            raise click.exceptions.Exit(NO_SERVER) from None
 
     def _cancel(self) -> None:
         key = new_key()
         try:
-            self._insist(lambda: self._order.post("cancel", key=key))
+            self._caller.insist(lambda: self._order.post("cancel", key=key))
         except RequestRefused as refusal:
-            order = self._insist(self._order.look).order
+            order = self._caller.insist(self._order.look).order
             if order.ended_at is None:
                 self._leave(str(refusal))
             else:
@@ -223,8 +219,41 @@ class Gate:
         else:
             terminal.print_error(f"Called off: order {self._order.id} is cancelled.")
 
-    def _insist(self, call: Callable[[], T]) -> T:
-        return self._caller.call(call, within=CANCELLING_SECONDS, heed=False)
-
     def _leave(self, why: str) -> None:
         self._order.show_left(why, f"gate order {self._order.id}{self._flags} --yes -- COMMAND")
+
+
+def check_program(command: Sequence[str] | None) -> None:
+    """Refuse what could not be run before it is announced: guests drain as soon as it is."""
+    if command and shutil.which(command[0]) is None:
+        raise click.BadParameter(f"{command[0]} cannot be run: there is no such program here")
+
+
+def run_on_host(
+    session: Session,
+    path: str,
+    body: dict[str, Any],
+    command: Sequence[str] | None,
+    *,
+    one_by_one: bool = False,
+) -> None:
+    """Order work on a host, and see it through: an interrupt from here on is about the order."""
+    with Interrupts() as interrupts:
+        placed = session.client.post(path, OrderWithEventsAnswer, body).value
+        if placed.order.emergency:
+            terminal.fold(f"An emergency: {placed.order.emergency}")
+            show_ways_on(session, placed.order)
+        see_through(session, interrupts, placed.order, command, one_by_one=one_by_one)
+
+
+def see_through(
+    session: Session,
+    interrupts: Interrupts,
+    order: OrderAnswer,
+    command: Sequence[str] | None,
+    *,
+    one_by_one: bool,
+) -> None:
+    """Wait until the work of an order may begin, do it, and report how it ended."""
+    terminal.echo(f"Order {order.id}:")
+    Gate(session, interrupts, order, command, one_by_one=one_by_one).run()

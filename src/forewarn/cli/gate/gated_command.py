@@ -1,18 +1,23 @@
-"""A command that does the work of an order: it runs, and the server hears from it meanwhile."""
+"""A command that does the work of an order, or works on a host that is kept empty meanwhile."""
 
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from signal import SIGINT
 
-from forewarn.cli import terminal
+from forewarn.cli import formatting, terminal
+from forewarn.cli.gate.calls import Interrupts, RetryingCaller
 from forewarn.cli.gate.gated_order import GatedOrder
-from forewarn.cli.gate.interrupts import Interrupts
+from forewarn.cli.options import path_of
+from forewarn.cli.session import Session
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
+from forewarn.core.words import HostState
+from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
+from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
 # Well within the limit after which silence is a failure.
 BEATS_IN_LIMIT = 4
@@ -103,3 +108,42 @@ def _environment(
     named = ",".join(name for name in machines if name != order.host)  # an empty host is worked on itself
     said = {"FOREWARN_ORDER": order.id, "FOREWARN_MACHINES": named, "FOREWARN_HOST": order.host}
     return {**os.environ, **{name: value for name, value in {**said, **more}.items() if value is not None}}
+
+
+class EmptyHost:
+    """Keeps an empty host empty, by a cordon if it has none."""
+
+    def __init__(self, session: Session, caller: RetryingCaller, name: str) -> None:
+        self._session = session
+        self._caller = caller
+        self._path = path_of("host", name)
+        self._name = name
+        self._cordoned = False
+
+    def close(self) -> None:
+        """Let it take no machines; refuse if one has come meanwhile."""
+        if self._look().state is HostState.OK:
+            self._caller.call(self._order("cordon"))
+            self._cordoned = True
+        if carried := self._look().machines:
+            self.open()
+            came = formatting.listing(carried)
+            raise RequestRefused(f"{self._name} carries {came} by now: gate it anew, so that they are told")
+
+    def open(self) -> None:
+        """Let it take machines again, if it did before."""
+        if not self._cordoned:
+            return
+        try:
+            self._caller.insist(self._order("uncordon"))
+        except (RequestRefused, ServerUnreachable):
+            uncordon = self._session.command(f"host uncordon {self._name}")
+            terminal.print_error(f"{self._name} is still cordoned: run `{uncordon}`.")
+
+    def _look(self) -> HostWithMachinesAnswer:
+        return self._caller.call(lambda: self._session.client.get(self._path, HostWithMachinesAnswer).value)
+
+    def _order(self, verb: str) -> Callable[[], object]:
+        key, body = new_key(), {"reason": "worked on while it carries no machines"}
+        path = f"{self._path}/{verb}"
+        return lambda: self._session.client.post(path, OrderWithEventsAnswer, body, key=key)

@@ -6,31 +6,24 @@ gone is taken up again by the rollout's id, and goes on where the rollout is.
 
 import shlex
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
-import typer
+import click
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.rollout_follow import reasons
-from forewarn.cli.gate.empty_host import EmptyHost
-from forewarn.cli.gate.gated_command import GatedCommand, NotBegun
+from forewarn.cli.gate.calls import Interrupts, RetryingCaller
+from forewarn.cli.gate.gated_command import EmptyHost, GatedCommand, NotBegun
 from forewarn.cli.gate.gated_order import NO_SERVER, GatedOrder, is_done_here, under_way, was_empty
-from forewarn.cli.gate.interrupts import Interrupts
-from forewarn.cli.gate.retrying import RetryingCaller
 from forewarn.cli.session import Session
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
 from forewarn.core.model.rollout import RolloutState, WaveState
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
-
-T = TypeVar("T")
 
 # As often as a guest polls.
 LOOK_EVERY = 1.0
-# A gate that is interrupted ends soon.
-PAUSING_SECONDS = 8.0
 
 
 class RolloutGate:
@@ -41,7 +34,7 @@ class RolloutGate:
         session: Session,
         interrupts: Interrupts,
         rollout: RolloutAnswer,
-        command: list[str],
+        command: Sequence[str],
         *,
         over: Iterable[str] = (),
         flags: str = "",
@@ -72,8 +65,8 @@ class RolloutGate:
                     threading.Event().wait(LOOK_EVERY)
         except KeyboardInterrupt:
             self._interrupted()
-            raise typer.Exit(1) from None
-        except (RequestRefused, typer.Exit):
+            raise click.exceptions.Exit(1) from None
+        except (RequestRefused, click.exceptions.Exit):
             self._see_out()
             raise
         self._end(rollout)
@@ -102,11 +95,8 @@ class RolloutGate:
             self._ended(command)
         for id_ in (order for wave in rollout.waves for order in wave.orders):
             if id_ not in self._over and id_ not in self._running:
-                order = self._caller.call(lambda id_=id_: self._order(id_))  # type: ignore[misc]
+                order = self._caller.call(lambda id_=id_: self._session.order(id_))  # type: ignore[misc]
                 self._see_to(order, rollout)
-
-    def _order(self, id_: str) -> OrderAnswer:
-        return self._session.client.get(f"/v1/orders/{id_}", NotedOrderWithEventsAnswer).value.order
 
     def _see_to(self, order: OrderAnswer, rollout: RolloutAnswer) -> None:
         """Run the command for a host whose turn it is, also for one that carries nobody."""
@@ -156,7 +146,7 @@ class RolloutGate:
             return
         try:
             order.report(problem, "fail" if code else "complete", machines)
-        except typer.Exit as unreported:
+        except click.exceptions.Exit as unreported:
             self._go_on_without(order, unreported.exit_code)
         except RequestRefused as refusal:
             terminal.print_error(f"{order.host}: {refusal}")
@@ -195,7 +185,7 @@ class RolloutGate:
         if rollout.ended_at is None:
             said += f"\n{self._ways_on()}"
         terminal.print_error(said)
-        raise typer.Exit(self._failed or 1)
+        raise click.exceptions.Exit(self._failed or 1)
 
     def _ways_on(self) -> str:
         again = self._session.command(f"{self._again} -- {shlex.join(self._command)}")
@@ -235,7 +225,7 @@ class RolloutGate:
         key = new_key()
         path = f"/v1/rollouts/{self._id}/pause"
         try:
-            self._insist(
+            self._caller.insist(
                 lambda: self._session.client.post(path, RolloutAnswer, {"reason": why}, key=key).value
             )
         except RequestRefused as refusal:
@@ -247,10 +237,7 @@ class RolloutGate:
                 f"Rollout {self._id} could not be paused: {self._caller.trouble}\n"
                 f"It would go on with nobody to do its work: run `{pause}` once the server is back."
             )
-            raise typer.Exit(NO_SERVER) from None
-
-    def _insist(self, call: Callable[[], T]) -> T:
-        return self._caller.call(call, within=PAUSING_SECONDS, heed=False)
+            raise click.exceptions.Exit(NO_SERVER) from None
 
 
 def _stands(rollout: RolloutAnswer) -> bool:

@@ -2,13 +2,14 @@
 
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
+from click.core import ParameterSource
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import CommandGroup
-from forewarn.cli.session import Session, within_machine
+from forewarn.cli.command_group import PATH, argument, flag, option
+from forewarn.cli.session import WITHIN_MACHINE, Noun, Session
 from forewarn.client.replies import RequestRefused
 
 if TYPE_CHECKING:
@@ -19,90 +20,63 @@ DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
 # The exit code for what cannot be reached: here, an agent that does not run.
 NOT_THERE = 3
 
-app = CommandGroup(invoke_without_command=True)
-
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help=f"The config. Else {DEFAULT_CONFIG}.", show_default=False),
-]
+CONFIG_FILE = option("--config", "FILE", f"The config. Else {DEFAULT_CONFIG}.", type=PATH)
+RUN = (
+    CONFIG_FILE,
+    flag("--dry-run", "Say what would be done, and do nothing."),
+    option("--log", "FORM", "text or json, over the config."),
+    option("--endpoint", "URL", "Over the config."),
+    option("--machine", "NAME", "Over the config."),
+    option("--journal", "FILE", "Over the config.", type=PATH),
+    flag("--listen/--no-listen", "Whether to serve metrics and probes.", default=True),
+    option("--speed", None, "", type=click.FloatRange(min=0.001), default=1.0, hidden=True),
+)
 RECIPES = terminal.ItemTable[dict[str, str]](
     columns={"name": itemgetter("name"), "about": itemgetter("about")}, wraps=("about",), empty="No recipes."
 )
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
-Log = Annotated[
-    str | None, typer.Option(metavar="FORM", help="text or json, over the config.", show_default=False)
-]
-Endpoint = Annotated[str | None, typer.Option(metavar="URL", help="Over the config.", show_default=False)]
-Machine = Annotated[str | None, typer.Option(metavar="NAME", help="Over the config.", show_default=False)]
-JournalFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Over the config.", show_default=False)
-]
-Listen = Annotated[bool, typer.Option(help="Whether to serve metrics and probes.")]
-Speed = Annotated[float, typer.Option(hidden=True, min=0.001)]
 
 
-@app.callback()
-def agent(
-    ctx: typer.Context,
-    config: ConfigFile = None,
-    dry_run: DryRun = False,
-    log: Log = None,
-    endpoint: Endpoint = None,
-    machine: Machine = None,
-    journal: JournalFile = None,
-    listen: Listen = True,
-    speed: Speed = 1.0,
-) -> None:
+def agent(**typed: Any) -> None:
     """Run the agent in this machine; or look after it, with one of the commands."""
+    ctx = click.get_current_context()
     if ctx.invoked_subcommand is None:
-        run(config, dry_run, log, endpoint, machine, journal, listen, speed)
+        _run(**typed)
     else:
         _pass_on(ctx, ctx.invoked_subcommand)
 
 
-def _pass_on(ctx: typer.Context, command: str) -> None:
+app = Noun(RUN, shared=WITHIN_MACHINE, callback=agent, invoke_without_command=True, no_args_is_help=False)
+
+
+def _pass_on(ctx: click.Context, verb: str) -> None:
     """Let a config that stands before a command count for it; what only runs of the agent know does not."""
-    options = {param.name: param.default for param in ctx.command.params}
-    given = {name: value for name, value in ctx.params.items() if value != options[name]}
-    takes = {param.name for param in ctx.command.get_command(ctx, command).params}  # type: ignore[attr-defined]
-    if not given.keys() <= takes:
-        raise typer.BadParameter(f"give options after the command: forewarn agent {command} …")
-    ctx.default_map = {command: given}
+    typed = {name: value for name, value in ctx.params.items() if _is_typed(ctx, name)}
+    takes = {param.name for param in app.commands[verb].params}
+    if not typed.keys() <= takes:
+        raise click.BadParameter(f"give options after the command: forewarn agent {verb} …")
+    ctx.default_map = {verb: typed}
 
 
-@app.command("run")
-def run(
-    config: ConfigFile = None,
-    dry_run: DryRun = False,
-    log: Log = None,
-    endpoint: Endpoint = None,
-    machine: Machine = None,
-    journal: JournalFile = None,
-    listen: Listen = True,
-    speed: Speed = 1.0,
-) -> None:
+def _is_typed(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+@app.verb(*RUN, shared=())
+def run(_: Session, **typed: Any) -> None:
     """Run the agent."""
-    if log not in (None, "text", "json"):
-        raise typer.BadParameter("expected text or json", param_hint="--log")
-    _run(
-        config=config or DEFAULT_CONFIG,
-        dry_run=dry_run,
-        log=log,
-        endpoint=endpoint,
-        machine=machine,
-        journal=journal,
-        listen=listen,
-        speed=speed,
-    )
+    _run(**typed)
 
 
-def _run(**options: Any) -> None:
+def _run(*, config: Path | None, log: str | None, **typed: Any) -> None:
     """Become the agent: the same process, without what the command line has loaded."""
+    if log not in (None, "text", "json"):
+        raise click.BadParameter("expected text or json", param_hint="--log")
     import json
     import sys
 
     from forewarn.sdk.platform import system
 
+    options = {"config": config or DEFAULT_CONFIG, "log": log, **typed}
     written = json.dumps({name: value for name, value in options.items() if value is not None}, default=str)
     # -P: what lies in the working directory is no part of it.
     words = [sys.executable, "-P", "-m", "forewarn.agent", written]
@@ -113,9 +87,8 @@ def _run(**options: Any) -> None:
     main(written)
 
 
-@app.command("check")
-@within_machine
-def check(session: Session, config: ConfigFile = None) -> None:
+@app.verb(CONFIG_FILE)
+def check(session: Session, config: Path | None) -> None:
     """Validate a config, and say what it would do for each type of event."""
     from dataclasses import asdict
 
@@ -131,7 +104,7 @@ def check(session: Session, config: ConfigFile = None) -> None:
         lambda: _show_check(path, found, wrong, remarks),
     )
     if wrong:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[str]) -> None:
@@ -169,9 +142,8 @@ def _show_lines(head: str, lines: list[str]) -> None:
         terminal.fold(line, indent="  ", hanging="    ")
 
 
-@app.command("status")
-@within_machine
-def status(session: Session, config: ConfigFile = None) -> None:
+@app.verb(CONFIG_FILE)
+def status(session: Session, config: Path | None) -> None:
     """Show what the agent is doing, and for how long."""
     from forewarn.agent.setup.agent_config import load_settings
     from forewarn.cli.guest_side.agent_status import asked, from_journal, show
@@ -180,22 +152,16 @@ def status(session: Session, config: ConfigFile = None) -> None:
     found = asked(settings) or from_journal(settings)
     session.print_answer(found, lambda: show(found))
     if not found["running"]:
-        raise typer.Exit(NOT_THERE)
+        raise click.exceptions.Exit(NOT_THERE)
 
 
-@app.command("init")
-@within_machine
-def init(
-    session: Session,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=True)
-    ] = Path("agent.toml"),
-    recipe: Annotated[
-        str, typer.Option(metavar="NAME", help="What to start from; --list shows all.")
-    ] = "log",
-    list_: Annotated[bool, typer.Option("--list", help="Show the recipes.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
-) -> None:
+@app.verb(
+    argument("file", "[FILE]", "Where to write it.", type=PATH, default=Path("agent.toml")),
+    option("--recipe", "NAME", "What to start from; --list shows all.", default="log"),
+    flag("--list list_", "Show the recipes."),
+    flag("--force", "Write over a file that is there."),
+)
+def init(session: Session, file: Path, recipe: str, list_: bool, force: bool) -> None:
     """Write a config to start from, and beside it the programs that it runs."""
     from forewarn.agent.setup.recipe import about, names, placed, programs
 
@@ -232,26 +198,20 @@ def _write(path: Path, content: str, *, mode: int | None = None) -> None:
         raise RequestRefused(f"{path} cannot be written: {error.strerror}") from None
 
 
-@app.command("rehearse")
-@within_machine
+@app.verb(
+    argument("scenario", "SCENARIO", "As redeploy; `forewarn rehearse --list` shows all."),
+    CONFIG_FILE,
+    option(
+        "--speed", "N", "How fast time runs; else as the scenario says.", type=click.FloatRange(min=0.001)
+    ),
+    flag("--kill/--no-kill", "Do it again, with the agent killed half-way.", default=True),
+    flag("--verbose -v", "Show what the agent says."),
+)
 def rehearse(
-    session: Session,
-    scenario: Annotated[
-        str,
-        typer.Argument(
-            metavar="SCENARIO", help="As redeploy; `forewarn rehearse --list` shows all.", show_default=False
-        ),
-    ],
-    config: ConfigFile = None,
-    speed: Annotated[
-        float | None,
-        typer.Option(metavar="N", min=0.001, help="How fast time runs; else as the scenario says."),
-    ] = None,
-    kill: Annotated[bool, typer.Option(help="Do it again, with the agent killed half-way.")] = True,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what the agent says.")] = False,
+    session: Session, scenario: str, config: Path | None, speed: float | None, kill: bool, verbose: bool
 ) -> None:
     """Run this machine's own config through an event, in a private service; handlers really run."""
-    from forewarn.cli.guest_side.agent_rehearsal import as_json, show, stories
+    from forewarn.cli.views.rehearsal_view import as_json, show, stories
 
     path, _ = _loaded(config)
     reports: list[AgentReport] = []
@@ -263,7 +223,7 @@ def rehearse(
     if session.json:
         terminal.print_json({"rehearsals": [as_json(report) for report in reports]})
     if any(report.failures for report in reports):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _loaded(path: Path | None) -> "tuple[Path, Config]":

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from forewarn.cli import terminal
-from forewarn.cli.session import Json, Noun, Session, keep_options, within_machine
+from forewarn.cli.command_group import argument, flag, option
+from forewarn.cli.session import JSON, WITHIN_MACHINE, Noun, Session
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -25,44 +26,37 @@ ELSEWHERE = (
 )
 ADVICE = "See where it was looked for, and what was found:  forewarn guest doctor"
 
-Endpoint = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="Where the endpoint is. FOREWARN_ENDPOINT says it for good; else it is looked for.",
-        show_default=False,
-    ),
-]
-Machine = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Who this machine is; else the endpoint is asked.", show_default=False),
-]
-Ids = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="EVENT", help="Ids, or how they begin; without, asks for each.", show_default=False
-    ),
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Approve all without asking.")]
-Clear = Annotated[bool, typer.Option("--clear", help="Wait until no event of this machine is listed.")]
-Limit = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0, help="Give up after this, and go on as if all were clear.")
-]
+
+def _endpoint(**settings: Any) -> click.Option:
+    about = "Where the endpoint is. FOREWARN_ENDPOINT says it for good; else it is looked for."
+    return option("--endpoint", "URL", about, **settings)
 
 
-def before_the_verb(ctx: typer.Context, endpoint: Endpoint = None, json: Json = None) -> None:
-    """Keep the options that stand before a verb."""
-    keep_options(ctx, json=json)
+def _pass_on(ctx: click.Context, _: click.Parameter, endpoint: str | None) -> None:
+    """Let an endpoint that stands before a verb count for it; one after the verb counts more."""
     if endpoint is not None:
-        # What stands after the verb counts more.
-        ctx.default_map = {str(ctx.invoked_subcommand): {"endpoint": endpoint}}
+        ctx.default_map = {verb: {"endpoint": endpoint} for verb in app.commands}
 
 
-app = Noun(callback=before_the_verb, takes=within_machine)
+ENDPOINT = _endpoint()
+MACHINE = option("--machine", "NAME", "Who this machine is; else the endpoint is asked.")
+IDS = argument("ids", "[EVENT]...", "Ids, or how they begin; without, asks for each.", nargs=-1)
+YES = flag("--yes -y", "Approve all without asking.")
+CLEAR = flag("--clear", "Wait until no event of this machine is listed.")
+LIMIT = option(
+    "--limit",
+    "SECONDS",
+    "Give up after this, and go on as if all were clear.",
+    type=click.FloatRange(min=0),
+    default=CLEAR_SECONDS,
+)
 
 
-@app.command()
-def events(session: Session, endpoint: Endpoint = None) -> None:
+app = Noun([_endpoint(callback=_pass_on, expose_value=False), JSON], shared=WITHIN_MACHINE)
+
+
+@app.verb(ENDPOINT)
+def events(session: Session, endpoint: str | None) -> None:
     """Show what this machine is told, with countdowns."""
     from forewarn.cli.guest_side import guest_view
 
@@ -73,8 +67,8 @@ def events(session: Session, endpoint: Endpoint = None) -> None:
         )
 
 
-@app.command()
-def watch(session: Session, endpoint: Endpoint = None) -> None:
+@app.verb(ENDPOINT)
+def watch(session: Session, endpoint: str | None) -> None:
     """Show what this machine is told, as it changes, until interrupted."""
     from forewarn.cli.guest_side import guest_view
 
@@ -87,13 +81,13 @@ def watch(session: Session, endpoint: Endpoint = None) -> None:
             guest_view.print_documents(client)
 
 
-@app.command()
-def approve(session: Session, ids: Ids = None, yes: Yes = False, endpoint: Endpoint = None) -> None:
+@app.verb(IDS, YES, ENDPOINT)
+def approve(session: Session, ids: tuple[str, ...], yes: bool, endpoint: str | None) -> None:
     """Let events start now."""
     from forewarn.cli.guest_side import guest_view
 
     if session.json and not (ids or yes):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             "a program cannot be asked: name the events, or say --yes", param_hint="EVENT"
         )
     with connected(session, endpoint) as client:
@@ -109,10 +103,10 @@ def approve(session: Session, ids: Ids = None, yes: Yes = False, endpoint: Endpo
         session.print_answer(approved, lambda: guest_view.show_approved(chosen))
 
 
-@app.command()
-def doctor(session: Session, endpoint: Endpoint = None) -> None:
+@app.verb(ENDPOINT)
+def doctor(session: Session, endpoint: str | None) -> None:
     """Find out why this machine is told nothing: where the endpoint is, who I am, clocks, who polls."""
-    from forewarn.cli.guest_side.guest_doctor import examine, show
+    from forewarn.cli.guest_side.guest_checks import examine, show
 
     report = examine(checked(session, endpoint))
     session.print_answer(report.as_json(), lambda: show(report))
@@ -120,21 +114,15 @@ def doctor(session: Session, endpoint: Endpoint = None) -> None:
         raise ServerUnreachable(report.trouble)
 
 
-@app.command()
-def wait(
-    session: Session,
-    clear: Clear = False,
-    limit: Limit = CLEAR_SECONDS,
-    machine: Machine = None,
-    endpoint: Endpoint = None,
-) -> None:
+@app.verb(CLEAR, LIMIT, MACHINE, ENDPOINT)
+def wait(session: Session, clear: bool, limit: float, machine: str | None, endpoint: str | None) -> None:
     """Wait, before the application starts, until nothing is going to happen to this machine.
 
     Fails open: whatever is wrong, it returns with 0 after the limit, and says why beside the output.
     """
     if not clear:
-        raise typer.BadParameter("say what to wait for: --clear", param_hint="--clear")
-    from forewarn.cli.guest_side.guest_wait import wait_until_clear
+        raise click.BadParameter("say what to wait for: --clear", param_hint="--clear")
+    from forewarn.cli.guest_side.guest_checks import wait_until_clear
 
     outcome = wait_until_clear(checked(session, endpoint), machine=machine, limit=limit)
     session.print_answer(outcome.as_json(), outcome.show)
@@ -173,7 +161,7 @@ def checked(session: Session, endpoint: str | None) -> str | None:
     try:
         return None if endpoint is None else base_url(endpoint)
     except NoEndpoint as error:
-        raise typer.BadParameter(str(error), param_hint="--endpoint") from None
+        raise click.BadParameter(str(error), param_hint="--endpoint") from None
 
 
 def _named(document: "Document", id_: str) -> "Event":

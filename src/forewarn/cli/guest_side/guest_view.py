@@ -170,7 +170,7 @@ def _complain(trouble: "Unavailable | None") -> None:
 
 def is_wanted(event: "Event", client: "GuestClient") -> bool:
     """Show an event and ask whether it may start."""
-    import typer
+    import click
 
     terminal.details(
         [
@@ -182,7 +182,7 @@ def is_wanted(event: "Event", client: "GuestClient") -> bool:
             ("description", event.description),
         ]
     )
-    return typer.confirm("May it start now?", default=False)
+    return click.confirm("May it start now?", default=False)
 
 
 def show_approved(events: "Sequence[Event]") -> None:

@@ -2,14 +2,15 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from forewarn.cli import terminal
+from forewarn.cli.command_group import PATH, argument, option
+from forewarn.cli.completion import names
 from forewarn.cli.nouns.fleet_commands import read_file
 from forewarn.cli.nouns.serve_commands import installed
-from forewarn.cli.options import completion
 from forewarn.cli.session import Noun, Session
 from forewarn.wire.answers.fleet_answers import DriverAnswer, FleetAnswer
 
@@ -35,41 +36,32 @@ def _usable(driver: DriverAnswer) -> str:
     return f"no: {'; '.join(filter(None, (driver.why, waits)))}"
 
 
-@app.command("list")
+@app.verb()
 def list_(session: Session) -> None:
     """List the drivers that hosts and orders can name."""
     session.print_reply(session.client.page(DriverAnswer), lambda page: LIST.print(page.items))
 
 
-@app.command("try")
+@app.verb(
+    argument("name", "DRIVER", shell_complete=names("drivers")),
+    option("--machine", "MACHINE", "Asked about this one.", shell_complete=names("machines"), required=True),
+    option("--config", "FILE", "The settings of the server, in TOML.", type=PATH),
+    option("--fleet", "FILE", "The fleet, in TOML; else that of the server.", type=PATH),
+    option(
+        "--begin",
+        "WORK",
+        "Really do it: freeze, reboot, redeploy, evict, terminate or start. Ctrl-C calls it off.",
+    ),
+    option("--to", "HOST", "Where the machine is to go.", shell_complete=names("hosts")),
+)
 def try_(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="DRIVER", autocompletion=completion.names("drivers"))],
-    machine: Annotated[
-        str,
-        typer.Option(
-            metavar="MACHINE", help="Asked about this one.", autocompletion=completion.names("machines")
-        ),
-    ],
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The settings of the server, in TOML.")
-    ] = None,
-    fleet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The fleet, in TOML; else that of the server.")
-    ] = None,
-    begin: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WORK",
-            help="Really do it: freeze, reboot, redeploy, evict, terminate or start. Ctrl-C calls it off.",
-        ),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST", help="Where the machine is to go.", autocompletion=completion.names("hosts")
-        ),
-    ] = None,
+    name: str,
+    machine: str,
+    config: Path | None,
+    fleet: Path | None,
+    begin: str | None,
+    to: str | None,
 ) -> None:
     """Call a driver from here, as the server would: only with `check`, unless something is to be begun."""
     from forewarn.wire.fleet import read_fleet
@@ -90,7 +82,7 @@ def try_(
             else "Expected not-begun: nobody has ever asked it for this step."
         )
     if not good:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _checked(trial: Any) -> tuple[list["TrialAnswer"], bool]:

@@ -2,16 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated
-
-import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import path_by_id
-from forewarn.cli.options.shared_options import OfHost, OfMachine, id_argument
+from forewarn.cli.command_group import flag, option
+from forewarn.cli.options import OF_HOST, OF_MACHINE, id_argument, path_by_id
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import machines_of, name_order, show_still_degraded
-from forewarn.cli.views.questions import Yes, ask_before_cancelling
+from forewarn.cli.views.questions import YES, ask_before_cancelling
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import HINTS, EventStatus, Source
 from forewarn.wire.answers.event_answers import (
@@ -23,36 +20,27 @@ from forewarn.wire.answers.event_answers import (
     NotedEventAnswer,
     PostponementAnswer,
 )
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.record_answers import RecordsAnswer
 
 app = Noun()
 
-Id = Annotated[str, id_argument("EVENT")]
-All = Annotated[bool, typer.Option("--all", help="Past ones too, newest first.")]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since", metavar="TIME", help="Only those that were not over by then; as 2026-01-31T12:00:00Z."
-    ),
-]
-Until = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="Only those that were announced before.")
-]
-Notices = Annotated[
-    bool, typer.Option("--notices", help="With what notice the machines of each got that has started.")
-]
+ID = id_argument("EVENT")
+ALL = flag("--all past", "Past ones too, newest first.")
+SINCE = option("--since", "TIME", "Only those that were not over by then; as 2026-01-31T12:00:00Z.")
+UNTIL = option("--until", "TIME", "Only those that were announced before.")
+NOTICES = flag("--notices", "With what notice the machines of each got that has started.")
 
 
-@app.command("list")
+@app.verb(ALL, OF_MACHINE, OF_HOST, SINCE, UNTIL, NOTICES)
 def list_(
     session: Session,
-    past: All = False,
-    machine: OfMachine = None,
-    host: OfHost = None,
-    since: Since = None,
-    until: Until = None,
-    notices: Notices = False,
+    past: bool,
+    machine: str | None,
+    host: str | None,
+    since: str | None,
+    until: str | None,
+    notices: bool,
 ) -> None:
     """List current events."""
     wanted = {"machine": machine, "host": host, "since": since, "until": until, **session.scope}
@@ -64,26 +52,26 @@ def list_(
     )
 
 
-@app.command()
-def show(session: Session, id_: Id) -> None:
+@app.verb(ID)
+def show(session: Session, id_: str) -> None:
     """Show an event, current or over."""
     reply = session.client.get(path_by_id(session.client, EventAnswer, id_), NotedEventAnswer)
     session.print_reply(reply, lambda event: _show(session, event))
 
 
-@app.command()
-def approve(session: Session, id_: Id) -> None:
+@app.verb(ID)
+def approve(session: Session, id_: str) -> None:
     """Let an event start now."""
     reply = session.client.post(f"{path_by_id(session.client, EventAnswer, id_)}/approve", EventAnswer)
     session.print_reply(reply, lambda event: _show_approved(session, event))
 
 
-@app.command()
-def cancel(session: Session, id_: Id, yes: Yes = False) -> None:
+@app.verb(ID, YES)
+def cancel(session: Session, id_: str, yes: bool) -> None:
     """Cancel the order of an event, with all its events."""
     path = path_by_id(session.client, EventAnswer, id_)
     event = session.client.get(path, NotedEventAnswer).value
-    order = session.client.get(f"/v1/orders/{event.order}", NotedOrderWithEventsAnswer).value.order
+    order = session.order(event.order)
     if (
         event.status is EventStatus.SCHEDULED and event.ended_at is None
     ):  # else it is too late, whatever the answer
@@ -185,7 +173,7 @@ def _why_it_waits(session: Session, event: EventAnswer) -> str:
     """Return why an approved event has not started, as its order says; "" if it does not say."""
     if not event.approved or event.status is not EventStatus.SCHEDULED or event.ended_at is not None:
         return ""
-    order = session.client.get(f"/v1/orders/{event.order}", NotedOrderWithEventsAnswer).value.order
+    order = session.order(event.order)
     return next((wait.reason for wait in order.waiting if wait.what == event.id), "")
 
 

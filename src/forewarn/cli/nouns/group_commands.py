@@ -1,20 +1,14 @@
 """`forewarn group`: show whom events are delivered to, and declare it."""
 
-from typing import Annotated
-
-import typer
-
-from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options.machine_options import pairs, plain
-from forewarn.cli.options.shared_options import OnlyNew, name_argument, only_new_headers
+from forewarn.cli import formatting, options, terminal
+from forewarn.cli.command_group import option
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
 from forewarn.wire.answers.fleet_answers import GroupAnswer
 
 app = Noun()
 
-GroupArgument = Annotated[str, name_argument("GROUP", "groups")]
+GROUP = options.name_argument("GROUP", "groups")
 
 LIST = terminal.ItemTable[GroupAnswer](
     columns={
@@ -32,51 +26,53 @@ LIST = terminal.ItemTable[GroupAnswer](
 )
 
 
-@app.command("list")
+@app.verb()
 def list_(session: Session) -> None:
     """List groups."""
     reply = session.client.all(GroupAnswer, **session.scope)
     session.print_reply(reply, lambda page: LIST.print(page.items))
 
 
-@app.command()
-def show(session: Session, name: GroupArgument) -> None:
+@app.verb(GROUP)
+def show(session: Session, name: str) -> None:
     """Show a group."""
-    session.print_reply(session.client.get(path_of("group", name), GroupAnswer), _show)
+    session.print_reply(session.client.get(options.path_of("group", name), GroupAnswer), _show)
 
 
-@app.command()
+@app.verb(
+    GROUP,
+    option("--kind", "KIND", "cloud-service, availability-set or scale-set."),
+    option("--update-domains", "N", "How many it has.", type=int),
+    option(
+        "--policy",
+        "KEY=VALUE",
+        "What it asks for, as notice=1h; notice= clears it; may be repeated.",
+        multiple=True,
+    ),
+    options.ONLY_NEW,
+)
 def put(
     session: Session,
-    name: GroupArgument,
-    kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="cloud-service, availability-set or scale-set.")
-    ] = None,
-    update_domains: Annotated[int | None, typer.Option(metavar="N", help="How many it has.")] = None,
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE", help="What it asks for, as notice=1h; notice= clears it; may be repeated."
-        ),
-    ] = None,
-    new: OnlyNew = False,
+    name: str,
+    kind: str | None,
+    update_domains: int | None,
+    policy: tuple[str, ...],
+    new: bool,
 ) -> None:
     """Add a group, or change what is given of one; --project says whose it is."""
     asked = {
-        key.replace("-", "_"): plain(value) if value else None
-        for key, value in pairs(policy, "--policy").items()
+        key.replace("-", "_"): options.plain(value) if value else None
+        for key, value in options.pairs(policy, "--policy").items()
     }
     body = given({"kind": kind, "update_domains": update_domains, "policy": asked or None, **session.scope})
-    headers = only_new_headers(new)
-    reply = session.client.call("PUT", path_of("group", name), GroupAnswer, body=body, headers=headers)
+    reply = options.put_in_fleet(session, "group", name, GroupAnswer, body, new=new)
     session.print_reply(reply, _show)
 
 
-@app.command()
-def delete(session: Session, name: GroupArgument) -> None:
+@app.verb(GROUP)
+def delete(session: Session, name: str) -> None:
     """Take a group without machines out of the fleet."""
-    reply = session.client.call("DELETE", path_of("group", name), GroupAnswer)
-    session.print_reply(reply, lambda group: terminal.echo(f"{group.name} is no longer in the fleet."))
+    options.delete_from_fleet(session, "group", name, GroupAnswer)
 
 
 def _show(group: GroupAnswer) -> None:

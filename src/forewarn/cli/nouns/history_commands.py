@@ -1,135 +1,104 @@
 """`forewarn history`: what happened; and all of it, as a file."""
 
-import inspect
-from dataclasses import replace
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import IO, Any, Literal
 
-import typer
+import click
 
-from forewarn.cli import formatting
-from forewarn.cli.command_group import CommandGroup
-from forewarn.cli.id_lookup import full_id
-from forewarn.cli.options.body_options import with_body
-from forewarn.cli.options.completion import ids, names
-from forewarn.cli.options.shared_options import OfHost, OfMachine
-from forewarn.cli.session import Session, with_session
-from forewarn.cli.views import history_lines
-from forewarn.client.replies import PAGE
+from forewarn.cli import formatting, terminal
+from forewarn.cli.command_group import PATH, flag, option
+from forewarn.cli.completion import ids, names
+from forewarn.cli.formatting import counted
+from forewarn.cli.options import OF_HOST, OF_MACHINE, full_id
+from forewarn.cli.session import EVERYWHERE, Noun, Session
+from forewarn.client.calls import OperatorClient
+from forewarn.client.replies import PAGE, RequestRefused
+from forewarn.core.words import Kind
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
-from forewarn.wire.answers.record_answers import RecordsAnswer
+from forewarn.wire.answers.record_answers import RecordAnswer, RecordsAnswer
 
-app = CommandGroup(invoke_without_command=True)
-
-OfEvent = Annotated[
-    str | None,
-    typer.Option("--event", metavar="ID", help="Only of this event.", autocompletion=ids("events")),
-]
-OfOrder = Annotated[
-    str | None,
-    typer.Option("--order", metavar="ID", help="Only of this order.", autocompletion=ids("orders")),
-]
-Kinds = Annotated[
-    list[str] | None,
-    typer.Option("--kind", metavar="KIND", help="Only records of this kind, as event-started; repeat it."),
-]
-Text = Annotated[
-    str | None,
-    typer.Option("--text", metavar="TEXT", help="Only with this text, in any case, somewhere in the record."),
-]
-By = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Only what this person, guest or service did.")
-]
-OfGroup = Annotated[
-    str | None,
-    typer.Option("--group", metavar="GROUP", help="Only of this group.", autocompletion=names("groups")),
-]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only from before this time.")]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since",
-        metavar="NUMBER|TIME",
-        help="Only records after this number, or from this time on, as 2026-01-31T12:00:00Z.",
-    ),
-]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Left out, or -: to standard output.")
-]
-Format = Annotated[
-    Literal["jsonl", "csv"] | None,
-    typer.Option("--format", help="Left out: by the name of the file, else jsonl."),
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on after the last record in the file, if there is one.")
-]
+OF_EVENT = option("--event", "ID", "Only of this event.", shell_complete=ids("events"))
+OF_ORDER = option("--order", "ID", "Only of this order.", shell_complete=ids("orders"))
+KINDS = option("--kind", "KIND", "Only records of this kind, as event-started; repeat it.", multiple=True)
+TEXT = option("--text", "TEXT", "Only with this text, in any case, somewhere in the record.")
+BY = option("--by", "NAME", "Only what this person, guest or service did.")
+OF_GROUP = option("--group", "GROUP", "Only of this group.", shell_complete=names("groups"))
+UNTIL = option("--until", "TIME", "Only from before this time.")
+SINCE = option(
+    "--since", "NUMBER|TIME", "Only records after this number, or from this time on, as 2026-01-31T12:00:00Z."
+)
+OUTPUT = option("--output -o", "FILE", "Left out, or -: to standard output.", type=PATH)
+FORMAT = option(
+    "--format format_",
+    None,
+    "Left out: by the name of the file, else jsonl.",
+    type=click.Choice(["jsonl", "csv"]),
+)
+RESUME = flag("--resume", "Go on after the last record in the file, if there is one.")
 
 
-def _filters(
-    machine: OfMachine = None,
-    event: OfEvent = None,
-    order: OfOrder = None,
-    group: OfGroup = None,
-    host: OfHost = None,
-    by: By = None,
-    text: Text = None,
-    kind: Kinds = None,
-    until: Until = None,
-) -> dict[str, Any]:
-    return dict(locals())
+FILTERS = (OF_MACHINE, OF_EVENT, OF_ORDER, OF_GROUP, OF_HOST, BY, TEXT, KINDS, UNTIL)
+
+COLUMNS = (
+    *("number", "at", "kind", "project", "group", "host"),
+    *("machine", "event", "order", "by", "reason"),
+)
+# Longer than any record; what is at the end of a file is read back from there.
+TAIL_BYTES = 64 * 1024
+Record = dict[str, Any]
 
 
-with_filters = with_body(_filters, inspect.signature(_filters).parameters.values())
-
-
-@app.callback()
-@with_session
-@with_filters
-def history(
-    session: Session,
-    ctx: typer.Context,
-    body: dict[str, Any],
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only from this time on, as 2026-01-31T12:00:00Z.")
-    ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", help="How many at most.", min=1, max=1000)] = 50,
-) -> None:
+def history(session: Session, since: str | None, limit: int, **filters: Any) -> None:
     """Show what happened, newest first; `export` writes all of it."""
-    if ctx.invoked_subcommand is not None:
-        return
     if since and _is_number(since):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"expected a time such as 2026-01-31T12:00:00Z, got {since!r}: a record's number is what "
             "`history export --since` takes",
             param_hint="--since",
         )
-    wanted = _wanted(session, body, since=since)
+    wanted = _wanted(session, filters, since=since)
     reply = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=limit)
     session.print_reply(reply, lambda page: _show(session, page, wanted, limit=limit))
 
 
-@app.command()
-@with_session
-@with_filters
+app = Noun(
+    [
+        *FILTERS,
+        option("--since", "TIME", "Only from this time on, as 2026-01-31T12:00:00Z."),
+        option("--limit", "N", "How many at most.", type=click.IntRange(min=1, max=1000), default=50),
+        *EVERYWHERE,
+    ],
+    alone=history,
+    no_args_is_help=False,
+)
+
+
+@app.verb(*FILTERS, OUTPUT, FORMAT, SINCE, RESUME)
 def export(
     session: Session,
-    body: dict[str, Any],
-    output: Output = None,
-    format_: Format = None,
-    since: Since = None,
-    resume: Resume = False,
+    output: Path | None,
+    format_: Literal["jsonl", "csv"] | None,
+    since: str | None,
+    resume: bool,
+    **filters: Any,
 ) -> None:
     """Write all records, oldest first, as lines of JSON or as CSV."""
-    from forewarn.cli.views.history_export import export as run
-
     file = None if output is None or str(output) == "-" else output
     if resume and file is None:
-        raise typer.BadParameter("needs a file: give --output too", param_hint="--resume")
+        raise click.BadParameter("needs a file: give --output too", param_hint="--resume")
     form = format_ or ("csv" if file is not None and file.suffix == ".csv" else "jsonl")
     above = int(since) if since and _is_number(since) else 0
-    wanted = _wanted(session, body, since=None if since and _is_number(since) else since)
-    run(session, file, form, above=above, wanted=wanted, resume=resume)
+    wanted = _wanted(session, filters, since=None if since and _is_number(since) else since)
+    write_export(session, file, form, above=above, wanted=wanted, resume=resume)
 
 
 def _wanted(session: Session, filters: dict[str, Any], *, since: str | None) -> dict[str, Any]:
@@ -151,10 +120,195 @@ def _is_number(text: str) -> bool:
 
 def _show(session: Session, page: RecordsAnswer, wanted: dict[str, Any], *, limit: int) -> None:
     """Show as many lines as are wanted; many turns of the clock in a row are one."""
-    lines = history_lines.folded(page.records)
+    lines = folded(page.records)
     while len(lines) < limit and page.next is not None:
         more = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=PAGE, after=page.next)
         page = more.value
-        lines = history_lines.folded(page.records, lines)
-    none = formatting.none_found("records", history_lines.LIST.empty, **wanted)
-    replace(history_lines.LIST, empty=none).print(lines[:limit])
+        lines = folded(page.records, lines)
+    none = formatting.none_found("records", LIST.empty, **wanted)
+    replace(LIST, empty=none).print(lines[:limit])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryLine:
+    """A record; of turns of the clock in a row by one person, the newest: a rehearsal turns it often."""
+
+    record: RecordAnswer
+    times: int = 1
+    first: RecordAnswer | None = None  # the turn that the row began with
+
+    @property
+    def reason(self) -> str | None:
+        """The reason that is shown."""
+        if self.first is None:
+            return self.record.reason
+        return f"{self.times} times from {formatting.utc(self.first.at)} on, the last {self.record.reason}"
+
+
+LIST = terminal.ItemTable[HistoryLine](
+    columns={
+        "NUMBER": lambda line: line.record.number,
+        "AT": lambda line: line.record.at,
+        "WHAT": lambda line: line.record.kind,
+        "PROJECT": lambda line: line.record.project,
+        "ON": lambda line: _about(line.record),
+        "EVENT": lambda line: terminal.short(line.record.event),
+        "ORDER": lambda line: terminal.short(line.record.order),
+        "BY": lambda line: line.record.by,
+        "WHY": lambda line: line.reason,
+    },
+    wraps=("WHY",),
+    spare=("NUMBER", "BY", "ORDER", "EVENT"),
+    spare_if_same=("PROJECT",),
+    empty="Nothing has happened.",
+)
+
+
+def folded(records: Iterable[RecordAnswer], lines: Iterable[HistoryLine] = ()) -> list[HistoryLine]:
+    """Add records to lines, newest first; turns of the clock in a row become one line."""
+    found = list(lines)
+    for record in records:
+        if found and _is_same_turning(found[-1].record, record):
+            found[-1] = replace(found[-1], times=found[-1].times + 1, first=record)
+        else:
+            found.append(HistoryLine(record=record))
+    return found
+
+
+def _is_same_turning(newer: RecordAnswer, record: RecordAnswer) -> bool:
+    return newer.kind == record.kind == Kind.CLOCK_ADVANCED and newer.by == record.by
+
+
+def write_record(record: RecordAnswer) -> str:
+    """Write a record as one line."""
+    by = f"by {record.by}" if record.by else ""
+    said = (formatting.utc(record.at), f"{record.kind:16}", _about(record), record.reason, by)
+    return "  ".join(part for part in said if part)
+
+
+def _about(record: RecordAnswer) -> str | None:
+    return record.machine or record.host or record.group
+
+
+def write_export(
+    session: Session, file: Path | None, form: str, *, above: int, wanted: dict[str, Any], resume: bool
+) -> None:
+    """Write what is wanted of the records above a number; `resume` takes that from what the file has."""
+    if resume and file is not None:
+        above = max(above, last_number(file, form))
+    count, last = 0, above
+    with session.client.kept_open() as client:
+        pages = _pages(client, above, wanted)
+        # Before the file is made: without a server there should be none, rather than an empty one.
+        first = next(pages, [])
+        with _opened(file, append=resume) as (stream, begun):
+            write = _writer(form, stream, headed=begun)
+            for page in chain([first], pages):
+                for record in page:
+                    write(record)
+                stream.flush()
+                count, last = count + len(page), page[-1]["number"] if page else last
+                _progress(f"{counted(count, 'record')}, up to number {last}")
+    _said(session, file, count, last)
+
+
+def _pages(client: OperatorClient, above: int, wanted: dict[str, Any]) -> Iterator[list[Record]]:
+    begin = above
+    while True:
+        page = client.get("/v1/history", RecordsAnswer, above=above, limit=PAGE, **wanted).json
+        # Said of the first page: the others may begin among what is left of the old ones.
+        if above == begin and page["missing_up_to"] is not None:
+            gone = f"records after {above} and up to {page['missing_up_to']}"
+            terminal.print_error(f"{gone} may be missing: the history is not kept so long")
+        if page["records"]:
+            yield page["records"]
+        if page["next"] is None:
+            return
+        above = int(page["next"])  # which may be beyond the last one: a search leaves some out
+
+
+@contextmanager
+def _opened(file: Path | None, *, append: bool) -> Iterator[tuple[IO[str], bool]]:
+    """Open what is written to, and say whether there is something in it."""
+    if file is None:
+        yield sys.stdout, False
+        return
+    try:
+        with file.open("a" if append else "x", encoding="utf-8", newline="") as stream:
+            yield stream, stream.tell() > 0
+    except FileExistsError:
+        raise RequestRefused(
+            f"{file} exists already: give another name, or --resume to go on with it"
+        ) from None
+    except OSError as error:
+        raise RequestRefused(f"{file} cannot be written: {error.strerror}") from None
+
+
+def _writer(form: str, stream: IO[str], *, headed: bool) -> Callable[[Record], object]:
+    if form == "jsonl":
+        return lambda record: stream.write(f"{json.dumps(record, ensure_ascii=False)}\n")
+    rows = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    if not headed:
+        rows.writeheader()
+    return lambda record: rows.writerow(_row(record))
+
+
+def _row(record: Record) -> Record:
+    """Return the columns of a record; it is one line, so that `--resume` can go on after it."""
+    row = {column: record[column] for column in COLUMNS}
+    return row | {"reason": " ".join((row["reason"] or "").splitlines())}
+
+
+def last_number(file: Path, form: str) -> int:
+    """Find the number of the last record in a file, 0 if it has none; cut off what was not written whole.
+
+    Nothing is cut off but what follows a record or the header: a file that is something else stays as it is.
+    """
+    if not file.exists():
+        return 0
+    try:
+        with file.open("r+b") as stream:
+            start = stream.seek(max(0, stream.seek(0, 2) - TAIL_BYTES))
+            tail = stream.read()
+            if not tail:
+                return 0
+            whole, _, begun = tail.rpartition(b"\n")
+            number = _number_in(whole.rpartition(b"\n")[2].decode(), form)
+            if begun:
+                stream.truncate(start + len(whole) + 1)
+            return number
+    except OSError as error:
+        raise RequestRefused(f"{file} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, csv.Error):
+        raise RequestRefused(f"{file} does not end with a record as {form}: give another file") from None
+
+
+def _number_in(line: str, form: str) -> int:
+    """Read the number of the record in a line; an error if the line is none."""
+    if form == "jsonl":
+        record = json.loads(line)
+    elif line == ",".join(COLUMNS):
+        return 0
+    else:
+        record = dict(zip(COLUMNS, next(csv.reader([line])), strict=True))
+    datetime.fromisoformat(record["at"])
+    return int(record["number"])
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text}", end="\033[K", file=sys.stderr, flush=True)
+
+
+def _said(session: Session, file: Path | None, count: int, last: int) -> None:
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    if file is None:
+        return
+    summary = {"file": str(file), "records": count, "last": last}
+    session.print_answer(
+        summary,
+        lambda: terminal.echo(
+            f"{counted(count, 'record')} written to {file}, which goes up to number {last} now."
+        ),
+    )

@@ -4,39 +4,25 @@
 """
 
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
+import click
 
 from forewarn.cli import terminal
-from forewarn.cli.id_lookup import full_id
-from forewarn.cli.options.completion import names
-from forewarn.cli.options.shared_options import id_argument
-from forewarn.cli.session import Noun, Session, with_session
+from forewarn.cli.command_group import flag, option
+from forewarn.cli.completion import names
+from forewarn.cli.options import full_id, id_argument
+from forewarn.cli.session import EVERYWHERE, Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.service_answers import HoldAnswer
 
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, shown everywhere.")]
-Host = Annotated[
-    str | None,
-    typer.Option("--host", metavar="HOST", help="Only on this host.", autocompletion=names("hosts")),
-]
-HeldHost = Annotated[
-    str | None,
-    typer.Option("--host", metavar="HOST", help="The hold on this host.", autocompletion=names("hosts")),
-]
-Id = Annotated[str | None, id_argument("[HOLD]", "Its id; left out if there is only one.")]
+REASON = option("--reason", "TEXT", "Why, shown everywhere.", required=True)
+HOST = option("--host", "HOST", "Only on this host.", shell_complete=names("hosts"))
+HELD_HOST = option("--host", "HOST", "The hold on this host.", shell_complete=names("hosts"))
+ID = id_argument("[HOLD]", "Its id; left out if there is only one.")
 
-MaybeReason = Annotated[
-    str | None, typer.Option("--reason", metavar="TEXT", help="Why, shown everywhere.", hidden=True)
-]
-MaybeHost = Annotated[str | None, typer.Option("--host", metavar="HOST", hidden=True)]
-Abort = Annotated[
-    bool,
-    typer.Option(
-        "--abort", help="Stop what is under way there too: what can be called off is, the rest is named."
-    ),
-]
+MAYBE_REASON = option("--reason", "TEXT", "Why, shown everywhere.", hidden=True)
+MAYBE_HOST = option("--host", "HOST", "", hidden=True)
+ABORT = flag("--abort", "Stop what is under way there too: what can be called off is, the rest is named.")
 
 LIST = terminal.ItemTable[HoldAnswer](
     columns={
@@ -51,27 +37,18 @@ LIST = terminal.ItemTable[HoldAnswer](
 )
 
 
-@with_session
-def hold(
-    session: Session,
-    ctx: typer.Context,
-    reason: MaybeReason = None,
-    host: MaybeHost = None,
-    abort: Annotated[bool, typer.Option("--abort", hidden=True)] = False,
-) -> None:
+def hold(session: Session, reason: str | None, host: str | None, abort: bool) -> None:
     """Announce and start nothing new: anywhere, in a project (--project) or on a host."""
-    if ctx.invoked_subcommand is not None:
-        return
     if reason is None:
-        raise typer.BadParameter("say why: everybody is shown it", param_hint="--reason")
+        raise click.BadParameter("say why: everybody is shown it", param_hint="--reason")
     _set(session, reason=reason, host=host, abort=abort)
 
 
-app = Noun(callback=hold, invoke_without_command=True)
+app = Noun([MAYBE_REASON, MAYBE_HOST, flag("--abort", "", hidden=True), *EVERYWHERE], alone=hold)
 
 
-@app.command("set")
-def set_(session: Session, reason: Reason, host: Host = None, abort: Abort = False) -> None:
+@app.verb(REASON, HOST, ABORT)
+def set_(session: Session, reason: str, host: str | None, abort: bool) -> None:
     """Announce and start nothing new: anywhere, in a project (--project) or on a host.
 
     While nothing can be saved it is kept in memory and obeyed, and the answer says so.
@@ -86,23 +63,20 @@ def _set(session: Session, *, reason: str, host: str | None, abort: bool) -> Non
     )
 
 
-def _release(session: Session, id_: Id = None, host: HeldHost = None) -> None:
+@app.verb(ID, HELD_HOST)
+def release(session: Session, id_: str | None, host: str | None) -> None:
     """Lift a hold, by its id or by what it holds (--project, --host); what waited for it goes on."""
     if id_ and (host or session.project):
-        raise typer.BadParameter("an id says all: leave --project and --host out", param_hint="HOLD")
+        raise click.BadParameter("an id says all: leave --project and --host out", param_hint="HOLD")
     wanted = full_id(session.client, HoldAnswer, id_) if id_ else _only(session, host)
     reply = session.client.post(f"/v1/holds/{wanted}/release", HoldAnswer)
     session.print_reply(reply, lambda hold: terminal.echo(f"{hold.reach}: released."))
 
 
-def _list(session: Session) -> None:
+@app.verb(name="list")
+def holds(session: Session) -> None:
     """List what is held, and why."""
     session.print_reply(session.client.page(HoldAnswer), lambda page: _show_list(page.items))
-
-
-app.command("release")(_release)
-app.command("list")(_list)
-release, holds = with_session(_release), with_session(_list)
 
 
 def _show_list(held: Sequence[HoldAnswer]) -> None:

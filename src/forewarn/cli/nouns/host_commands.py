@@ -4,30 +4,16 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-import typer
+import click
 
-from forewarn.cli import terminal
-from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options.host_options import with_urgency, with_work
-from forewarn.cli.options.machine_options import amount, pairs
-from forewarn.cli.options.shared_options import (
-    Evacuate,
-    HostArgument,
-    HostWork,
-    InPlace,
-    OnlyNew,
-    Reason,
-    Returning,
-    Whole,
-    only_new_headers,
-    service_mode,
-)
+from forewarn.cli import options, terminal
+from forewarn.cli.command_group import PATH, argument, flag, option
 from forewarn.cli.session import Noun, Session, as_typed
 from forewarn.cli.views.host_view import show_host, show_hosts, show_waited_for
 from forewarn.cli.views.order_view import show_order_on_host
-from forewarn.cli.views.questions import Yes, ask_before_emergency, ask_before_failing
+from forewarn.cli.views.questions import YES, ask_before_emergency, ask_before_failing
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import given
 from forewarn.core.words import EXTERNAL, MaintenanceWord
@@ -39,64 +25,66 @@ if TYPE_CHECKING:
 
 app = Noun()
 
-Fenced = Annotated[
-    str | None,
-    typer.Option(
-        "--fenced",
-        metavar="REASON",
-        help="Vouch that it touches its machines no more; also for one that is failed already.",
-    ),
-]
-Command = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[-- COMMAND...]", help="Run here when the work on the host may begin."),
-]
-Action = Annotated[MaintenanceWord, typer.Option("--action", help="What is done to its machines.")]
+FENCED = option(
+    "--fenced", "REASON", "Vouch that it touches its machines no more; also for one that is failed already."
+)
+COMMAND = argument("command", "[-- COMMAND...]", "Run here when the work on the host may begin.", nargs=-1)
+ACTION = option(
+    "--action",
+    None,
+    "What is done to its machines.",
+    type=click.Choice(get_args(MaintenanceWord)),
+    required=True,
+)
 
 
-@app.command("list")
+@app.verb()
 def list_(session: Session) -> None:
     """List hosts."""
     session.print_reply(session.client.all(HostAnswer), lambda page: show_hosts(session, page.items))
 
 
-@app.command()
-def show(session: Session, name: HostArgument) -> None:
+@app.verb(options.HOST)
+def show(session: Session, name: str) -> None:
     """Show a host and what it carries."""
-    reply = session.client.get(path_of("host", name), HostWithMachinesAnswer)
+    reply = session.client.get(options.path_of("host", name), HostWithMachinesAnswer)
     session.print_reply(reply, lambda host: show_host(session, host))
 
 
-@app.command("filter")
+@app.verb(
+    options.HOST,
+    flag("--watch", "On the host: load the rules, and follow the fleet and libvirt."),
+    flag("--check", "On the host: compare what is loaded with what should be."),
+    option(
+        "--libvirt-status status",
+        "FOLDER",
+        "Where libvirt keeps its domains' state.",
+        type=PATH,
+        default=Path("/run/libvirt/qemu"),
+    ),
+    option(
+        "--state",
+        "FOLDER",
+        "With --watch: where the last fleet is saved, for a start while the server is away.",
+        type=PATH,
+        envvar="STATE_DIRECTORY",
+    ),
+    option(
+        "--reserve",
+        "ADDRESS",
+        "An address that no guest may use, such as the router's; may be given several times.",
+        multiple=True,
+        envvar="FOREWARN_FILTER_RESERVE",
+    ),
+)
 def filter_(
     session: Session,
-    name: HostArgument,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="On the host: load the rules, and follow the fleet and libvirt.")
-    ] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="On the host: compare what is loaded with what should be.")
-    ] = False,
-    status: Annotated[
-        Path,
-        typer.Option("--libvirt-status", metavar="FOLDER", help="Where libvirt keeps its domains' state."),
-    ] = Path("/run/libvirt/qemu"),
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            envvar="STATE_DIRECTORY",
-            help="With --watch: where the last fleet is saved, for a start while the server is away.",
-        ),
-    ] = None,
-    reserve: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ADDRESS",
-            envvar="FOREWARN_FILTER_RESERVE",
-            help="An address that no guest may use, such as the router's; may be given several times.",
-        ),
-    ] = None,
+    name: str,
+    watch: bool,
+    check: bool,
+    status: Path,
+    state: Path | None,
+    reserve: tuple[str, ...],
 ) -> None:
     """Print nftables rules for a host: no guest uses the address or MAC of another machine of the fleet.
 
@@ -105,8 +93,8 @@ def filter_(
     from forewarn.cli.views.host_filter import Filter, differences, filter_rules
 
     if watch and check:
-        raise typer.BadParameter("choose --watch or --check", param_hint="--watch")
-    reserved = [_address(each) for each in reserve or ()]
+        raise click.BadParameter("choose --watch or --check", param_hint="--watch")
+    reserved = [_address(each) for each in reserve]
     if watch:
         _watch_filter(session, name, status=status, state=state, reserved=reserved)
         return
@@ -123,7 +111,7 @@ def filter_(
     answer = {"host": host, "loaded": not found, "differences": found, "unprotected": wanted.unbound}
     session.print_answer(answer, lambda: _show_check(session, wanted, found))
     if found:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _watch_filter(
@@ -151,14 +139,14 @@ def _watch_filter(
 
 def _host_name(session: Session, name: str) -> str:
     """Return the name of a host as the fleet has it."""
-    return session.client.get(path_of("host", name), HostWithMachinesAnswer).value.name
+    return session.client.get(options.path_of("host", name), HostWithMachinesAnswer).value.name
 
 
 def _address(given: str) -> str:
     try:
         return str(ip_address(given))
     except ValueError:
-        raise typer.BadParameter(f"{given!r}: expected an address", param_hint="--reserve") from None
+        raise click.BadParameter(f"{given!r}: expected an address", param_hint="--reserve") from None
 
 
 def _all_machines(client: OperatorClient) -> Sequence[MachineAnswer]:
@@ -179,139 +167,137 @@ def _show_check(session: Session, wanted: "Filter", found: Sequence[str]) -> Non
     terminal.echo(f"Next: `{as_typed()} unit install filter` keeps the filter loaded; so does `{follow}`.")
 
 
-@app.command()
+@app.verb(
+    options.HOST,
+    option("--driver", "DRIVER", "Who does the work on it; '' clears it."),
+    option("--uri", "URI", "Where its driver reaches it; '' clears it."),
+    option("--at-once", "N", "How many calls of its driver may run there together.", type=int),
+    option(
+        "--resource", "NAME=NUMBER[xRATIO]", "What it has, as vcpus=64x4; may be repeated.", multiple=True
+    ),
+    option("--label", "NAME=VALUE", "What machines may ask of it; may be repeated.", multiple=True),
+    flag("--no-resources", "Clear what it has."),
+    flag("--no-labels", "Clear its labels."),
+    flag("--bare-metal/--no-bare-metal", "Whether it is the one machine that it carries.", default=None),
+    options.ONLY_NEW,
+)
 def put(
     session: Session,
-    name: HostArgument,
-    driver: Annotated[
-        str | None, typer.Option(metavar="DRIVER", help="Who does the work on it; '' clears it.")
-    ] = None,
-    uri: Annotated[
-        str | None, typer.Option(metavar="URI", help="Where its driver reaches it; '' clears it.")
-    ] = None,
-    at_once: Annotated[
-        int | None, typer.Option(metavar="N", help="How many calls of its driver may run there together.")
-    ] = None,
-    resource: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=NUMBER[xRATIO]", help="What it has, as vcpus=64x4; may be repeated."),
-    ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="What machines may ask of it; may be repeated."),
-    ] = None,
-    no_resources: Annotated[bool, typer.Option("--no-resources", help="Clear what it has.")] = False,
-    no_labels: Annotated[bool, typer.Option("--no-labels", help="Clear its labels.")] = False,
-    bare_metal: Annotated[
-        bool | None,
-        typer.Option("--bare-metal/--no-bare-metal", help="Whether it is the one machine that it carries."),
-    ] = None,
-    new: OnlyNew = False,
+    name: str,
+    driver: str | None,
+    uri: str | None,
+    at_once: int | None,
+    resource: tuple[str, ...],
+    label: tuple[str, ...],
+    no_resources: bool,
+    no_labels: bool,
+    bare_metal: bool | None,
+    new: bool,
 ) -> None:
     """Add a host, or change what is given of one."""
-    for cleared, values, option in ((no_resources, resource, "resources"), (no_labels, label, "labels")):
+    for cleared, values, what in ((no_resources, resource, "resources"), (no_labels, label, "labels")):
         if cleared and values:
-            raise typer.BadParameter(f"it clears the host's {option}: give one", param_hint=f"--no-{option}")
-    amounts = {key: amount(value) for key, value in pairs(resource, "--resource").items()}
+            raise click.BadParameter(f"it clears the host's {what}: give one", param_hint=f"--no-{what}")
+    amounts = {key: options.amount(value) for key, value in options.pairs(resource, "--resource").items()}
     body = given(
         {
             "driver": driver,
             "uri": uri,
             "at_once": at_once,
             "resources": {} if no_resources else amounts or None,
-            "labels": {} if no_labels else pairs(label, "--label") or None,
+            "labels": {} if no_labels else options.pairs(label, "--label") or None,
             "bare_metal": bare_metal,
         }
     )
     body |= {key: None for key in ("driver", "uri") if body.get(key) == ""}
-    reply = session.client.call(
-        "PUT", path_of("host", name), HostWithMachinesAnswer, body=body, headers=only_new_headers(new)
-    )
+    reply = options.put_in_fleet(session, "host", name, HostWithMachinesAnswer, body, new=new)
     session.print_reply(reply, lambda host: show_host(session, host))
 
 
-@app.command()
-def delete(session: Session, name: HostArgument) -> None:
+@app.verb(options.HOST)
+def delete(session: Session, name: str) -> None:
     """Take a host that carries nothing out of the fleet."""
-    reply = session.client.call("DELETE", path_of("host", name), HostWithMachinesAnswer)
-    session.print_reply(reply, lambda host: terminal.echo(f"{host.name} is no longer in the fleet."))
+    options.delete_from_fleet(session, "host", name, HostWithMachinesAnswer)
 
 
-@app.command()
-@with_work
+@app.verb(options.HOST, ACTION, *options.WORK, options.WHOLE, YES)
 def maintenance(
-    session: Session,
-    name: HostArgument,
-    action: Action,
-    body: dict[str, Any],
-    whole: Whole = False,
-    yes: Yes = False,
+    session: Session, name: str, action: MaintenanceWord, whole: bool, yes: bool, **typed: Any
 ) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
+    body = options.work(**typed)
     _ask_first(session, name, body, yes=yes)
     _order(session, name, "maintenance", {"action": action, **body, "whole": whole or None})
 
 
-@app.command()
-@with_work
+@app.verb(
+    options.HOST,
+    COMMAND,
+    options.EVACUATE,
+    options.IN_PLACE,
+    options.RETURNING,
+    *options.WORK,
+    options.HOST_WORK,
+    YES,
+)
 def service(
     session: Session,
-    name: HostArgument,
-    command: Command = None,
-    evacuate: Evacuate = False,
-    in_place: InPlace = False,
-    returning: Returning = False,
-    *,
-    body: dict[str, Any],
-    host_work: HostWork = None,
-    yes: Yes = False,
+    name: str,
+    command: tuple[str, ...],
+    evacuate: bool,
+    in_place: bool,
+    returning: bool,
+    host_work: str | None,
+    yes: bool,
+    **typed: Any,
 ) -> None:
     """Work on a host itself: machines leave it first, a few at a time, or restart with it.
 
     The host takes no machines meanwhile. A command after -- does the work, here, when it may begin; else the
     hook of the server's settings does, or who moves the machines.
     """
-    mode = service_mode(evacuate=evacuate, in_place=in_place, returning=returning)
+    mode = options.service_mode(evacuate=evacuate, in_place=in_place, returning=returning)
     if command and host_work not in (None, EXTERNAL):
-        raise typer.BadParameter(f"the command after -- does the work on the host, not {host_work}")
-    from forewarn.cli.gate.host_gate import check_program, run_on_host  # much for those who list hosts
+        raise click.BadParameter(f"the command after -- does the work on the host, not {host_work}")
+    from forewarn.cli.gate.gate_run import check_program, run_on_host  # much for those who list hosts
 
     check_program(command)
+    body = options.work(**typed)
     _ask_first(session, name, body, yes=yes)
     body |= {**mode, "host_work": EXTERNAL if command else host_work}
     if command:
-        run_on_host(session, f"{path_of('host', name)}/service", body, command)
+        run_on_host(session, f"{options.path_of('host', name)}/service", body, command)
     else:
         _order(session, name, "service", body)
 
 
-@app.command()
-@with_urgency
-def degrade(session: Session, name: HostArgument, body: dict[str, Any], yes: Yes = False) -> None:
+@app.verb(options.HOST, *options.URGENCY, YES)
+def degrade(session: Session, name: str, yes: bool, **typed: Any) -> None:
     """Say that a host is going to fail: its machines move within days."""
+    body = options.urgency(**typed)
     _ask_first(session, name, body, yes=yes)
     _order(session, name, "degrade", body)
 
 
-@app.command()
-def fail(
-    session: Session, name: HostArgument, reason: Reason = None, fenced: Fenced = None, yes: Yes = False
-) -> None:
+@app.verb(options.HOST, options.REASON, FENCED, YES)
+def fail(session: Session, name: str, reason: str | None, fenced: str | None, yes: bool) -> None:
     """Say that a host has failed: its machines come back on others, once it is fenced."""
     ask_before_failing(session, name, yes=yes)
     _order(session, name, "fail", {"reason": reason, "fenced": fenced})
 
 
-@app.command()
-def wait(session: Session, name: HostArgument, reason: Reason = None) -> None:
+@app.verb(options.HOST, options.REASON)
+def wait(session: Session, name: str, reason: str | None) -> None:
     """Give a lost host more time to come back."""
-    reply = session.client.post(f"{path_of('host', name)}/wait", OrderWithEventsAnswer, {"reason": reason})
+    reply = session.client.post(
+        f"{options.path_of('host', name)}/wait", OrderWithEventsAnswer, {"reason": reason}
+    )
     session.print_reply(reply, lambda answer: show_waited_for(session, answer.order))
 
 
 def _add_order(verb: str, about: str) -> None:
-    @app.command(verb, help=about)
-    def order(session: Session, name: HostArgument, reason: Reason = None) -> None:
+    @app.verb(options.HOST, options.REASON, about=about, name=verb)
+    def order(session: Session, name: str, reason: str | None) -> None:
         _order(session, name, verb, {"reason": reason})
 
 
@@ -329,5 +315,5 @@ def _ask_first(session: Session, name: str, body: Mapping[str, Any], *, yes: boo
 
 
 def _order(session: Session, name: str, verb: str, body: Mapping[str, Any]) -> None:
-    reply = session.client.post(f"{path_of('host', name)}/{verb}", OrderWithEventsAnswer, body)
+    reply = session.client.post(f"{options.path_of('host', name)}/{verb}", OrderWithEventsAnswer, body)
     session.print_reply(reply, lambda placed: show_order_on_host(session, placed))

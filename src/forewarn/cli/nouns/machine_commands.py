@@ -1,47 +1,99 @@
 """`forewarn machine`: show machines, declare them, and order something to be done to one."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from forewarn.cli import formatting, terminal
-from forewarn.cli.confirmation import confirm
-from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options import completion
-from forewarn.cli.options.machine_options import with_declaration
-from forewarn.cli.options.shared_options import MachineArgument, OnlyNew, Reason, only_new_headers
+from forewarn.cli import formatting, options, terminal
+from forewarn.cli.command_group import argument, flag, option
+from forewarn.cli.completion import names
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_machine
+from forewarn.cli.views.questions import confirm
+from forewarn.client.replies import given
 from forewarn.core.catalogue import ON_MACHINES
 from forewarn.core.words import Action
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
+from forewarn.wire.fields import Field
+from forewarn.wire.fleet import MACHINE as FIELDS
+
+# Said by the command's argument, and by --project.
+_SAID_ELSEWHERE = {"name", "project"}
+# What stands for the value, where neither N nor TEXT says enough.
+_METAVARS = {
+    "host": "HOST",
+    "group": "GROUP",
+    "priority": "WORD",
+    "mobility": "WORD",
+    "address": "IP",
+    "mac": "MAC",
+    "port": "PORT",
+    "vm_id": "UUID",
+}
+_COMPLETED = {"host": names("hosts"), "group": names("groups")}
+
+
+def declaration(
+    *, tag: tuple[str, ...], label: tuple[str, ...], resource: tuple[str, ...], **typed: Any
+) -> dict[str, Any]:
+    """Make what is sent of the options of a machine."""
+    amounts = {name: options.number(value) for name, value in options.pairs(resource, "--resource").items()}
+    given_pairs = {
+        "tags": options.pairs(tag, "--tag"),
+        "labels": options.pairs(label, "--label"),
+        "resources": amounts,
+    }
+    return given({**typed, **{name: values or None for name, values in given_pairs.items()}})
+
+
+# The fields that are typed pair by pair.
+_PAIRS = {
+    "tags": option("--tag", "NAME=VALUE", "May be repeated.", multiple=True),
+    "labels": option("--label", "NAME=VALUE", "What it asks of its host; may be repeated.", multiple=True),
+    "resources": option(
+        "--resource", "NAME=NUMBER", "What it takes of its host; may be repeated.", multiple=True
+    ),
+}
+
+
+def _option(name: str, field: Field[Any]) -> click.Option:
+    of = field.schema.get("anyOf", [field.schema])[0]["type"]
+    kind, metavar = (int, "N") if of == "integer" else (str, "TEXT")
+    return option(
+        f"--{name.replace('_', '-')}",
+        _METAVARS.get(name, metavar),
+        field.schema.get("description", ""),
+        type=kind,
+        shell_complete=_COMPLETED.get(name),
+    )
+
+
+DECLARATION = tuple(
+    _PAIRS.get(name) or _option(name, field) for name, field in FIELDS.items() if name not in _SAID_ELSEWHERE
+)
 
 app = Noun()
 
-Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it is wedged.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where nobody can be asked.")]
+NOW = flag("--now", "Do not wait for its guests: it is wedged.")
+YES = flag("--yes", "Do not ask; needed where nobody can be asked.")
 
 
-@app.command("list")
+@app.verb(
+    argument("names", "[MACHINE]...", "Only of these names.", nargs=-1, shell_complete=names("machines")),
+    option("--group", "GROUP", "Only of this group."),
+    option("--host", "HOST", "Only on this host."),
+    option("--begins", "TEXT", "Only those whose names begin so, in any case."),
+    option("--contains", "TEXT", "Only those with this in name, address or vm-id, in any case."),
+)
 def list_(
     session: Session,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[MACHINE]...", help="Only of these names.", autocompletion=completion.names("machines")
-        ),
-    ] = None,
-    group: Annotated[str | None, typer.Option(metavar="GROUP", help="Only of this group.")] = None,
-    host: Annotated[str | None, typer.Option(metavar="HOST", help="Only on this host.")] = None,
-    begins: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only those whose names begin so, in any case.")
-    ] = None,
-    contains: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Only those with this in name, address or vm-id, in any case."),
-    ] = None,
+    names: tuple[str, ...],
+    group: str | None,
+    host: str | None,
+    begins: str | None,
+    contains: str | None,
 ) -> None:
     """List machines."""
     wanted = {"name": names, "begins": begins, "contains": contains, "group": group, "host": host}
@@ -52,48 +104,41 @@ def list_(
     session.print_reply(reply, lambda page: _show_list(session, page.items, empty=empty))
 
 
-@app.command()
-def show(session: Session, name: MachineArgument) -> None:
+@app.verb(options.MACHINE)
+def show(session: Session, name: str) -> None:
     """Show a machine."""
     session.print_reply(
-        session.client.get(path_of("machine", name), MachineAnswer, **session.scope), terminal.details_of
+        session.client.get(options.path_of("machine", name), MachineAnswer, **session.scope),
+        terminal.details_of,
     )
 
 
-@app.command()
-@with_declaration
-def put(session: Session, name: MachineArgument, body: dict[str, Any], *, new: OnlyNew = False) -> None:
+@app.verb(options.MACHINE, *DECLARATION, options.ONLY_NEW)
+def put(session: Session, name: str, new: bool, **typed: Any) -> None:
     """Add a machine, or change what is given of one."""
-    reply = session.client.call(
-        "PUT",
-        path_of("machine", name),
-        MachineAnswer,
-        body=body,
-        params=session.scope,
-        headers=only_new_headers(new),
-    )
+    body = declaration(**typed)
+    reply = options.put_in_fleet(session, "machine", name, MachineAnswer, body, new=new, **session.scope)
     session.print_reply(reply, terminal.details_of)
 
 
-@app.command()
-def delete(session: Session, name: MachineArgument, yes: Yes = False) -> None:
+@app.verb(options.MACHINE, YES)
+def delete(session: Session, name: str, yes: bool) -> None:
     """Take a machine out of the fleet, without notice to anybody."""
     question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
     would = f"take {name} out of the fleet without notice to anybody (`machine terminate` gives notice)"
     confirm(question, would=would, yes=yes)
-    reply = session.client.call("DELETE", path_of("machine", name), MachineAnswer, params=session.scope)
-    session.print_reply(reply, lambda machine: terminal.echo(f"{machine.name} is no longer in the fleet."))
+    options.delete_from_fleet(session, "machine", name, MachineAnswer, **session.scope)
 
 
-@app.command()
-def restart(session: Session, name: MachineArgument, reason: Reason = None, now: Now = False) -> None:
+@app.verb(options.MACHINE, options.REASON, NOW)
+def restart(session: Session, name: str, reason: str | None, now: bool) -> None:
     """Restart a machine."""
     _order(session, name, "restart", reason, now=now)
 
 
 def _add_order(action: Action, about: str) -> None:
-    @app.command(action.value, help=f"{about}.")
-    def order(session: Session, name: MachineArgument, reason: Reason = None) -> None:
+    @app.verb(options.MACHINE, options.REASON, about=f"{about}.", name=action.value)
+    def order(session: Session, name: str, reason: str | None) -> None:
         _order(session, name, action.value, reason)
 
 
@@ -102,23 +147,13 @@ for _action, _facts in ON_MACHINES.items():
         _add_order(_action, _facts.about)
 
 
-@app.command()
-def move(
-    session: Session,
-    name: MachineArgument,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST",
-            help="Where it goes; if omitted, the best host.",
-            autocompletion=completion.names("hosts"),
-        ),
-    ] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="While it runs: a Freeze of seconds. Otherwise a Redeploy.")
-    ] = False,
-    reason: Reason = None,
-) -> None:
+@app.verb(
+    options.MACHINE,
+    option("--to", "HOST", "Where it goes; if omitted, the best host.", shell_complete=names("hosts")),
+    flag("--live", "While it runs: a Freeze of seconds. Otherwise a Redeploy."),
+    options.REASON,
+)
+def move(session: Session, name: str, to: str | None, live: bool, reason: str | None) -> None:
     """Move a machine with notice, to a host of your choice or while it runs."""
     _post_order(session, name, Action.MOVE, {"to": to, "live": live, "reason": reason or ""})
 
@@ -129,7 +164,7 @@ def _order(session: Session, name: str, action: str, reason: str | None, *, now:
 
 def _post_order(session: Session, name: str, action: str, body: dict[str, Any]) -> None:
     reply = session.client.post(
-        f"{path_of('machine', name)}/{action}", OrderOnMachineAnswer, body, **session.scope
+        f"{options.path_of('machine', name)}/{action}", OrderOnMachineAnswer, body, **session.scope
     )
     session.print_reply(reply, lambda placed: show_order_on_machine(session, placed))
 

@@ -1,18 +1,18 @@
 """`forewarn order`: show what is going to be done, and what it waits for."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
-
-import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import full_id, path_by_id
-from forewarn.cli.options.shared_options import OfHost, OfMachine, OrderArgument, Reason
+from forewarn.cli.command_group import flag, option
+from forewarn.cli.options import OF_HOST, OF_MACHINE, ORDER, REASON, full_id, path_by_id
 from forewarn.cli.session import Noun, Session
-from forewarn.cli.views.order_view import show_broken_promises, show_still_degraded
+from forewarn.cli.views.order_view import (
+    show_broken_promises,
+    show_still_degraded,
+    show_waiting_of,
+    show_ways_on,
+)
 from forewarn.cli.views.step_tables import is_unknown, show_steps
-from forewarn.cli.views.waiting_view import show_waiting_of
-from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.client.replies import Body
 from forewarn.core.access import Right
 from forewarn.core.disclosure import A_HOST
@@ -27,17 +27,13 @@ from forewarn.wire.texts import is_guid
 
 app = Noun()
 
-State = Annotated[str | None, typer.Option("--state", metavar="STATE", help="Only in this state.")]
-OnlyOpen = Annotated[bool, typer.Option("--open", help="Only those that are not over.")]
+STATE = option("--state", "STATE", "Only in this state.")
+ONLY_OPEN = flag("--open only_open", "Only those that are not over.")
 
 
-@app.command("list")
+@app.verb(STATE, ONLY_OPEN, OF_MACHINE, OF_HOST)
 def list_(
-    session: Session,
-    state: State = None,
-    only_open: OnlyOpen = False,
-    machine: OfMachine = None,
-    host: OfHost = None,
+    session: Session, state: str | None, only_open: bool, machine: str | None, host: str | None
 ) -> None:
     """List orders, newest first."""
     wanted = {"state": state, "machine": machine, "host": host, **session.scope}
@@ -45,15 +41,15 @@ def list_(
     session.print_reply(reply, lambda page: _show_list(session, page.items, wanted))
 
 
-@app.command()
-def show(session: Session, id_: OrderArgument) -> None:
+@app.verb(ORDER)
+def show(session: Session, id_: str) -> None:
     """Show an order: its steps, its events, and what it waits for."""
     reply = session.client.get(path_by_id(session.client, OrderAnswer, id_), NotedOrderWithEventsAnswer)
     session.print_reply(reply, lambda answer: _show(session, answer))
 
 
-@app.command()
-def retry(session: Session, id_: OrderArgument) -> None:
+@app.verb(ORDER)
+def retry(session: Session, id_: str) -> None:
     """Carry out the failed steps once more."""
     order = _do(session, id_, "retry", "its failed steps are to be done once more")
     if not session.json and order.driver == EXTERNAL and order.state is OrderState.STARTED:
@@ -62,32 +58,32 @@ def retry(session: Session, id_: OrderArgument) -> None:
             _show_done_outside(session, order)
 
 
-@app.command()
-def complete(session: Session, id_: OrderArgument) -> None:
+@app.verb(ORDER)
+def complete(session: Session, id_: str) -> None:
     """Report that the work of an order with an external driver is done."""
     _do(session, id_, "complete", "its work is reported as done")
 
 
-@app.command()
-def fail(session: Session, id_: OrderArgument, reason: Reason = None) -> None:
+@app.verb(ORDER, REASON)
+def fail(session: Session, id_: str, reason: str | None) -> None:
     """Report that the work of an order with an external driver failed."""
     _do(session, id_, "fail", "its work is reported as failed", {"reason": reason or None})
 
 
-@app.command()
-def heartbeat(session: Session, id_: OrderArgument) -> None:
+@app.verb(ORDER)
+def heartbeat(session: Session, id_: str) -> None:
     """Report that the work of an order with an external driver goes on."""
     _do(session, id_, "heartbeat", "its work goes on")
 
 
-@app.command()
-def abandon(session: Session, id_: OrderArgument) -> None:
+@app.verb(ORDER)
+def abandon(session: Session, id_: str) -> None:
     """Abandon an order that failed or is under way; its driver is asked to call off what runs."""
     _do(session, id_, "abandon", _abandoned)
 
 
-@app.command()
-def cancel(session: Session, id_: OrderArgument) -> None:
+@app.verb(ORDER)
+def cancel(session: Session, id_: str) -> None:
     """Cancel an order, with all its events."""
     order = _do(session, id_, "cancel", "called off, with all its events")
     if not session.json:

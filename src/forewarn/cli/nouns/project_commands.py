@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import date, timedelta
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-import typer
+import click
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options.shared_options import OnlyNew, name_argument, only_new_headers
+from forewarn.cli.command_group import flag, option
+from forewarn.cli.options import ONLY_NEW, delete_from_fleet, name_argument, path_of, put_in_fleet
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
 from forewarn.core.moments import format_span_briefly
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 _WINDOW_WORDS = (2, 3)
 
-ProjectArgument = Annotated[str, name_argument("PROJECT")]
+PROJECT = name_argument("PROJECT")
 
 LIST = terminal.ItemTable[ProjectAnswer](
     columns={
@@ -50,65 +50,60 @@ GUESTS = terminal.ItemTable[RehearsingGuestAnswer](
 )
 
 
-@app.command()
+@app.verb(
+    PROJECT,
+    option("--time-zone", "ZONE", "Of its windows, as Europe/Berlin."),
+    option(
+        "--window",
+        "[DAYS] START LENGTH",
+        "When maintenance may happen, as 'sat,sun 22:00 4h'; may be repeated, and replaces all.",
+        multiple=True,
+    ),
+    option(
+        "--blackout", "DAY", "A day without it, or 2026-12-24/2027-01-01; may be repeated.", multiple=True
+    ),
+    flag("--no-windows", "Clear them: maintenance may happen at any time."),
+    flag("--no-blackout", "Clear the days without it."),
+    flag("--rehearsal/--no-rehearsal", "Whether scenarios may be played on it.", default=None),
+    flag("--sees-hosts/--no-sees-hosts", "Whether its people see hosts and operators.", default=None),
+    ONLY_NEW,
+)
 def put(
     session: Session,
-    name: ProjectArgument,
-    time_zone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="Of its windows, as Europe/Berlin.")
-    ] = None,
-    window: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[DAYS] START LENGTH",
-            help="When maintenance may happen, as 'sat,sun 22:00 4h'; may be repeated, and replaces all.",
-        ),
-    ] = None,
-    blackout: Annotated[
-        list[str] | None,
-        typer.Option(metavar="DAY", help="A day without it, or 2026-12-24/2027-01-01; may be repeated."),
-    ] = None,
-    no_windows: Annotated[
-        bool, typer.Option("--no-windows", help="Clear them: maintenance may happen at any time.")
-    ] = False,
-    no_blackout: Annotated[bool, typer.Option("--no-blackout", help="Clear the days without it.")] = False,
-    rehearsal: Annotated[
-        bool | None, typer.Option("--rehearsal/--no-rehearsal", help="Whether scenarios may be played on it.")
-    ] = None,
-    sees_hosts: Annotated[
-        bool | None,
-        typer.Option("--sees-hosts/--no-sees-hosts", help="Whether its people see hosts and operators."),
-    ] = None,
-    new: OnlyNew = False,
+    name: str,
+    time_zone: str | None,
+    window: tuple[str, ...],
+    blackout: tuple[str, ...],
+    no_windows: bool,
+    no_blackout: bool,
+    rehearsal: bool | None,
+    sees_hosts: bool | None,
+    new: bool,
 ) -> None:
     """Add a project, or change what is given of one."""
     body = given(
         {
             "time_zone": time_zone,
-            "windows": _listed(
-                [_window(each) for each in window or ()], none=no_windows, option="--no-windows"
-            ),
-            "blackout": _listed(blackout or [], none=no_blackout, option="--no-blackout"),
+            "windows": _listed([_window(each) for each in window], none=no_windows, option="--no-windows"),
+            "blackout": _listed([*blackout], none=no_blackout, option="--no-blackout"),
             "rehearsal": rehearsal,
             "sees_hosts": sees_hosts,
         }
     )
-    headers = only_new_headers(new)
-    reply = session.client.call("PUT", path_of("project", name), ProjectAnswer, body=body, headers=headers)
+    reply = put_in_fleet(session, "project", name, ProjectAnswer, body, new=new)
     session.print_reply(reply, _show_project)
 
 
-@app.command()
-def delete(session: Session, name: ProjectArgument) -> None:
+@app.verb(PROJECT)
+def delete(session: Session, name: str) -> None:
     """Take a project without groups and machines out of the fleet, with its tokens and webhooks."""
-    reply = session.client.call("DELETE", path_of("project", name), ProjectAnswer)
-    session.print_reply(reply, lambda project: terminal.echo(f"{project.name} is no longer in the fleet."))
+    delete_from_fleet(session, "project", name, ProjectAnswer)
 
 
 def _listed(values: list[T], *, none: bool, option: str) -> list[T] | None:
     """Return what is sent for a list: nothing if it stays as it is."""
     if none and values:
-        raise typer.BadParameter("it clears what --window and --blackout name: give one", param_hint=option)
+        raise click.BadParameter("it clears what --window and --blackout name: give one", param_hint=option)
     return [] if none else values or None
 
 
@@ -116,7 +111,7 @@ def _window(typed: str) -> dict[str, object]:
     words = typed.split()
     if len(words) not in _WINDOW_WORDS:
         expected = "expected [DAYS] START LENGTH, as 'sat,sun 22:00 4h'"
-        raise typer.BadParameter(f"{expected}, got {typed!r}", param_hint="--window")
+        raise click.BadParameter(f"{expected}, got {typed!r}", param_hint="--window")
     *days, start, length = words
     return given({"days": days[0].split(",") if days else None, "start": start, "length": length})
 
@@ -136,25 +131,21 @@ def _day_ranges(days: Sequence[date]) -> list[str]:
     return [f"{row[0]}/{row[-1]}" if len(row) > 1 else str(row[0]) for row in rows]
 
 
-@app.command("list")
+@app.verb()
 def list_(session: Session) -> None:
     """List projects."""
     session.print_reply(session.client.all(ProjectAnswer), lambda page: LIST.print(page.items))
 
 
-@app.command()
-def show(session: Session, name: ProjectArgument) -> None:
+@app.verb(PROJECT)
+def show(session: Session, name: str) -> None:
     """Show a project."""
     reply = session.client.get(path_of("project", name), ProjectAnswer)
     session.print_reply(reply, _show_project)
 
 
-@app.command()
-def rehearsal(
-    session: Session,
-    name: ProjectArgument,
-    end: Annotated[bool, typer.Option("--end", help="End it: guests are answered as ever again.")] = False,
-) -> None:
+@app.verb(PROJECT, flag("--end", "End it: guests are answered as ever again."))
+def rehearsal(session: Session, name: str, end: bool) -> None:
     """Show what is rehearsed in a project: who plays it, what guests meet, and what they did."""
     if end:
         ended = session.client.call("DELETE", f"{path_of('project', name)}/rehearsal", EndedRehearsalAnswer)

@@ -1,17 +1,18 @@
 """`forewarn rehearse`: a scenario in a private service or on a running one, for guests to practise."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import AFTER_DASHES
+from forewarn.cli.command_group import CommandAfterDashes, argument, flag, option
 from forewarn.cli.nouns.serve_commands import installed
-from forewarn.cli.options.shared_options import seconds
-from forewarn.cli.session import Session, with_session
+from forewarn.cli.options import seconds
+from forewarn.cli.session import Session, command
 from forewarn.client.replies import ADVICE, RequestRefused, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -19,57 +20,47 @@ if TYPE_CHECKING:
     from forewarn.rehearsal.report import RehearsalReport
     from forewarn.rehearsal.scenario import Scenario
 
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="SCENARIO... [-- COMMAND...]",
-        help="Files, or names that --list shows, played one after the other. The command is run as the guest "
-        "of each machine concerned; {endpoint} and {machine} are filled in.",
-    ),
-]
-Listing = Annotated[bool, typer.Option("--list", help="Show the scenarios that come with forewarn.")]
-Speed = Annotated[
-    float | None,
-    typer.Option(
-        metavar="N",
-        min=0.001,
-        help="Let time run N times as fast, whatever the scenario says; 1 is real time.",
-    ),
-]
-Wait = Annotated[
-    str,
-    typer.Option(
-        metavar="DURATION",
-        help="How long every guest may take to poll for the first time, in real time: 90, 15m or 1h.",
-    ),
-]
-Players = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--machine",
-        metavar="ROLE=NAME",
-        help="On a running server: the machine that plays one of the scenario's, if it has another name.",
-    ),
-]
-UrlFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write the endpoints to a file, as JSON, once they answer.")
-]
-Junit = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write the reports to a file, as JUnit's XML.")
-]
+WORDS = argument(
+    "words",
+    "SCENARIO... [-- COMMAND...]",
+    "Files, or names that --list shows, played one after the other. The command is run as the guest "
+    "of each machine concerned; {endpoint} and {machine} are filled in.",
+    nargs=-1,
+)
+LISTING = flag("--list list_", "Show the scenarios that come with forewarn.")
+SPEED = option(
+    "--speed",
+    "N",
+    "Let time run N times as fast, whatever the scenario says; 1 is real time.",
+    type=click.FloatRange(min=0.001),
+)
+WAIT = option(
+    "--wait",
+    "DURATION",
+    "How long every guest may take to poll for the first time, in real time: 90, 15m or 1h.",
+    default="5m",
+)
+PLAYERS = option(
+    "--machine",
+    "ROLE=NAME",
+    "On a running server: the machine that plays one of the scenario's, if it has another name.",
+    multiple=True,
+)
+URL_FILE = option("--client-url-file", "FILE", "Write the endpoints to a file, as JSON, once they answer.")
+JUNIT = option("--junit", "FILE", "Write the reports to a file, as JUnit's XML.")
 
 
-@with_session
+@command(WORDS, LISTING, SPEED, WAIT, PLAYERS, URL_FILE, JUNIT, cls=CommandAfterDashes)
 def rehearse(
     session: Session,
-    ctx: typer.Context,
-    words: Words = None,
-    list_: Listing = False,
-    speed: Speed = None,
-    wait: Wait = "5m",
-    machine: Players = None,
-    client_url_file: UrlFile = None,
-    junit: Junit = None,
+    words: Sequence[str],
+    command: Sequence[str],
+    list_: bool,
+    speed: float | None,
+    wait: str,
+    machine: Sequence[str],
+    client_url_file: str | None,
+    junit: str | None,
 ) -> None:
     """Rehearse what a fleet may do to its guests, and report what they made of it.
 
@@ -79,10 +70,8 @@ def rehearse(
     if list_:
         _list(session)
         return
-    command: list[str] = ctx.meta[AFTER_DASHES]
-    scenarios = (words or [])[: len(words or []) - len(command)]
-    if not scenarios:
-        raise typer.BadParameter("expected a file, or a name that --list shows", param_hint="SCENARIO")
+    if not words:
+        raise click.BadParameter("expected a file, or a name that --list shows", param_hint="SCENARIO")
     running = bool(session.server or session.project)
     _check_usage(running=running, command=command, machine=machine, url_file=client_url_file)
     make = installed("forewarn.rehearsal.rehearse").RehearsalRequest
@@ -91,10 +80,10 @@ def rehearse(
             scenario=_scenario(scenario, command, speed),
             wait=timedelta(seconds=seconds(wait, hint="--wait")),
             project=session.project,
-            substitutes=_players(machine or []),
+            substitutes=_players(machine),
             paced=speed is not None,
         )
-        for scenario in scenarios
+        for scenario in words
     ]
     _rehearse_all(
         session,
@@ -115,30 +104,30 @@ def _list(session: Session) -> None:
 
 
 def _check_usage(
-    *, running: bool, command: list[str] | None, machine: list[str] | None, url_file: str | None
+    *, running: bool, command: Sequence[str], machine: Sequence[str], url_file: str | None
 ) -> None:
     if running and command:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             "on a running server the guests are those in its machines: leave it out", param_hint="COMMAND"
         )
     if running and url_file:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             "on a running server the guests poll the server itself: leave it out",
             param_hint="--client-url-file",
         )
     if machine and not running:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             "a private service has the scenario's own machines; --project says where others are",
             param_hint="--machine",
         )
 
 
-def _players(given: list[str]) -> dict[str, str]:
+def _players(given: Sequence[str]) -> dict[str, str]:
     players = {}
     for each in given:
         role, _, name = each.partition("=")
         if not role or not name:
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 f"expected a machine of the scenario and one of the project, as web-0=front-3, got {each!r}",
                 param_hint="--machine",
             )
@@ -146,7 +135,7 @@ def _players(given: list[str]) -> dict[str, str]:
     return players
 
 
-def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":
+def _scenario(name: str, command: Sequence[str], speed: float | None) -> "Scenario":
     from forewarn.core.errors import Invalid, NotFound
     from forewarn.core.spelling import hint
     from forewarn.rehearsal.scenario_file import with_command, with_speed
@@ -190,7 +179,7 @@ def _rehearse_all(
         # One is shown as it was when there could be only one.
         terminal.print_json(written[0] if len(requests) == 1 else {"held": held, "rehearsals": written})
     if not held:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _rehearse(

@@ -4,78 +4,69 @@ import gc
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forewarn.cli import terminal
-from forewarn.cli.session import Json, exit_codes, keep_options
+from forewarn.cli.command_group import argument, flag, option
+from forewarn.cli.session import JSON, Session, command
 from forewarn.client.replies import RequestRefused
 from forewarn.clock import monotonic
 
 # A copy that takes no longer needs no progress.
 TELL_EVERY = 2.0
 
-Database = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL", help="sqlite:///FILE or postgresql://…; else a file in the working directory."
+DATABASE = option(
+    "--database", "URL", "sqlite:///FILE or postgresql://…; else a file in the working directory."
+)
+
+
+@command(
+    option("--config", "FILE", "Settings in TOML."),
+    option("--fleet", "FILE", "A fleet to apply, if it is new."),
+    DATABASE,
+    option(
+        "--guest",
+        "HOST:PORT",
+        "Where guests are answered; may be repeated. Else 127.0.0.1:8169.",
+        multiple=True,
     ),
-]
-
-
+    option("--operator", "HOST:PORT", "Where operators are. Else 127.0.0.1:8170."),
+    option("--clock", "CLOCK", "system, manual, or xN to run N times as fast."),
+    flag("--no-hold", "Let what is open in a backup go on when it is first served."),
+    shared=(),
+)
 def serve(
-    config: Annotated[str | None, typer.Option(metavar="FILE", help="Settings in TOML.")] = None,
-    fleet: Annotated[str | None, typer.Option(metavar="FILE", help="A fleet to apply, if it is new.")] = None,
-    database: Database = None,
-    guest: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Where guests are answered; may be repeated. Else 127.0.0.1:8169."
-        ),
-    ] = None,
-    operator: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where operators are. Else 127.0.0.1:8170.")
-    ] = None,
-    clock: Annotated[
-        str | None, typer.Option(metavar="CLOCK", help="system, manual, or xN to run N times as fast.")
-    ] = None,
-    no_hold: Annotated[
-        bool,
-        typer.Option("--no-hold", help="Let what is open in a backup go on when it is first served."),
-    ] = False,
+    _: Session,
+    config: str | None,
+    fleet: str | None,
+    database: str | None,
+    guest: tuple[str, ...],
+    operator: str | None,
+    clock: str | None,
+    no_hold: bool,
 ) -> None:
     """Run the service."""
     gc.disable()  # until it answers
     options = {"config": config, "fleet": fleet, "database": database, "operator": operator, "clock": clock}
-    with exit_codes():
-        installed("forewarn.server.serve").serve({**options, "guest": guest or None, "no_hold": no_hold})
+    installed("forewarn.server.serve").serve({**options, "guest": [*guest] or None, "no_hold": no_hold})
 
 
-def backup(
-    ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE")],
-    database: Database = None,
-    json: Json = None,
-) -> None:
+@command(argument("file", "FILE"), DATABASE, shared=[JSON])
+def backup(session: Session, file: str, database: str | None) -> None:
     """Copy the store to a file, also while a server runs on it."""
-    session = keep_options(ctx, json=json)
-    with exit_codes(json=session.json):
-        webhooks = installed("forewarn.server.serve").backup(database, file)
+    webhooks = installed("forewarn.server.serve").backup(database, file)
     answer = {"file": file, "webhooks": webhooks}
     session.print_answer(answer, lambda: _show_saved(file, webhooks))
 
 
-def copy(
-    ctx: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="FROM", help="sqlite:///FILE, FILE or postgresql://…")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The same, and empty.")],
-    json: Json = None,
-) -> None:
+@command(
+    argument("source", "FROM", "sqlite:///FILE, FILE or postgresql://…"),
+    argument("target", "TO", "The same, and empty."),
+    shared=[JSON],
+)
+def copy(session: Session, source: str, target: str) -> None:
     """Copy the store to another database, of either kind, and compare all of it; no server may run on it."""
-    session = keep_options(ctx, json=json)
-    with exit_codes(json=session.json):
-        copied = installed("forewarn.server.serve").copy(source, target, progress=_Pace().show)
+    copied = installed("forewarn.server.serve").copy(source, target, progress=_Pace().show)
     answer = {"from": copied.source, "to": copied.target, "rows": copied.rows}
     session.print_answer(answer, lambda: _show_copied(copied))
 

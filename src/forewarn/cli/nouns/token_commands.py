@@ -3,28 +3,22 @@
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import path_of
+from forewarn.cli.command_group import option
 from forewarn.cli.nouns.serve_commands import installed
-from forewarn.cli.options.shared_options import name_argument, seconds_or_none
+from forewarn.cli.options import name_argument, path_of, seconds_or_none
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
 from forewarn.client.replies import RequestRefused, given, reply_of, reply_of_page
 from forewarn.wire.answers.access_answers import CallerAnswer, NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
 app = Noun()
 
-Database = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="Work on the store itself, as for the first token: sqlite:///FILE or postgresql://…",
-    ),
-]
-Name = Annotated[str, name_argument("NAME")]
+DATABASE = option(
+    "--database", "URL", "Work on the store itself, as for the first token: sqlite:///FILE or postgresql://…"
+)
+NAME = name_argument("NAME")
 
 LIST = terminal.ItemTable[TokenAnswer](
     columns={
@@ -41,17 +35,13 @@ LIST = terminal.ItemTable[TokenAnswer](
 )
 
 
-@app.command()
-def create(
-    session: Session,
-    *,
-    name: Annotated[str, typer.Option(metavar="NAME", help="Who uses it, for the records.")],
-    role: Annotated[str, typer.Option(metavar="ROLE", help="viewer, user (of --project) or operator.")],
-    expires: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="As 12h or 90d. Left out: never.")
-    ] = None,
-    database: Database = None,
-) -> None:
+@app.verb(
+    option("--name", "NAME", "Who uses it, for the records.", required=True),
+    option("--role", "ROLE", "viewer, user (of --project) or operator.", required=True),
+    option("--expires", "DURATION", "As 12h or 90d. Left out: never."),
+    DATABASE,
+)
+def create(session: Session, name: str, role: str, expires: str | None, database: str | None) -> None:
     """Make a token. Its secret is printed this once; everything else goes beside the output."""
     life = seconds_or_none(expires, hint="--expires")
     body = given({"name": name, "role": role, "project": session.project, "expires_seconds": life})
@@ -63,8 +53,8 @@ def create(
     session.print_reply(reply, _show_new)
 
 
-@app.command("list")
-def list_(session: Session, database: Database = None) -> None:
+@app.verb(DATABASE)
+def list_(session: Session, database: str | None) -> None:
     """List tokens, revoked ones too."""
     if database is None:
         reply = session.client.all(TokenAnswer)
@@ -73,15 +63,15 @@ def list_(session: Session, database: Database = None) -> None:
     session.print_reply(reply, lambda page: LIST.print(page.items))
 
 
-@app.command()
+@app.verb()
 def show(session: Session) -> None:
     """Show whom your token belongs to, and what it allows."""
     reply = session.client.get("/v1/caller", CallerAnswer)
     session.print_reply(reply, terminal.details_of)
 
 
-@app.command()
-def revoke(session: Session, name: Name, database: Database = None) -> None:
+@app.verb(NAME, DATABASE)
+def revoke(session: Session, name: str, database: str | None) -> None:
     """End a token at once."""
     if database is None:
         reply = session.client.post(f"{path_of('token', name)}/revoke", RevokedTokenAnswer)

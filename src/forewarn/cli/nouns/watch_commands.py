@@ -1,37 +1,27 @@
 """`forewarn watch`: the fleet as it lives."""
 
 import json
-import shutil
 from collections.abc import Callable
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forewarn.cli import terminal
+from forewarn.cli.command_group import flag, option
+from forewarn.cli.completion import names
 from forewarn.cli.following.change_stream import ChangeStream, LinkState, OutageNotes, Record, Refresher
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
-from forewarn.cli.options.completion import names
-from forewarn.cli.session import Session, with_session
-from forewarn.cli.views import history_lines
+from forewarn.cli.nouns.history_commands import write_record
+from forewarn.cli.session import Session, command
 
 # Countdowns are in seconds.
 REDRAWN_EVERY = 1.0
 
-Group = Annotated[
-    str | None,
-    typer.Option("--group", metavar="GROUP", help="Only this group.", autocompletion=names("groups")),
-]
-Host = Annotated[
-    str | None,
-    typer.Option(
-        "--host", metavar="HOST", help="Only what this host carries.", autocompletion=names("hosts")
-    ),
-]
-Once = Annotated[bool, typer.Option("--once", help="Print what is now, and end.")]
+GROUP = option("--group", "GROUP", "Only this group.", shell_complete=names("groups"))
+HOST = option("--host", "HOST", "Only what this host carries.", shell_complete=names("hosts"))
+ONCE = flag("--once", "Print what is now, and end.")
 
 
-@with_session
-def watch(session: Session, group: Group = None, host: Host = None, once: Once = False) -> None:
+@command(GROUP, HOST, ONCE)
+def watch(session: Session, group: str | None, host: str | None, once: bool) -> None:
     """Watch hosts, machines, events with countdowns, holds and rollouts as they change; Ctrl-C ends it."""
     watched = WatchFilter(project=session.project, group=group, host=host)
     with session.client.kept_open() as client:
@@ -60,7 +50,7 @@ def _follow(session: Session, copy: FleetCopy) -> None:
         elif terminal.is_terminal():
             _draw(copy, current)
         else:
-            _print_changes(copy, current, lambda record: history_lines.write_record(record.value))
+            _print_changes(copy, current, lambda record: write_record(record.value))
 
 
 def _print_changes(copy: FleetCopy, current: Refresher, written: Callable[[Record], str]) -> None:
@@ -101,7 +91,7 @@ def _print(copy: FleetCopy) -> None:
 
     from forewarn.cli.following.watch_view import ScreenSize, WatchView
 
-    width = shutil.get_terminal_size().columns if terminal.is_terminal() else terminal.UNBOUNDED
+    width = terminal.width()
     screen = Console(highlight=False, width=width)
     for line in WatchView(copy).frame(ScreenSize(width=width), link=LinkState.LIVE):
         screen.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=True)

@@ -1,13 +1,10 @@
 """`forewarn webhook`: where records are pushed to."""
 
 from dataclasses import replace
-from typing import Annotated
-
-import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import path_by_id
-from forewarn.cli.options.shared_options import id_argument
+from forewarn.cli.command_group import argument, option
+from forewarn.cli.options import id_argument, path_by_id
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.core.moments import format_span_briefly
@@ -15,16 +12,10 @@ from forewarn.wire.answers.record_answers import NewWebhookAnswer, TrialAnswer, 
 
 app = Noun()
 
-Url = Annotated[str, typer.Argument(metavar="URL", help="http://… or https://…")]
-Id = Annotated[str, id_argument("WEBHOOK")]
-Kinds = Annotated[
-    list[str] | None,
-    typer.Option("--kind", metavar="KIND", help="Only records of this kind, as event-scheduled; repeat it."),
-]
-Secret = Annotated[
-    str | None,
-    typer.Option("--secret", metavar="TEXT", help="What signs the calls, as whsec_…; left out: made."),
-]
+URL = argument("url", "URL", "http://… or https://…")
+ID = id_argument("WEBHOOK")
+KINDS = option("--kind", "KIND", "Only records of this kind, as event-scheduled; repeat it.", multiple=True)
+SECRET = option("--secret", "TEXT", "What signs the calls, as whsec_…; left out: made.")
 
 LIST = terminal.ItemTable[WebhookAnswer](
     columns={
@@ -43,15 +34,15 @@ LIST = terminal.ItemTable[WebhookAnswer](
 )
 
 
-@app.command()
-def add(session: Session, url: Url, kind: Kinds = None, secret: Secret = None) -> None:
+@app.verb(URL, KINDS, SECRET)
+def add(session: Session, url: str, kind: tuple[str, ...], secret: str | None) -> None:
     """Push records to an address from now on; --project pushes only those of a project."""
-    body = {"url": url, "kinds": kind or [], **session.scope, "secret": secret or None}
+    body = {"url": url, "kinds": kind, **session.scope, "secret": secret or None}
     reply = session.client.post("/v1/webhooks", NewWebhookAnswer, body)
     session.print_reply(reply, lambda added: _show_added(session, added))
 
 
-@app.command("list")
+@app.verb()
 def list_(session: Session) -> None:
     """List webhooks, with what is stuck and why."""
     reply = session.client.all(WebhookAnswer, **session.scope)
@@ -59,23 +50,23 @@ def list_(session: Session) -> None:
     session.print_reply(reply, lambda page: replace(LIST, empty=empty).print(page.items))
 
 
-@app.command()
-def show(session: Session, id_: Id) -> None:
+@app.verb(ID)
+def show(session: Session, id_: str) -> None:
     """Show a webhook, with what is stuck and why."""
     session.print_reply(
         session.client.get(path_by_id(session.client, WebhookAnswer, id_), WebhookAnswer), _show
     )
 
 
-@app.command()
-def remove(session: Session, id_: Id) -> None:
+@app.verb(ID)
+def remove(session: Session, id_: str) -> None:
     """Push nothing to an address any more."""
     reply = session.client.call("DELETE", path_by_id(session.client, WebhookAnswer, id_), WebhookAnswer)
     session.print_reply(reply, lambda removed: terminal.echo(f"Nothing is pushed to {removed.url} any more."))
 
 
-@app.command()
-def test(session: Session, id_: Id) -> None:
+@app.verb(ID)
+def test(session: Session, id_: str) -> None:
     """Call a webhook now, and say what came of it."""
     reply = session.client.post(f"{path_by_id(session.client, WebhookAnswer, id_)}/test", TrialAnswer)
     if not reply.value.delivered:

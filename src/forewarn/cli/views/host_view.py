@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
-from forewarn.cli.views.order_view import name_order
-from forewarn.cli.views.waiting_view import show_waiting_of
+from forewarn.cli.views.order_view import name_order, show_waiting_of
 from forewarn.client.replies import PAGE
 from forewarn.core.words import HostState, Mobility
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer

@@ -1,12 +1,14 @@
-"""What is printed after an order: what was done, and what can be done next."""
+"""What is printed of an order: what was done, what it waits for, and what can be done next."""
 
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
-from forewarn.cli.views.waiting_view import show_waiting
-from forewarn.cli.views.ways_on import show_ways_on
+from forewarn.client.replies import FORBIDDEN, RequestRefused
 from forewarn.core.access import Right
 from forewarn.core.disclosure import A_HOST
 from forewarn.core.words import (
@@ -18,6 +20,7 @@ from forewarn.core.words import (
     HostTask,
     Kind,
     OrderState,
+    ServiceMode,
     StageKind,
     StageState,
     StepState,
@@ -29,8 +32,14 @@ from forewarn.wire.answers.order_answers import (
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
     StageAnswer,
+    WaitingAnswer,
 )
 from forewarn.wire.answers.record_answers import RecordsAnswer
+from forewarn.wire.answers.service_answers import HoldAnswer
+from forewarn.wire.texts import is_guid
+
+_ORDER = re.compile(r"waits for order (\S+) ")
+Way = tuple[str, str]  # what it does, and the words of the command
 
 
 def show_order_on_machine(session: Session, answer: OrderOnMachineAnswer) -> None:
@@ -191,3 +200,104 @@ def _next(session: Session, *, follow: OrderAnswer, event: EventAnswer | None = 
         terminal.echo(f"  Cancel it:         {session.command(f'event cancel {id_}')}")
     order = terminal.short(follow.id)
     terminal.echo(f"  Follow it:         {session.command(f'order show {order}')}")
+
+
+def show_waiting(waiting: Iterable[WaitingAnswer]) -> None:
+    """Print what an order waits for."""
+    for each in waiting:
+        terminal.fold(f"{_what(each.what)}: {terminal.readable(each.reason)}", indent="  ", hanging="    ")
+
+
+def show_waiting_of(session: Session, order: OrderAnswer) -> None:
+    """Print what an order waits for; of groups, which events of others keep it away and whose those are."""
+    if not order.waiting:
+        return
+    terminal.echo("\nWaiting:")
+    groups = {each.what for each in order.waiting if not is_guid(each.what)}
+    listed: Sequence[EventAnswer] = session.client.all(EventAnswer).value.items if groups else ()
+    hosts: dict[str, str] = {}
+    for wait in order.waiting:
+        show_waiting([wait])
+        for event in in_the_way(wait, order, listed):
+            if event.order not in hosts:
+                hosts[event.order] = _on_host(session, event.order)
+            named = formatting.listing(event.resources)
+            whose = f"order {terminal.short(event.order)}{hosts[event.order]}"
+            said = f"{event.type} of {named} (event {terminal.short(event.id)}, {whose})"
+            terminal.fold(said, indent="    ", hanging="      ")
+
+
+def in_the_way(wait: WaitingAnswer, order: OrderAnswer, listed: Sequence[EventAnswer]) -> list[EventAnswer]:
+    """Return the armed events of others that a group's own one waits for."""
+    others = (event for event in listed if event.armed_at is not None and event.order != order.id)
+    return [event for event in others if event.group == wait.what]
+
+
+def _on_host(session: Session, id_: str) -> str:
+    host = session.order(id_).host
+    return f" on {host}" if host else ""
+
+
+def _what(text: str) -> str:
+    """Shorten what waits if it is an event."""
+    return f"event {terminal.short(text)}" if is_guid(text) else text
+
+
+def show_ways_on(session: Session, order: OrderAnswer) -> None:
+    """Print how an order that waits can go on at once."""
+    try:
+        ways = sorted(dict.fromkeys(_ways(session, order)), key=lambda way: way[0].startswith("or "))
+    except RequestRefused as refusal:
+        if refusal.status != FORBIDDEN:
+            raise
+        return  # a tenant sees that it waits; to end that is the operator's
+    if not ways:
+        return
+    terminal.echo("  To go on at once:")
+    width = max(len(what) for what, _ in ways)
+    for what, words in ways:
+        terminal.echo(f"    {what + ':':{width + 1}}  {session.command(words)}")
+
+
+def _ways(session: Session, order: OrderAnswer) -> Iterator[Way]:
+    holds = {hold.reach: hold for hold in session.client.page(HoldAnswer).value.items}
+    listed = session.client.all(EventAnswer).value.items
+    for wait in order.waiting:
+        if wait.what in holds:
+            yield "lift the hold", f"release {terminal.short(holds[wait.what].id)}"
+            if order.emergency:
+                yield "or cancel it", f"order cancel {terminal.short(order.id)}"
+                yield "or then order it again, past the hold", f"{_again(order)} --despite-hold"
+        elif is_guid(wait.what):
+            yield "start without waiting", f"event approve {terminal.short(wait.what)}"
+        elif wait.reason.startswith("outside "):
+            now = f"{session.now():%Y-%m-%dT%H:%M:%SZ}"
+            yield "cancel it", f"order cancel {terminal.short(order.id)}"
+            yield "and order it again, so that windows give way", f"{_again(order)} --deadline {now}"
+        elif found := _ORDER.search(wait.reason):
+            yield "see what it waits for", f"order show {terminal.short(found[1])}"
+        else:
+            yield from _past(wait, in_the_way(wait, order, listed))
+
+
+def _past(wait: WaitingAnswer, listed: list[EventAnswer]) -> Iterator[Way]:
+    """Give the ways past events of another update domain: they start now, or their order is cancelled."""
+    for event in listed:
+        order = terminal.short(event.order)
+        if event.status is EventStatus.STARTED:
+            yield f"{wait.what} is being worked on; see how far it is", f"order show {order}"
+        else:
+            named = formatting.listing(event.resources)
+            yield f"let {event.type} of {named} start now", f"event approve {terminal.short(event.id)}"
+            yield "or cancel that, with its order", f"order cancel {order}"
+
+
+def _again(order: OrderAnswer) -> str:
+    why = shlex.quote(order.emergency or "")
+    match order.action:
+        case Action.SERVICE:
+            return f"host service {order.host} --{order.mode or ServiceMode.EVACUATE} --emergency {why}"
+        case Action.DEGRADE:
+            return f"host degrade {order.host} --emergency {why}"
+        case _:
+            return f"host maintenance {order.host} --action {order.work} --emergency {why}"

@@ -1,15 +1,17 @@
-"""What is asked at a terminal before work that reaches far; --yes says it beforehand."""
+"""Questions before what cannot be undone, or reaches far."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import typer
+import click
 
 from forewarn.cli import formatting
-from forewarn.cli.confirmation import ask_at_terminal
-from forewarn.cli.id_lookup import path_of
+from forewarn.cli.command_group import flag
+from forewarn.cli.options import path_of
 from forewarn.cli.session import Session
 from forewarn.cli.views.order_view import machines_of, name_order
+from forewarn.client.replies import RequestRefused
 from forewarn.core.moments import format_span_briefly
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
@@ -19,7 +21,9 @@ from forewarn.wire.answers.rollout_answers import RolloutAnswer
 MANY_HOSTS = 5
 MOST_NAMES = 10
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask at a terminal.")]
+YES = flag("--yes", "Do not ask at a terminal.")
+
+NOTHING_CHANGED = "nothing was changed"
 
 
 def ask_before_failing(session: Session, host: str, *, yes: bool) -> None:
@@ -83,3 +87,30 @@ def _named(machines: Sequence[str]) -> str:
     count = formatting.counted(len(machines), "machine")
     shown = [*machines[:MOST_NAMES], *(["…"] if len(machines) > MOST_NAMES else [])]
     return f"its {count} ({', '.join(shown)})" if machines else "none of its machines"
+
+
+def confirm(question: str, *, would: str, yes: bool) -> None:
+    """Ask at a terminal; elsewhere refuse without --yes, so that no script does it by mistake."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise RequestRefused(f"{NOTHING_CHANGED}: this would {would}; say --yes if so")
+    _ask(question)
+
+
+def ask_at_terminal(question: Callable[[], str | None], *, yes: bool) -> None:
+    """Ask where a person types and reads; elsewhere go on. A question that is None need not be asked."""
+    if yes or not is_at_terminal():
+        return
+    if asked := question():
+        _ask(asked)
+
+
+def is_at_terminal() -> bool:
+    """Return whether a person types and reads here; what is captured or piped is a program's."""
+    return all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+
+
+def _ask(question: str) -> None:
+    if not click.confirm(question, err=True):
+        raise RequestRefused(NOTHING_CHANGED)

@@ -1,6 +1,5 @@
 """The night as it goes: how far each host of a rollout is, wave by wave."""
 
-import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -141,7 +140,7 @@ def show_night(session: Session, rollout: RolloutAnswer) -> None:
 def _lines(night: Night) -> Iterator[str]:
     waves = night.rollout.waves
     begun = sum(wave.state is not WaveState.PLANNED for wave in waves)
-    room = max(shutil.get_terminal_size().columns - 8, 20) if terminal.is_terminal() else terminal.UNBOUNDED
+    room = max(terminal.width() - 8, 20)
     shown = begun + PLANNED_SHOWN
     for number, wave in enumerate(waves[:shown], start=1):
         strip = night.strip(wave)

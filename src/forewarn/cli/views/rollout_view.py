@@ -5,8 +5,8 @@ from datetime import datetime
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
+from forewarn.cli.views.order_view import show_waiting
 from forewarn.cli.views.rollout_night import show_night
-from forewarn.cli.views.waiting_view import show_waiting
 from forewarn.client.replies import AnswerNotUnderstood
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.moments import format_span_briefly
