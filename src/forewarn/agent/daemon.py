@@ -14,7 +14,6 @@ from forewarn.agent.care.current_endpoint import CurrentEndpoint
 from forewarn.agent.care.launch import file_stem
 from forewarn.agent.care.watcher import EventWatcher
 from forewarn.agent.journal.journal_file import DryRunJournal, Journal, lock_of, machine_of, read
-from forewarn.agent.programs.runs import ProgramRuns
 from forewarn.agent.reporting.agent_state import AgentState
 from forewarn.agent.reporting.probe_server import ProbeServer
 from forewarn.agent.setup.agent_config import Config
@@ -22,11 +21,12 @@ from forewarn.agent.setup.options import Options
 from forewarn.agent.setup.summary import problems
 from forewarn.clock import SystemClock
 from forewarn.core.errors import Conflict, Invalid
+from forewarn.platform import system
+from forewarn.platform.systemd import Systemd
+from forewarn.programs.kept_program import KeptPrograms
 from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.guest_errors import GuestError
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.platform import system
-from forewarn.sdk.platform.systemd import Systemd
 
 STATUS_SECONDS = 30.0
 # For the endpoint to name this machine, before a journal is believed to be of it.
@@ -164,7 +164,7 @@ class AgentDaemon:
     def _new_watcher(self, instance: Instance) -> EventWatcher:
         """Open the journal, and make a watcher that uses it."""
         path = self._state.config.agent.journal
-        runs = ProgramRuns(path.with_name(f"{path.name}.runs"))
+        runs = KeptPrograms(path.with_name(f"{path.name}.runs"))
         if self._options.dry_run:
             # The journal, and the programs that it names, are those of the agent that really runs.
             self._state.journal = DryRunJournal()

@@ -36,10 +36,18 @@ from forewarn.core.copies import replace
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.model.host import Host
 from forewarn.core.words import HOOK
-from forewarn.drivers.hooked_attempts import HookedAttempt, HookedAttempts
-from forewarn.drivers.machine_hook_calls import hook_after, hook_before
-from forewarn.drivers.machine_hook_marks import HookedMark, Part, WorkEnd, read_mark, write_mark
-from forewarn.drivers.programs.hook_runs import Hook, HookRuns
+from forewarn.drivers.hooks import Hook, HookRuns
+from forewarn.drivers.machine_hook_attempts import (
+    HookedAttempt,
+    HookedAttempts,
+    HookedMark,
+    Part,
+    WorkEnd,
+    hook_after,
+    hook_before,
+    read_mark,
+    write_mark,
+)
 
 log = logging.getLogger(__name__)
 

@@ -30,13 +30,12 @@ from forewarn.core.spelling import hint
 from forewarn.core.words import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.external import ExternalDriver
-from forewarn.drivers.hooked_attempts import REMEMBERED
-from forewarn.drivers.hooks import HookDriver
+from forewarn.drivers.hooks import HookDriver, HookRuns
 from forewarn.drivers.isolation.driver_process import DriverProcess, Origin
 from forewarn.drivers.isolation.isolated_driver import IsolatedDriver
+from forewarn.drivers.machine_hook_attempts import REMEMBERED
 from forewarn.drivers.machine_hooks import MachineHooks
 from forewarn.drivers.not_installed import NotInstalled
-from forewarn.drivers.programs.hook_runs import HookRuns
 from forewarn.wire.text_forms import NAME, NAME_RULE
 from forewarn.wire.wording import either, shown
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ from typing import TypeAlias
 from forewarn.clock import monotonic
 from forewarn.control.rehearsals.ledger import Note
 from forewarn.core.errors import Invalid
+from forewarn.platform import system
+from forewarn.platform.systemd import EVENTS_KEY
+from forewarn.programs.program import end_group
 from forewarn.rehearsal.scenario import GuestCommand
-from forewarn.sdk.platform.systemd import EVENTS_KEY
 
 Ended: TypeAlias = Callable[[str, int], None]  # whose program, and with which code
 
-# For a program to end when it is asked to; real seconds.
-PATIENCE = 5.0
 # How often a program that can is to tell how it is: twice in this time, as sd_watchdog_enabled(3) has it.
 TELL_WITHIN = 0.5
 LONGEST_MESSAGE = 4096
@@ -65,7 +64,7 @@ class GuestProgram:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,  # so that what it has started can be ended with it
+                **system.own_group(),
             )
         except OSError as error:
             why = error.strerror
@@ -95,12 +94,7 @@ class GuestProgram:
             self._hearing.close()
         if self._process is None:
             return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            self._signal(number)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), PATIENCE)
-                break
-        self._signal(signal.SIGKILL)  # what it has left behind
+        await end_group(self._process.pid, self._process.wait)
         if self._listening is not None:
             await self._listening
 
@@ -117,11 +111,6 @@ class GuestProgram:
                 key, _, value = line.partition("=")
                 if key == EVENTS_KEY and value.isdecimal():
                     self.told = Told(int(value), monotonic())
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         machine = self._guest.machine

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from forewarn.platform.leases import LeaseSource, current
 from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.guest_calls import Call, GuestCalls
 from forewarn.sdk.guest_errors import GuestError, NoEndpoint, Unavailable
-from forewarn.sdk.leases import LeaseSource, current
 from forewarn.sdk.surroundings import Surroundings
 from forewarn.sdk.transport.endpoint_urls import base_url
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from forewarn.clock import SystemClock
-from forewarn.sdk.leases import LeaseSource
-from forewarn.sdk.platform import system
+from forewarn.platform import system
+from forewarn.platform.leases import LeaseSource
 
 DEFAULT_URL = "http://169.254.169.254"
 

@@ -10,7 +10,7 @@ from functools import partial
 from forewarn.control.supervision import BackgroundTask
 from forewarn.core.errors import Conflict, Unavailable
 from forewarn.guest.http.refusals import Limit, Refusals
-from forewarn.sdk.platform.systemd import Systemd
+from forewarn.platform.systemd import Systemd
 from forewarn.server import descriptors
 from forewarn.server.health import Health
 from forewarn.server.threads.reaching import LOOK_EVERY

@@ -13,13 +13,13 @@ from forewarn.agent.care.turns import Turns
 from forewarn.agent.journal.entries import Entry
 from forewarn.agent.journal.tracked_events import TrackedEvent, TrackedEvents
 from forewarn.agent.metrics import AgentMetrics
-from forewarn.agent.programs.runs import ProgramRuns
 from forewarn.agent.setup.agent_config import Config
 from forewarn.agent.setup.outside_values import COMMON_VARIABLES
 from forewarn.clock import monotonic
+from forewarn.platform import system
+from forewarn.programs.kept_program import KeptPrograms
 from forewarn.sdk.documents import Event
 from forewarn.sdk.guest_errors import GuestError
-from forewarn.sdk.platform import system
 
 # For the agent alone: a program that notified systemd would do so in the agent's name.
 _OWN = frozenset(
@@ -69,7 +69,7 @@ class AgentContext:
     machine: str
     journal: EventJournal
     endpoint: EventEndpoint
-    runs: ProgramRuns
+    runs: KeptPrograms
     log: AgentLog
     now: Callable[[], datetime]
     monotonic: Callable[[], float] = monotonic

@@ -9,14 +9,14 @@ from forewarn.agent.care.agent_context import AgentContext
 from forewarn.agent.facts import as_wire, environment_of
 from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Owed, ProgramRunning
-from forewarn.agent.journal.tracked_events import ProcessId, TrackedEvent
-from forewarn.agent.programs.runs import Exited, Invocation, Lost, NotRun, ProgramRun
+from forewarn.agent.journal.tracked_events import TrackedEvent
 from forewarn.agent.setup.handler import Handler, OnRestart
+from forewarn.platform import system
+from forewarn.programs.keeper import why_not_run
+from forewarn.programs.kept_program import KeptProgram
+from forewarn.programs.program import TRY_AGAIN, Exited, Invocation, NotRun, ProcessId, Unwatched
 from forewarn.sdk.documents import Event
-from forewarn.sdk.platform import system
 
-# EX_TEMPFAIL of sysexits.h: the caller is invited to try again.
-TRY_AGAIN = 75
 # As much of a program's last line as is worth showing as the reason of its failure.
 LONGEST_REASON = 200
 
@@ -32,7 +32,7 @@ class Launch:
         *,
         side: Side,
         attempt: int,
-        found: ProgramRun | None,
+        found: KeptProgram | None,
     ) -> None:
         """Take the number of the attempt, and the program that a former agent has started for it."""
         self._context = context
@@ -73,7 +73,7 @@ class Launch:
         try:
             run = self._found or self._started(command, task)
         except LookupError as error:
-            return Never(f"{command.words[0]} cannot be run: {error}")
+            return Never(why_not_run(command.words, error))
         self._found = None
         try:
             result = await run.wait(self._log_line)
@@ -83,14 +83,14 @@ class Launch:
             else:
                 await run.end(self._log_line)
             raise
-        return _outcome(result, redacted(run.last_line, self._context.config.secrets)[:LONGEST_REASON])
+        return self._outcome(result)
 
-    def _started(self, command: Command, task: Task) -> ProgramRun:
-        order = Invocation(
+    def _started(self, command: Command, task: Task) -> KeptProgram:
+        invocation = Invocation(
             words=command.words,
             environment={**self._context.environment, **command.environment, **environment_of(task)},
             identity={} if command.user is None else system.identity_of(command.user),
-            input=json.dumps(as_wire(task.event)),
+            input=json.dumps(as_wire(task.event)).encode(),
         )
 
         def written_down(process: ProcessId) -> None:
@@ -98,7 +98,7 @@ class Launch:
             self._context.journal.write(ProgramRunning(**share, pid=process.pid, started=process.started))  # type: ignore[arg-type]
 
         run = self._context.runs.start(
-            file_name(self._id, self._handler.name, self._side), order, written_down=written_down
+            file_name(self._id, self._handler.name, self._side), invocation, written_down=written_down
         )
         if not run.keeps_output:
             self._log.warn(f"{self._handler.name}: the disk cannot be written, what it says is not kept")
@@ -107,25 +107,24 @@ class Launch:
     def _log_line(self, line: str) -> None:
         self._log.info(f"{self._handler.name} | {line}")
 
-
-def _outcome(result: Exited | NotRun | Lost, last_line: str) -> Outcome:
-    reason = f": {last_line}" if last_line else ""
-    match result:
-        case Exited(0):
-            return Ready()
-        case Exited(code) if code == TRY_AGAIN:
-            return Again(f"exit code {code}{reason}")
-        case Exited(code):
-            return Never((f"exit code {code}" if code >= 0 else f"ended by signal {-code}") + reason)
-        case NotRun(why):
-            return Never(why)
-        case Lost():
-            return Again("its process is gone, nobody knows how it ended")
+    def _outcome(self, result: Exited | NotRun | Unwatched) -> Outcome:
+        match result:
+            case Exited(code=0):
+                return Ready()
+            case Exited(code=code, last_line=said):
+                said = redacted(said, self._context.config.secrets)[:LONGEST_REASON]
+                how = f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
+                why = f"{how}: {said}" if said else how
+                return Again(why) if code == TRY_AGAIN else Never(why)
+            case NotRun(why):
+                return Never(why)
+            case Unwatched(why):
+                return Again(why)
 
 
 async def resumable(
     context: AgentContext, tracked: TrackedEvent, handler: Handler, side: Side
-) -> ProgramRun | None:
+) -> KeptProgram | None:
     """Return the program that a former agent has started for a handler, if it can be waited for.
 
     A dry run finds none: it would be one of the agent that really runs.

@@ -16,7 +16,7 @@ from forewarn.agent.handlers.exec import refused
 from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
 from forewarn.clock import SystemClock
 from forewarn.core.moments import format_span_briefly
-from forewarn.sdk.platform import system
+from forewarn.platform import system
 
 LOOK_EVERY = 0.1
 # Systems tell the start of a process, and when a file was written, by clocks of whole seconds at the worst.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from forewarn.agent.journal.journal_file import lock_of
 from forewarn.agent.setup.agent_config import AgentSettings
-from forewarn.sdk.platform import system
+from forewarn.platform import system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

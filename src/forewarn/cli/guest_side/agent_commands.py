@@ -101,7 +101,7 @@ def _run(**options: Any) -> None:
     import json
     import sys
 
-    from forewarn.sdk.platform import system
+    from forewarn.platform import system
 
     written = json.dumps({name: value for name, value in options.items() if value is not None}, default=str)
     # -P: what lies in the working directory is no part of it.

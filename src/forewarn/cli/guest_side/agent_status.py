@@ -11,7 +11,7 @@ from forewarn.cli import terminal
 from forewarn.client.replies import RequestRefused
 from forewarn.clock import SystemClock
 from forewarn.core.moments import format_span_briefly
-from forewarn.sdk.platform import system
+from forewarn.platform import system
 
 TIMEOUT_SECONDS = 5.0
 # Beside a handler's name there should be room left for what became of it.

@@ -28,6 +28,7 @@ from forewarn.core.spelling import counted
 from forewarn.core.words import MachineId
 from forewarn.drivers.isolation import messages
 from forewarn.drivers.isolation.messages import Message, Received, TooLong
+from forewarn.platform import system
 
 log = logging.getLogger(__name__)
 
@@ -306,8 +307,8 @@ def _started(connection: socket.socket) -> "subprocess.Popen[bytes]":
         stdin=connection.fileno(),
         stdout=subprocess.DEVNULL,
         close_fds=True,  # it has no socket, file or lock of the server's but this one
-        start_new_session=True,  # a Ctrl-C is for the server
         env=environment,
+        **system.own_group(),  # a Ctrl-C is for the server
     )
 
 
@@ -338,8 +339,7 @@ def _killed(process: "subprocess.Popen[bytes]") -> int:
 
     It may have ended by itself: as long as it is not waited for, its number is no other's.
     """
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    system.end_tree(process.pid, force=True)
     return process.wait()
 
 

@@ -8,8 +8,8 @@ documentation and was not run there.
 import sys
 
 if sys.platform == "win32":
-    from forewarn.sdk.platform import win32 as system
+    from forewarn.platform import win32 as system
 else:
-    from forewarn.sdk.platform import posix as system
+    from forewarn.platform import posix as system
 
 __all__ = ["system"]

@@ -12,17 +12,9 @@ from typing import Any
 
 import pytest
 
-from forewarn.drivers.programs.program_runs import (
-    LONGEST_LINE,
-    MOST_OUTPUT,
-    Exited,
-    Invocation,
-    NotRun,
-    ProgramRun,
-    TimedOut,
-    Unwatched,
-    run,
-)
+from forewarn.programs.program import Exited, Invocation, NotRun, Outcome, TimedOut, Unwatched
+from forewarn.programs.watched_program import LONGEST_LINE, MOST_OUTPUT, WatchedProgram, clean_environment
+from forewarn.programs.watched_program import run as run_within
 from tests.no_thread import no_thread
 from tests.process_ends import await_end
 
@@ -31,11 +23,19 @@ LONG, AT_ONCE = timedelta(minutes=1), timedelta(milliseconds=1)
 
 @pytest.fixture(autouse=True)
 def _looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forewarn.drivers.programs.program_runs.LOOK_EVERY", 0.05)
+    monkeypatch.setattr("forewarn.programs.watched_program.LOOK_EVERY", 0.05)
 
 
-def script(text: str, *words: str, timeout: timedelta = LONG, given: bytes = b"") -> Invocation:
-    return Invocation(words=("/bin/sh", "-c", text, *words), variables={}, input=given, timeout=timeout)
+def script(text: str, *words: str, given: bytes = b"") -> Invocation:
+    return Invocation(words=("/bin/sh", "-c", text, *words), environment=clean_environment({}), input=given)
+
+
+def run(invocation: Invocation, *, timeout: timedelta = LONG) -> Outcome:
+    return run_within(invocation, timeout=timeout)
+
+
+def started(invocation: Invocation) -> WatchedProgram:
+    return WatchedProgram(invocation, timeout=LONG)
 
 
 def exited(invocation: Invocation) -> Exited:
@@ -66,7 +66,7 @@ def test_a_signal_that_ends_a_program_is_a_negative_code() -> None:
 
 @pytest.mark.parametrize("words", [("/no/such/program",), ("/etc/hostname",)])
 def test_what_cannot_be_run_says_why(words: Sequence[str]) -> None:
-    outcome = run(Invocation(words=words, variables={}, timeout=LONG))
+    outcome = run(Invocation(words=words, environment={}))
     assert isinstance(outcome, NotRun)
     assert words[0] in outcome.why
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_run_says_why(words: Sequence[str]) -> None:
 def test_a_program_is_given_no_more_of_the_environment_than_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREWARN_TOKEN", "secret")
     monkeypatch.setenv("LANG", "C.UTF-8")
-    own = Invocation(words=("/usr/bin/env",), variables={"FOREWARN_HOST": "host-1"}, timeout=LONG)
+    own = Invocation(words=("/usr/bin/env",), environment=clean_environment({"FOREWARN_HOST": "host-1"}))
     shown = exited(own).output.decode().split()
     assert "FOREWARN_HOST=host-1" in shown
     assert "LANG=C.UTF-8" in shown
@@ -86,10 +86,10 @@ def test_a_program_is_ended_with_all_that_it_has_started(tmp_path: Path) -> None
     text = 'trap "" TERM; sleep 600 & echo $$ $! > "$0"; while :; do wait; done'
     # It does not end when it is asked to, only when it is made to.
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("forewarn.drivers.programs.program_runs.GRACE", 0.2)
-        started = ProgramRun(script(text, str(pids)))
+        patched.setattr("forewarn.programs.watched_program.GRACE_SECONDS", 0.2)
+        program = started(script(text, str(pids)))
         await_file(pids)
-        assert started.end() == TimedOut()
+        assert program.end() == TimedOut()
     for pid in map(int, pids.read_text().split()):
         await_end(pid)
 
@@ -101,13 +101,13 @@ def test_what_a_program_leaves_in_its_group_ends_with_it(tmp_path: Path) -> None
 
 
 def test_a_program_whose_time_is_over_is_ended() -> None:
-    assert run(script("exec sleep 600", timeout=AT_ONCE)) == TimedOut()
+    assert run(script("exec sleep 600"), timeout=AT_ONCE) == TimedOut()
 
 
 def test_a_program_that_nobody_wants_any_more_is_ended() -> None:
-    started = ProgramRun(script("exec sleep 600"))
-    assert started.wait(0) is None
-    assert started.end() == TimedOut()
+    program = started(script("exec sleep 600"))
+    assert program.wait(0) is None
+    assert program.end() == TimedOut()
 
 
 def test_of_much_output_the_beginning_and_the_last_complaint_are_kept() -> None:
@@ -126,17 +126,18 @@ def test_output_is_cut_while_a_program_runs(tmp_path: Path) -> None:
     go_on = tmp_path / "go-on"
     os.mkfifo(go_on)
     text = 'head -c 200000 /dev/zero; head -c 200000 /dev/zero >&2; echo >&2; read x < "$0"; echo end >&2'
-    started = ProgramRun(script(text, str(go_on)))
+    program = started(script(text, str(go_on)))
     go_on.write_text("on\n")
-    outcome = started.wait(60)
+    outcome = program.wait(60)
     assert isinstance(outcome, Exited)
     assert outcome.last_line == "end"
 
 
 SERVER = """
 from datetime import timedelta
-from forewarn.drivers.programs.program_runs import Invocation, run
-run(Invocation(words=("/bin/sh", "-c", {text!r}), variables={{}}, timeout=timedelta(minutes=10)))
+from forewarn.programs.program import Invocation
+from forewarn.programs.watched_program import run
+run(Invocation(words=("/bin/sh", "-c", {text!r}), environment={{}}), timeout=timedelta(minutes=10))
 """
 # Prints once its server is dead, to both, far more than a pipe holds.
 FLOOD = (
@@ -204,19 +205,19 @@ def test_of_a_program_that_cannot_be_watched_it_is_not_said_that_it_was_not_run(
 
 def test_what_cannot_be_watched_is_ended_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "waitid", refuse)
-    assert isinstance(run(script("exec sleep 600", timeout=AT_ONCE)), Unwatched)
+    assert isinstance(run(script("exec sleep 600"), timeout=AT_ONCE), Unwatched)
 
 
 def test_what_cannot_be_watched_is_ended_when_it_is_unwanted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "waitid", refuse)
-    monkeypatch.setattr("forewarn.drivers.programs.program_runs.GRACE", 0.2)
+    monkeypatch.setattr("forewarn.programs.watched_program.GRACE_SECONDS", 0.2)
     pid = tmp_path / "pid"
-    started = ProgramRun(script('trap "" TERM; echo $$ > "$0"; while :; do sleep 0.1; done', str(pid)))
+    program = started(script('trap "" TERM; echo $$ > "$0"; while :; do sleep 0.1; done', str(pid)))
     await_file(pid)
-    started.end()
-    assert isinstance(started.wait(60), Unwatched)
+    program.end()
+    assert isinstance(program.wait(60), Unwatched)
     await_end(int(pid.read_text()))
 
 
@@ -243,22 +244,22 @@ def test_what_cannot_be_forked_is_not_run(
 
     left += [0]
     monkeypatch.setattr(subprocess, "Popen", refused)
-    outcome = ProgramRun(script("exit 0")).wait(60)
+    outcome = started(script("exit 0")).wait(60)
     assert isinstance(outcome, NotRun)
     assert outcome.why.startswith("/bin/sh cannot be run: ")
 
 
 def test_a_program_with_nul_in_its_words_is_not_run() -> None:
-    outcome = ProgramRun(script("exit 0", "a\0b")).wait(60)
+    outcome = started(script("exit 0", "a\0b")).wait(60)
     assert outcome == NotRun("/bin/sh cannot be run: embedded null byte")
 
 
 def test_without_a_thread_to_watch_it_a_program_is_not_run(tmp_path: Path) -> None:
     count = tmp_path / "count"
     with no_thread():
-        started = ProgramRun(script('echo run > "$0"', str(count)))
-    assert started.wait(0) == NotRun("/bin/sh cannot be run: can't start new thread")
-    assert started.end() == started.wait(0)
+        program = started(script('echo run > "$0"', str(count)))
+    assert program.wait(0) == NotRun("/bin/sh cannot be run: can't start new thread")
+    assert program.end() == program.wait(0)
     assert not count.exists()
 
 
@@ -266,19 +267,20 @@ def test_a_run_whose_watcher_breaks_has_ended(monkeypatch: pytest.MonkeyPatch) -
     def broken(*_: object) -> object:
         raise SystemExit("broken")
 
-    monkeypatch.setattr("forewarn.drivers.programs.program_runs._run", broken)
-    started = ProgramRun(script("exit 0"))
-    assert started.wait(60) == Unwatched("how /bin/sh ended is not known: broken")
+    monkeypatch.setattr("forewarn.programs.watched_program._run", broken)
+    program = started(script("exit 0"))
+    assert program.wait(60) == Unwatched("how /bin/sh ended is not known: broken")
 
 
 # Adopts processes whose parents have ended, as process 1 does, and counts its children, without the job.
 FIRST_PROCESS = """
 import ctypes, os, sys, time
 from datetime import timedelta
-from forewarn.drivers.programs.program_runs import Invocation, run
+from forewarn.programs.program import Invocation
+from forewarn.programs.watched_program import clean_environment, run
 
 def go(*words):
-    return run(Invocation(words=words, variables={}, timeout=timedelta(minutes=1)))
+    return run(Invocation(words=words, environment=clean_environment({})), timeout=timedelta(minutes=1))
 
 def is_child(pid):
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from forewarn.clock import monotonic
-from forewarn.sdk.platform import system
+from forewarn.platform import system
 from forewarn.wire.text import on_one_line
 
 # Twice for each time that systemd looks, as sd_watchdog_enabled(3) advises.

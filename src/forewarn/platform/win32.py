@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from forewarn.sdk.leases import LeaseSource, parse_registry
+from forewarn.platform.leases import LeaseSource, parse_registry
 
 if TYPE_CHECKING:
     import asyncio

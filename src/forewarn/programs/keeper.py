@@ -5,6 +5,8 @@ order on stdin, which comes when the agent has written its process to the journa
 nothing was run. Of much output it keeps the last line alone. When the program is over it leaves its exit code
 in a file, for this agent or the next, and ends with that code itself: on a disk that takes no file, this
 agent still knows.
+
+Programs that run without a keeper use its functions too.
 """
 
 import contextlib
@@ -13,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 # Far more than any log takes of it.
@@ -20,6 +23,8 @@ MOST_BYTES = 4 * 1024 * 1024
 LAST_BYTES = 4 * 1024
 LOOK_EVERY = 0.1
 OUTPUT = 1
+# What Python raises if a program cannot be started.
+START_ERRORS = (OSError, ValueError, subprocess.SubprocessError, LookupError)
 
 
 def main() -> None:
@@ -41,9 +46,9 @@ def main() -> None:
 
 def _run(order: dict[str, Any]) -> dict[str, Any]:
     try:
-        process = subprocess.Popen(order["words"], stdin=subprocess.PIPE, **order["how"])  # noqa: S603 - its job
-    except (OSError, ValueError, subprocess.SubprocessError, LookupError) as error:
-        return {"error": f"{order['words'][0]} cannot be run: {getattr(error, 'strerror', None) or error}"}
+        process = subprocess.Popen(order["words"], stdin=subprocess.PIPE, **order["how"])
+    except START_ERRORS as error:
+        return {"error": why_not_run(order["words"], error)}
     cut, last, given = 0, b"", order["input"].encode()  # whether it reads that or not
     while process.returncode is None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -56,16 +61,24 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
 
 def _emptied() -> tuple[int, bytes]:
     """Drop the output so far, if that is much; returns how much it was, and its last line."""
-    try:
+    with contextlib.suppress(OSError):
         size = os.fstat(OUTPUT).st_size
-        if size <= MOST_BYTES or not hasattr(os, "pread"):
-            return 0, b""
-        lines = os.pread(OUTPUT, LAST_BYTES, size - LAST_BYTES).split(b"\n")
-        size = os.fstat(OUTPUT).st_size  # with what came meanwhile
-        os.ftruncate(OUTPUT, 0)
-        return size, next((line for line in reversed(lines) if line.strip()), b"")
-    except OSError:
-        return 0, b""
+        if size > MOST_BYTES and hasattr(os, "pread"):
+            last = last_line(os.pread(OUTPUT, LAST_BYTES, size - LAST_BYTES))
+            size = os.fstat(OUTPUT).st_size  # with what came meanwhile
+            os.ftruncate(OUTPUT, 0)
+            return size, last
+    return 0, b""
+
+
+def last_line(said: bytes) -> bytes:
+    """Return the last line that is not empty."""
+    return next((line for line in reversed(said.splitlines()) if line.strip()), b"")
+
+
+def why_not_run(words: Sequence[str], error: BaseException) -> str:
+    """Return why a program cannot be started."""
+    return f"{words[0]} cannot be run: {getattr(error, 'strerror', None) or error}"
 
 
 def _exit_code(result: dict[str, Any]) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from forewarn.sdk.leases import Lease, LeaseSource, parse_dhclient, parse_networkd
+from forewarn.platform.leases import Lease, LeaseSource, parse_dhclient, parse_networkd
 
 if TYPE_CHECKING:
     import asyncio
