@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forewarn.agent.approval import ApprovalDecider, ApprovePolicy, Approver
-from forewarn.agent.verdict import Later, Now, Skip, Verdict
+from forewarn.agent.verdicts import ApprovalDecider, ApprovePolicy, Approver, Later, Now, Skip, Verdict
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 

@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.agent.setup.event_filter import EventFilter
-from forewarn.agent.verdict import Later, Now, Skip, Verdict
+from forewarn.agent.verdicts import EventFilter, Later, Now, Skip, Verdict
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 

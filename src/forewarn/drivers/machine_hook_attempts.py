@@ -24,6 +24,8 @@ from forewarn.programs.watched_program import clean_environment
 
 # No driver's own mark begins so.
 _PREFIX = "machine-hooks "
+# Attempts, and machines, of which something is known; those of attempts are forgotten when they end.
+REMEMBERED = 10_000
 
 
 class Part(StrEnum):
@@ -142,10 +144,6 @@ def _invocation(words: Sequence[str], task: DriverTask, call: str, more: dict[st
     return Invocation(
         words=words, environment=clean_environment(variables), input=as_json(task, call=call, more=more)
     )
-
-
-# Attempts, and machines, of which something is known; those of attempts are forgotten when they end.
-REMEMBERED = 10_000
 
 
 @dataclass(slots=True)

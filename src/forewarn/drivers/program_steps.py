@@ -30,6 +30,18 @@ from forewarn.wire.fields import as_json as as_plain
 from forewarn.wire.rfc3339 import write_time
 from forewarn.wire.text import on_one_line
 
+BEGIN, CHECK, CANCEL = "begin", "check", "cancel"
+LONGEST_WHY = 500
+# As much as is kept of what a program recognises an attempt by.
+LONGEST_MARK = 1000
+LONGEST_HOST = 64
+# When a program that is at it is asked again, if it does not say when.
+ASK_AGAIN = timedelta(seconds=10)
+# A program that wants to be asked again in more than a day has not understood the unit.
+LONGEST_WAIT = timedelta(days=1)
+# No machine that was away for longer comes back by a step.
+LONGEST_IMPACT = timedelta(days=30)
+
 
 def as_json(task: DriverTask, *, call: str, more: Mapping[str, Any] = MappingProxyType({})) -> bytes:
     """Write a task down, what is asked about it, and more."""
@@ -98,22 +110,10 @@ def _moment(moment: datetime | None) -> str | None:
     return None if moment is None else write_time(moment)
 
 
-BEGIN, CHECK, CANCEL = "begin", "check", "cancel"
-
 StateWord: TypeAlias = Literal["done", "running", "failed", "unknown", "not-begun", "cancelled", "too-late"]
 Said: TypeAlias = Done | Running | Failed | Unknown | NotBegun | Cancelled | TooLate
 
 STATES: tuple[str, ...] = get_args(StateWord)
-LONGEST_WHY = 500
-# As much as is kept of what a program recognises an attempt by.
-LONGEST_MARK = 1000
-LONGEST_HOST = 64
-# When a program that is at it is asked again, if it does not say when.
-ASK_AGAIN = timedelta(seconds=10)
-# A program that wants to be asked again in more than a day has not understood the unit.
-LONGEST_WAIT = timedelta(days=1)
-# No machine that was away for longer comes back by a step.
-LONGEST_IMPACT = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

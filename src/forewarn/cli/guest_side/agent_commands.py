@@ -119,11 +119,10 @@ def check(session: Session, config: ConfigFile = None) -> None:
     """Validate a config, and say what it would do for each type of event."""
     from dataclasses import asdict
 
-    from forewarn.agent.setup import preflight
-    from forewarn.agent.setup.summary import explain, problems
+    from forewarn.agent.setup.summary import explain, preflight, problems
 
     path, found = _loaded(config)
-    looked = preflight.check(found.agent)
+    looked = preflight(found.agent)
     wrong, remarks = [*problems(found), *looked.problems], [*found.remarks, *looked.remarks]
     types = [asdict(each) for each in explain(found)]
     session.print_answer(

@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 
 from forewarn.agent.journal.journal_file import lock_of, read
-from forewarn.agent.reporting.status import of_events
 from forewarn.agent.setup.agent_config import AgentSettings
+from forewarn.agent.status import of_events
 from forewarn.cli import terminal
 from forewarn.client.replies import RequestRefused
 from forewarn.clock import SystemClock

@@ -1,9 +1,17 @@
-"""Values from outside the config, `${env:NAME}` and `${file:PATH}`, and the texts of it that are secret."""
+"""The text of a config: values from outside it, what of it is secret, and on which line something stands.
+
+Values from outside are `${env:NAME}` and `${file:PATH}`. tomllib does not tell lines: a line begins a
+statement if, and only if, all that stands before it is TOML by itself. So no line inside a text of several
+lines is taken for a key.
+"""
 
 import json
 import re
-from collections.abc import Mapping
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from forewarn.agent.facts import mapped
 from forewarn.core.errors import Invalid
@@ -19,6 +27,11 @@ _SECRETIVE = re.compile(r"PASSWORD|PASSWD|TOKEN|SECRET|CREDENTIAL|KEY$", re.IGNO
 # The value is the place of the secret, such as KEY_FILE.
 _PLACE = re.compile(r"_(FILE|PATH|DIR)$", re.IGNORECASE)
 _OUTSIDE = re.compile(r"\$\{(env|file):([^{}]*)\}")
+_HEADER = re.compile(r"\s*(\[\[?)\s*(.+?)\s*\]\]?\s*(?:#.*)?$")
+_KEY = re.compile(
+    r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*="""
+)
+_PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 
 
 def looks_secret(variable: str) -> bool:
@@ -67,3 +80,58 @@ class OutsideValues:
         written = {secret, *secret.splitlines(), json.dumps(secret)[1:-1]}
         self.secrets |= {each for each in written if len(each) >= SHORTEST_SECRET}
         return secret
+
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+
+def line_of(text: str, path: KeyPath) -> int | None:
+    """Find the line of a field, or else of the nearest thing around it; None if nothing of it is there."""
+    lines = dict(_lines(text))
+    for length in range(len(path), 0, -1):
+        sought = path[:length]
+        # A list of tables has no line of its own but that of its first, nor has a table that is only written
+        # through what it holds.
+        inside = (line for path, line in lines.items() if path[:length] == sought)
+        if found := lines.get(sought) or next(inside, None):
+            return found
+    return None
+
+
+def _lines(text: str) -> Iterator[tuple[KeyPath, int]]:
+    lines = text.splitlines()
+    around: KeyPath = ()
+    counted: Counter[KeyPath] = Counter()
+    for number, line in enumerate(lines):
+        if not _is_whole("\n".join(lines[:number])):
+            continue
+        if (header := _HEADER.match(line)) and not _KEY.match(line):
+            around = _parts(header[2])
+            if header[1] == "[[":
+                counted[around] += 1
+            around = _numbered(around, counted)
+            yield around, number + 1
+        elif key := _KEY.match(line):
+            yield (*around, *_parts(key[1])), number + 1
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _parts(dotted: str) -> KeyPath:
+    return tuple(part.strip("\"'") for part in _PART.findall(dotted))
+
+
+def _numbered(names: KeyPath, counted: Counter[KeyPath]) -> KeyPath:
+    """Put after the name of each list of tables which one of them is meant: the last so far."""
+    path: list[str | int] = []
+    for index, name in enumerate(names):
+        path.append(name)
+        if counted[names[: index + 1]]:
+            path.append(counted[names[: index + 1]] - 1)
+    return tuple(path)
