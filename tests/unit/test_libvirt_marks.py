@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from forewarn.core.words import HostName, OrderId, Work
-from forewarn.drivers.libvirt import definitions, marks
+from forewarn.drivers.libvirt import definitions
 from forewarn.drivers.libvirt.definitions import Disk
 from forewarn.drivers.libvirt.library import boot_id
-from forewarn.drivers.libvirt.marks import Ended, Mark
+from forewarn.drivers.libvirt.sights import Ended, Mark, mark_as_xml, read_mark
 
 MARK = Mark(
     order=OrderId("0A"),
@@ -68,14 +68,14 @@ def definition(*, metadata: str = "", devices: str = "") -> definitions.Definiti
 
 @pytest.mark.parametrize("mark", [MARK, FULL])
 def test_a_mark_is_read_as_it_was_written(mark: Mark) -> None:
-    assert marks.read(marks.as_xml(mark)) == mark
+    assert read_mark(mark_as_xml(mark)) == mark
 
 
 @pytest.mark.parametrize(
     "xml", ["", "<step/>", "<step order='O' machine='m' attempt='x' work='reboot' begun='?'/>"]
 )
 def test_what_is_no_mark_is_none(xml: str) -> None:
-    assert marks.read(xml) is None
+    assert read_mark(xml) is None
 
 
 def test_a_definition_takes_another_mark_along() -> None:
@@ -133,7 +133,7 @@ def test_an_agent_counts_once_it_is_connected(state: str, has_agent: bool) -> No
 
 
 def test_what_xml_cannot_hold_is_left_out_of_a_mark() -> None:
-    read = marks.read(marks.as_xml(replace(MARK, why="a\x00b\x1b")))
+    read = read_mark(mark_as_xml(replace(MARK, why="a\x00b\x1b")))
     assert read is not None
     assert read.why == "a b "
 

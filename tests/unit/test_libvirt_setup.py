@@ -16,7 +16,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.words import HostName
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.libvirt.driver import make
-from forewarn.drivers.libvirt.kept_definitions import UNUSED_FOR, KeptDefinitions
+from forewarn.drivers.libvirt.kept import UNUSED_FOR, KeptDefinitions
 from forewarn.drivers.libvirt.library import Declined
 from forewarn.drivers.libvirt.options import LibvirtOptions
 

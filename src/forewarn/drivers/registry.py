@@ -8,24 +8,32 @@ kind is made once under its own name, and once more for each `[drivers.NAME]` of
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from forewarn.config import MachineHookSettings, Settings
 from forewarn.control.driver import (
+    Begun,
+    CancelAnswer,
+    Checked,
     ChoosingHosts,
     Cordoning,
     Driver,
+    DriverLimits,
+    DriverTask,
     Fencing,
     Listing,
     LoadingNativeCode,
     Prechecking,
     Reaching,
+    Unknown,
     VerifyingRestarts,
     WorkingOnHosts,
 )
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Invalid
+from forewarn.core.operators_words import driver_named
 from forewarn.core.spelling import hint
 from forewarn.core.words import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
@@ -35,17 +43,41 @@ from forewarn.drivers.isolation.driver_process import DriverProcess, Origin
 from forewarn.drivers.isolation.isolated_driver import IsolatedDriver
 from forewarn.drivers.machine_hook_attempts import REMEMBERED
 from forewarn.drivers.machine_hooks import MachineHooks
-from forewarn.drivers.not_installed import NotInstalled
 from forewarn.wire.text_forms import NAME, NAME_RULE
 from forewarn.wire.wording import either, shown
 
+# Only a start brings a driver, and that asks about every step anyway.
+LOOK_AGAIN = timedelta(hours=1)
 log = logging.getLogger(__name__)
-
 ENTRY_POINTS = "forewarn.drivers"
-
 # What the settings may say of a driver of any kind; the rest is read by the driver itself.
 _OF_EVERY_KIND = ("kind", "isolated")
 _ASKED = ("limits", "begin", "check", "cancel")
+
+
+class NotInstalled:
+    """Says of every step why its driver is not there."""
+
+    in_own_words = True
+    limits = DriverLimits(timeout=timedelta(minutes=1), at_once=1)
+
+    def __init__(self, name: str, why: str = "") -> None:
+        self._why = f"{driver_named(name)} {f'cannot be used: {why}' if why else 'is not installed'}"
+
+    def begin(self, task: DriverTask) -> Begun:
+        """Begin nothing."""
+        return self._answer(task)
+
+    def check(self, task: DriverTask) -> Checked:
+        """Know nothing."""
+        return self._answer(task)
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        """Call nothing off: what another process has begun may still go on."""
+        return self._answer(task)
+
+    def _answer(self, task: DriverTask) -> Unknown:
+        return Unknown(self._why, task.now + LOOK_AGAIN)
 
 
 class Drivers:

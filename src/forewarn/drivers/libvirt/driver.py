@@ -24,8 +24,7 @@ from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.libvirt import inventory
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.connections import Connections
-from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
-from forewarn.drivers.libvirt.left_behind import LeftBehind
+from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind
 from forewarn.drivers.libvirt.library import Declined, NoAnswer, check_installed
 from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.options import LibvirtOptions

@@ -1,4 +1,6 @@
-"""Copies of domain definitions, by which machines of a lost host are defined elsewhere.
+"""What the driver keeps of machines besides their marks: copies of definitions, and where domains were left.
+
+The copies are those by which machines of a lost host are defined elsewhere.
 
 libvirt keeps a definition on the host of its domain alone. Where the settings name a directory, the driver
 leaves copies there: when it begins a step and when a machine has come to another host, soon after libvirt
@@ -8,12 +10,14 @@ other.
 
 import os
 import re
+import threading
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from forewarn.core.model.host import Host
 from forewarn.core.words import HostName
 from forewarn.drivers.libvirt.library import Declined
 
@@ -94,6 +98,28 @@ class KeptDefinitions:
 
     def _path(self, directory: Path, uuid: str) -> Path:
         return directory / f"{uuid.lower()}.xml"
+
+
+class LeftBehind:
+    """Which domains have been left on which hosts, as the domains say that were made instead."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._instead: dict[str, Host] = {}  # the host that has the domain with the note, by its UUID
+        self._left_on: dict[str, frozenset[HostName]] = {}
+
+    def note(self, uuid: str, left_on: frozenset[HostName], *, instead: Host) -> None:
+        """Take note of what a domain says."""
+        with self._lock:
+            if left_on:
+                self._instead[uuid], self._left_on[uuid] = instead, left_on
+            elif uuid in self._instead and self._instead[uuid].name == instead.name:
+                del self._instead[uuid], self._left_on[uuid]
+
+    def of(self, host: HostName) -> dict[str, Host]:
+        """Return the UUIDs of domains that may be left on a host, and where the one that counts is."""
+        with self._lock:
+            return {uuid: self._instead[uuid] for uuid, hosts in self._left_on.items() if host in hosts}
 
 
 def _quoted(host: HostName) -> str:
