@@ -8,13 +8,10 @@ from pathlib import Path
 
 from forewarn.clock import ManualClock, monotonic
 from forewarn.control.rehearsals.ledger import Account
-from forewarn.rehearsal.guest_programs import GuestProgram, Told
-from forewarn.rehearsal.recovery import GuestRecovery
+from forewarn.rehearsal.guest_programs import GuestProgram, GuestRecovery, Told
 from forewarn.rehearsal.scenario import GuestCommand, Scenario
-from forewarn.rehearsal.scenario_clock import ScenarioClock
-from forewarn.rehearsal.scenario_file import read_scenario
-from forewarn.rehearsal.shipped import default_fleet
-from forewarn.rehearsal.timeline import Rank, Timeline
+from forewarn.rehearsal.scenario_file import default_fleet, read_scenario
+from forewarn.rehearsal.timeline import Rank, ScenarioClock, Timeline
 
 BEGAN = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

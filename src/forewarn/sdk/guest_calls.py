@@ -23,9 +23,8 @@ from forewarn.sdk.answer_reading import (
 from forewarn.sdk.documents import NEWEST_VERSION, Document
 from forewarn.sdk.guest_errors import Unavailable
 from forewarn.sdk.instances import Instance, parse_instance
-from forewarn.sdk.server_time import ServerTime
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
-from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
+from forewarn.sdk.transport.exchange import GuestRequest, HttpAnswer, NoAnswer, Reply, ServerTime
 
 INSTANCE_PATH = "/metadata/instance/compute"
 # The newest that all of Azure offers; any later date would do for forewarn.

@@ -10,8 +10,7 @@ from forewarn.core.model import event
 from forewarn.testing.events import Event
 from forewarn.testing.faults import FaultName, PutFault, fault_of
 from forewarn.testing.fleet_service import TEST, FleetService, running_service
-from forewarn.testing.host import Host
-from forewarn.testing.machine import Machine
+from forewarn.testing.machine import Host, Machine
 from forewarn.wire.fleet import read_fleet, write_fleet
 
 __tracebackhide__ = True  # pytest shows the line of the test instead

@@ -21,7 +21,7 @@ from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import HostName
 from forewarn.rehearsal.private_service import PrivateService, private_service
-from forewarn.rehearsal.scenario_clock import ScenarioClock
+from forewarn.rehearsal.timeline import ScenarioClock
 
 __tracebackhide__ = True  # pytest shows the line of the test instead
 

@@ -15,8 +15,7 @@ import h11
 
 from forewarn.sdk.guest_errors import Closed
 from forewarn.sdk.transport import endpoint_urls
-from forewarn.sdk.transport.exchange import Exchange
-from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
+from forewarn.sdk.transport.exchange import Exchange, GuestRequest, HttpAnswer, NoAnswer, Reply
 
 if TYPE_CHECKING:
     from ssl import SSLContext
