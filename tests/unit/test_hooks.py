@@ -3,7 +3,9 @@
 import json
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from forewarn.drivers.hooks import HookDriver
 from forewarn.drivers.program_steps import ASK_AGAIN, read_answer
 from tests.harness import START
 from tests.process import until
+from tests.racing import at_once
 
 TASK = DriverTask(
     order=OrderId("ORDER"),
@@ -289,3 +292,13 @@ def test_a_job_that_the_guide_leaves_running_goes_on_after_its_hook(hook: Hook, 
     assert isinstance(driver.check(TASK), Running)
     (tmp_path / "go").touch()
     until(lambda: driver.check(TASK) == Failed("no image"), what="the job to end")
+
+
+def test_of_threads_that_check_a_hook_at_once_one_runs_it(hook: Hook, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go-on")
+    driver = hook('echo "$1" >> $d/calls; read word < $d/go-on')
+    with ThreadPoolExecutor() as threads:
+        answers = threads.submit(at_once, [partial(driver.check, TASK)] * 4)
+        (tmp_path / "go-on").write_text("on\n")  # once the hook reads, so no thread is answered before
+        assert answers.result() == [Done()] * 4
+    assert (tmp_path / "calls").read_text() == "check\n"

@@ -17,6 +17,7 @@ from forewarn.programs.watched_program import LONGEST_LINE, MOST_OUTPUT, Watched
 from forewarn.programs.watched_program import run as run_within
 from tests.no_thread import no_thread
 from tests.process_ends import await_end
+from tests.racing import at_once
 
 LONG, AT_ONCE = timedelta(minutes=1), timedelta(milliseconds=1)
 
@@ -322,3 +323,8 @@ def test_what_finds_no_descriptor_to_begin_with_is_not_run(monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "pipe", refused)
     assert run(script("exit 0")) == NotRun("/bin/sh cannot be run: Too many open files")
+
+
+def test_threads_that_end_a_program_at_once_all_hear_how_it_ended() -> None:
+    program = started(script("exec sleep 600"))
+    assert at_once([program.end] * 4) == [TimedOut()] * 4

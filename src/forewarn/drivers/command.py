@@ -84,7 +84,8 @@ class CommandDriver:
     def __init__(self, options: CommandOptions) -> None:
         self._options = options
         self._lock = threading.Lock()
-        self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()  # attempts, by order and subject
+        # The latest attempts, by order and subject; guarded by the lock.
+        self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     @property
     def limits(self) -> DriverLimits:

@@ -80,16 +80,20 @@ class HookRuns:
         """Take of how many hooks is remembered how they ended, those that run among them."""
         self._remembered = remembered
         self._lock = threading.Lock()
-        self._runs: OrderedDict[Hashable, _HookRun] = OrderedDict()
+        self._runs: OrderedDict[Hashable, _HookRun] = OrderedDict()  # guarded by the lock
 
     def begin(self, hook: Hook) -> Begun:
         """Run a hook."""
-        answer = self._answer(hook, self._started(hook, BEGIN))
+        with self._lock:
+            started = self._started(hook, BEGIN)
+        answer = self._answer(hook, started)
         return Unknown("the hook says that it has not begun") if isinstance(answer, NotBegun) else answer
 
     def check(self, hook: Hook) -> Begun | NotBegun:
         """Look at a hook that runs; without one, have the hook say what has become of its work."""
-        return self._answer(hook, self._find(hook.key) or self._started(hook, CHECK))
+        with self._lock:  # of two threads that check it one runs it
+            known = self._runs.get(hook.key) or self._started(hook, CHECK)
+        return self._answer(hook, known)
 
     def end(self, hook: Hook) -> CancelAnswer:
         """End a hook with all that it has started here; work that it has left elsewhere goes on.
@@ -108,7 +112,8 @@ class HookRuns:
 
     def start(self, hook: Hook, *, ending: Hashable) -> None:
         """Run a hook once another one has been ended, and do not wait for anything."""
-        self._started(hook, BEGIN, ending=self._find(ending))
+        with self._lock:
+            self._started(hook, BEGIN, ending=self._runs.get(ending))
 
     def is_running(self, key: Hashable) -> bool:
         """Return whether a hook runs, for all that is remembered."""
@@ -125,14 +130,13 @@ class HookRuns:
             return self._runs.get(key)
 
     def _started(self, hook: Hook, call: str, *, ending: _HookRun | None = None) -> _HookRun:
+        """Run a hook; with the lock held, which waits for nothing: the hook has a thread of its own."""
         run = WatchedProgram(
             hook.invocation(call), timeout=hook.timeout, ending=None if ending is None else ending.run
         )
-        started = _HookRun(call, run, hook.timeout)
-        with self._lock:
-            self._runs[hook.key] = started
-            while len(self._runs) > (self._remembered or REMEMBERED):
-                self._runs.popitem(last=False)
+        started = self._runs[hook.key] = _HookRun(call, run, hook.timeout)
+        while len(self._runs) > (self._remembered or REMEMBERED):
+            self._runs.popitem(last=False)
         return started
 
     def _answer(self, hook: Hook, known: _HookRun) -> Begun | NotBegun:

@@ -148,7 +148,7 @@ def _invocation(words: Sequence[str], task: DriverTask, call: str, more: dict[st
 
 @dataclass(slots=True)
 class HookedAttempt:
-    """What is known of an attempt; only the caller whose turn it is reads or changes it."""
+    """What is known of an attempt; it belongs to the thread that has its turn."""
 
     turn: threading.Lock = field(default_factory=threading.Lock)
     to_begin: Part | None = None  # saved as under way by this server, and not begun yet
@@ -174,7 +174,7 @@ class HookedAttempts:
     """All that is known, and the hooks after earlier attempts that may still run."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # guards the rest
         self._attempts: OrderedDict[AttemptId, HookedAttempt] = OrderedDict()
         self._ended: OrderedDict[AttemptId, None] = OrderedDict()
         self._left: OrderedDict[MachineId, Hashable] = OrderedDict()  # the hook after, by machine
@@ -183,7 +183,8 @@ class HookedAttempts:
         return len(self._attempts)
 
     def __contains__(self, id_: AttemptId) -> bool:
-        return id_ in self._attempts
+        with self._lock:
+            return id_ in self._attempts
 
     def known(self, id_: AttemptId) -> HookedAttempt:
         """Return what is known of an attempt, from now on."""
@@ -204,7 +205,8 @@ class HookedAttempts:
 
     def has_ended(self, id_: AttemptId) -> bool:
         """Return whether an attempt has ended: a call that was on its way must not begin anything."""
-        return id_ in self._ended
+        with self._lock:
+            return id_ in self._ended
 
     def leave(self, machine: MachineId, hook: Hashable) -> None:
         """Keep which hook may still run at a machine."""

@@ -91,6 +91,7 @@ class Drivers:
         found: Iterable[EntryPoint] | None = None,
     ) -> None:
         """Make all that are installed or set; Invalid names the setting, or the package, that is wrong."""
+        # Set before the first call of a driver, and only read since; all else is set here.
         self._woken: Callable[[MachineId], None] | None = None
         self._restarted: Callable[[], object] | None = None
         self.by_name = DriversByName()

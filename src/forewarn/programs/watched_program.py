@@ -62,17 +62,14 @@ def clean_environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 class WatchedProgram:
-    """A program that runs, watched by a thread of its own.
-
-    That thread sets the outcome before the event `_ended`, and other threads read it after that.
-    """
+    """A program that runs, watched by a thread of its own; any thread may wait for it and end it."""
 
     def __init__(
         self, invocation: Invocation, *, timeout: timedelta, ending: "WatchedProgram | None" = None
     ) -> None:
         """Start it, once the one that it follows has been ended."""
         self.began_at = monotonic()
-        self._outcome: Outcome | None = None
+        self._outcome: Outcome | None = None  # the watching thread's, and read only once `_ended` is set
         self._ended = threading.Event()
         self._unwanted = threading.Event()
         watching = threading.Thread(
@@ -86,8 +83,7 @@ class WatchedProgram:
 
     def wait(self, seconds: float) -> Outcome | None:
         """Return how it ended; None if it still runs after so many seconds."""
-        self._ended.wait(seconds)
-        return self._outcome
+        return self._outcome if self._ended.wait(seconds) else None
 
     def end(self) -> Outcome | None:
         """End it with all that it has started; None if that takes too long."""
@@ -164,14 +160,11 @@ def _has_ended_within(process: "subprocess.Popen[bytes]", seconds: float) -> boo
 
 
 class _Drains:
-    """Drains whose programs have left a job in the background: each ends with that job, and is reaped then.
-
-    The lock guards the list.
-    """
+    """Drains whose programs have left a job in the background: each is reaped when that job has ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._left: list[subprocess.Popen[bytes]] = []
+        self._left: list[subprocess.Popen[bytes]] = []  # guarded by the lock
 
     def leave(self, drain: "subprocess.Popen[bytes]") -> None:
         """Keep a drain until it ends."""
@@ -188,7 +181,10 @@ _drains = _Drains()
 
 
 class _Pipes:
-    """The pipes that a program prints to: the beginning of one and the end of the other are kept."""
+    """The pipes that a program prints to: the beginning of one and the end of the other are kept.
+
+    They belong to the thread that watches the program.
+    """
 
     def __init__(self) -> None:
         """Open them, and start what reads them if the server dies."""

@@ -51,6 +51,7 @@ class GuestCalls:
         """Take how many seconds an answer may take; without, as long as endpoints may need."""
         self.version = version
         self._timeout = timeout
+        # Threads share these without a lock: each is replaced as a whole, and never taken away again.
         self._document: Document | None = None  # the last that was read
         self.server_time: ServerTime | None = None
         self.last_answered: float | None = None  # with a document, or that it is as it was

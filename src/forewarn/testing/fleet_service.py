@@ -48,8 +48,8 @@ class FleetService:
         self._ledger.attend(self.note)
         # Not through the API: machines join one by one, as the test names them.
         self._rehearsal = private.guest.rehearse(self._ledger)
-        self._faults: dict[int, Fault] = {}
-        self.log: list[str] = []
+        self._faults: dict[int, Fault] = {}  # its loop's thread has it
+        self.log: list[str] = []  # any thread appends to it, and nothing is ever removed
 
     def ask(self, job: Callable[[Services], T]) -> T:
         """Have a use case run; its effect can be seen when this returns."""
@@ -86,19 +86,15 @@ class FleetService:
 
     def put(self, fault: Fault) -> None:
         """Let guests meet a fault; in force when this returns."""
-        self._faults[fault.number] = fault
-        self._meet_faults()
+        self.do(self._meet(lambda: self._faults.update({fault.number: fault})))
 
     def lift(self, fault: Fault) -> None:
         """End a fault; no matter if it has ended."""
-        if self._faults.pop(fault.number, None) is not None:
-            self._meet_faults()
+        self.do(self._meet(lambda: self._faults.pop(fault.number, None)))
 
-    def _meet_faults(self) -> None:
-        async def meet() -> None:
-            self._rehearsal.meet(tuple(self._faults.values()))
-
-        self.do(meet())
+    async def _meet(self, change: Callable[[], object]) -> None:
+        change()
+        self._rehearsal.meet(tuple(self._faults.values()))
 
     def note(self, who: str, what: str, *, at: datetime | None = None) -> None:
         """Add a line to the log, with the service time since the start."""

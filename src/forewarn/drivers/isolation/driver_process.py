@@ -71,8 +71,8 @@ class _Life:
 
     connection: socket.socket
     outbox: "queue.SimpleQueue[bytes | None]" = field(default_factory=queue.SimpleQueue)
-    calls: dict[int, "Future[bytes]"] = field(default_factory=dict)
-    unusable: str = ""  # why the driver cannot be made
+    calls: dict[int, "Future[bytes]"] = field(default_factory=dict)  # guarded by the driver process's `_news`
+    unusable: str = ""  # why the driver cannot be made; the process's thread has it
 
     def send(self, message: Message) -> None:
         """Have a message written; never waits."""
@@ -95,14 +95,14 @@ class DriverProcess:
         self._monotonic = monotonic
         self._wake = wake
         self._restarted = restarted
-        self._news = threading.Condition()
+        self._news = threading.Condition()  # guards the rest, and the calls of a life
         self._thread: threading.Thread | None = None
         self._life: _Life | None = None  # that takes calls
         self._connection: socket.socket | None = None  # of a process, also of one that is being started
         self._down = ""  # why there is none, while it is not being started either
         self._numbers = 0
         self._stopped = False
-        self.crashes = 0
+        self.crashes = 0  # the process's thread counts; others only read
 
     # Any thread
 

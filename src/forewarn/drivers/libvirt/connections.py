@@ -31,7 +31,7 @@ PAUSE = 1.0
 
 _lock = threading.Lock()
 _pause = threading.Event()  # never set
-_loops: list[threading.Thread] = []  # the one there is, once there is one
+_loops: list[threading.Thread] = []  # the one there is, once there is one; guarded by the lock
 # A host that has not answered so many questions whether it is there has lost its connection.
 UNANSWERED = 3
 # A thread that opens a connection and does not come back is left behind after so long; twice, each time.
@@ -108,7 +108,10 @@ class _Opening:
 
 @dataclass(eq=False, slots=True)
 class _Line:
-    """What is known of the connection to a host; those of calls that last have a line of their own."""
+    """What is known of the connection to a host; those of calls that last have a line of their own.
+
+    `news` guards the rest, and the openings of the line.
+    """
 
     host: HostName
     uri: str
@@ -127,7 +130,7 @@ class Connections:
         self._options = options
         self._wake = wake
         self._lock = threading.Lock()
-        self._lines: dict[tuple[HostName, bool], _Line] = {}
+        self._lines: dict[tuple[HostName, bool], _Line] = {}  # guarded by the lock
 
     @cached_property
     def library(self) -> Any:

@@ -62,7 +62,7 @@ class LibvirtDriver:
         self._wake = wake
         self._limits = options.limits
         self._lock = threading.Lock()
-        self._busy: set[str] = set()  # machines that a call is about
+        self._busy: set[str] = set()  # machines that a call is about; guarded by the lock
 
     @property
     def limits(self) -> DriverLimits:

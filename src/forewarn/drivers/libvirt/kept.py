@@ -32,6 +32,7 @@ class KeptDefinitions:
     def __init__(self, directory: str) -> None:
         """Take the directory; "": none is kept."""
         self._directory = Path(directory) if directory else None
+        self._writing = threading.Lock()  # held while one thread writes a copy
 
     @property
     def kept(self) -> bool:
@@ -50,11 +51,12 @@ class KeptDefinitions:
             os.utime(path)
             return
         beside = path.with_suffix(".new")
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        with self._writing:
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
 
     def read(self, uuid: str, *, host: HostName | None) -> str:
         """Return the copy of the definition on a lost host; Declined says what to do where there is none."""
@@ -104,7 +106,7 @@ class LeftBehind:
     """Which domains have been left on which hosts, as the domains say that were made instead."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # guards both
         self._instead: dict[str, Host] = {}  # the host that has the domain with the note, by its UUID
         self._left_on: dict[str, frozenset[HostName]] = {}
 

@@ -30,7 +30,7 @@ class LongCalls:
         """Take who is told that the call of a machine has ended."""
         self._ended = ended
         self._lock = threading.Lock()
-        self._calls: dict[str, _Call] = {}
+        self._calls: dict[str, _Call] = {}  # guarded, with what is in them, by the lock
 
     def of(self, attempt: AttemptId) -> LongCall | None:
         """Return how the call of an attempt is doing, if there is one."""

@@ -39,9 +39,10 @@ class Upkeep:
         self._tools = tools
         self._alone = alone
         self._lock = threading.Lock()
-        self._at_work: set[HostName] = set()
-        self._looked_at: dict[HostName, float] = {}
-        self._changed: dict[str, float] = {}  # domains that there was news of, and when
+        self._at_work: set[HostName] = set()  # guarded by the lock
+        self._looked_at: dict[HostName, float] = {}  # of each host the thread at work there has it
+        # Domains that there was news of, and when; guarded by the lock.
+        self._changed: dict[str, float] = {}
 
     def changed(self, uuid: str) -> None:
         """Take note that something has happened to a domain: its definition may have changed."""

@@ -35,7 +35,7 @@ class Attempts:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         """Take what tells real time, in seconds."""
         self._monotonic = monotonic
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # guards the rest
         self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._called_off: OrderedDict[AttemptId, None] = OrderedDict()
         self._spent: OrderedDict[str, set[Once]] = OrderedDict()  # by the tokens that were made here

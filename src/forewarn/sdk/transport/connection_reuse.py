@@ -95,7 +95,7 @@ class EndpointConnections:
         self._path = parts.path
         self._headers = {"Host": parts.netloc, **HEADERS}
         self._monotonic = monotonic
-        self._changing = threading.Lock()
+        self._changing = threading.Lock()  # guards the rest
         self._idle: list[tuple[TransportConnection, float]] = []  # and since when
         self._busy: set[TransportConnection] = set()
         self._closed = False
