@@ -26,7 +26,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.errors import Invalid
-from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriver
+from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriver, remember
 from forewarn.drivers.program_steps import (
     BEGIN,
     CANCEL,
@@ -152,10 +152,8 @@ class CommandDriver:
         """Note an attempt; return the latest of the same step that was asked about."""
         step = (task.order, task.subject)
         with self._lock:
-            latest = max(self._latest.pop(step, 0), task.attempt)
-            self._latest[step] = latest
-            while len(self._latest) > REMEMBERED:
-                self._latest.popitem(last=False)
+            latest = max(self._latest.get(step, 0), task.attempt)
+            remember(self._latest, step, latest, most=REMEMBERED)
         return latest
 
     def _said(self, task: DriverTask, call: str, outcome: Outcome) -> Said:

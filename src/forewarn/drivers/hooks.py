@@ -33,6 +33,7 @@ from forewarn.control.driver import (
 from forewarn.core.copies import replace
 from forewarn.core.moments import format_span
 from forewarn.core.words import HostTask
+from forewarn.drivers.driver_setup import remember
 from forewarn.drivers.program_steps import (
     BEGIN,
     CHECK,
@@ -134,9 +135,8 @@ class HookRuns:
         run = WatchedProgram(
             hook.invocation(call), timeout=hook.timeout, ending=None if ending is None else ending.run
         )
-        started = self._runs[hook.key] = _HookRun(call, run, hook.timeout)
-        while len(self._runs) > (self._remembered or REMEMBERED):
-            self._runs.popitem(last=False)
+        started = _HookRun(call, run, hook.timeout)
+        remember(self._runs, hook.key, started, most=self._remembered or REMEMBERED)
         return started
 
     def _answer(self, hook: Hook, known: _HookRun) -> Begun | NotBegun:

@@ -13,10 +13,11 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from forewarn.config import MachineHookSettings
-from forewarn.control.driver import Cancelled, Done, DriverTask, Failed
+from forewarn.control.driver import Cancelled, Done, DriverTask, Failed, NotBegun
 from forewarn.core.copies import replace
 from forewarn.core.model.order import AttemptId
 from forewarn.core.words import HostName, MachineId
+from forewarn.drivers.driver_setup import remember
 from forewarn.drivers.hooks import Hook
 from forewarn.drivers.program_steps import as_json, as_variables
 from forewarn.programs.program import Invocation
@@ -159,6 +160,17 @@ class HookedAttempt:
     hook_mark: str = ""  # what the hook after left while the step was called off
     over: bool = False  # its end was answered, or seen to
 
+    def end_with(self, end: WorkEnd, *, note: str = "") -> Done | Failed | NotBegun:
+        """Answer with the end of the work."""
+        self.over = True
+        match end:
+            case Done():
+                return replace(end, note=note)
+            case Failed(why=why):
+                return replace(end, why=f"{why}; {note}" if note else why)
+            case Cancelled():
+                return NotBegun()  # its order is being abandoned: what has not begun is called off
+
     def takes_turn(self, part: Part) -> bool:
         """Return whether a part is to be begun now; the caller begins it then."""
         if self.to_begin is not part:
@@ -189,18 +201,14 @@ class HookedAttempts:
     def known(self, id_: AttemptId) -> HookedAttempt:
         """Return what is known of an attempt, from now on."""
         with self._lock:
-            known = self._attempts.setdefault(id_, HookedAttempt())
-            self._attempts.move_to_end(id_)
-            while len(self._attempts) > REMEMBERED:
-                self._attempts.popitem(last=False)
+            known = self._attempts.get(id_) or HookedAttempt()
+            remember(self._attempts, id_, known, most=REMEMBERED)
         return known
 
     def end(self, id_: AttemptId) -> HookedAttempt | None:
         """Forget what was known of an attempt, and return it; of the attempt is kept that it has ended."""
         with self._lock:
-            self._ended[id_] = None
-            while len(self._ended) > REMEMBERED:
-                self._ended.popitem(last=False)
+            remember(self._ended, id_, None, most=REMEMBERED)
             return self._attempts.pop(id_, None)
 
     def has_ended(self, id_: AttemptId) -> bool:
@@ -211,9 +219,7 @@ class HookedAttempts:
     def leave(self, machine: MachineId, hook: Hashable) -> None:
         """Keep which hook may still run at a machine."""
         with self._lock:
-            self._left[machine] = hook
-            while len(self._left) > REMEMBERED:
-                self._left.popitem(last=False)
+            remember(self._left, machine, hook, most=REMEMBERED)
 
     def left(self, machine: MachineId) -> Hashable | None:
         """Return the hook that may still run at a machine."""

@@ -118,15 +118,13 @@ class Drivers:
         self.by_name[HOOK] = HookDriver(settings.hooks)
         # As steps are given to them: with the hooks before and after the work on machines.
         self.asked = AskedDrivers(self.by_name, settings.hooks.machine)
-        self.fencing = frozenset(name for name in self.names if _fences(self.by_name[name]))
-        self.working_on_hosts = frozenset(name for name in self.names if _works_on_hosts(self.by_name[name]))
-        self.cordoning = frozenset(name for name in self.names if _cordons(self.by_name[name]))
-        self.choosing_hosts = frozenset(name for name in self.names if _chooses_hosts(self.by_name[name]))
-        self.verifying_restarts = frozenset(
-            name for name in self.names if _verifies_restarts(self.by_name[name])
-        )
-        self.reaching = frozenset(name for name in self.names if isinstance(self.by_name[name], Reaching))
-        self.listing = frozenset(name for name in self.names if isinstance(self.by_name[name], Listing))
+        self.fencing = self._offering(Fencing, "fences")
+        self.working_on_hosts = self._offering(WorkingOnHosts, "works_on_hosts")
+        self.cordoning = self._offering(Cordoning, "cordons")
+        self.choosing_hosts = self._offering(ChoosingHosts, "chooses_hosts")
+        self.verifying_restarts = self._offering(VerifyingRestarts, "verifies_restarts")
+        self.reaching = self._offering(Reaching)
+        self.listing = self._offering(Listing)
         external = self.by_name[EXTERNAL] if EXTERNAL in self.names else None
         if not isinstance(external, ExternalDriver):
             raise Invalid("forewarn's own drivers were not found: install forewarn again (make setup)")
@@ -140,7 +138,16 @@ class Drivers:
     @property
     def prechecking(self) -> frozenset[str]:
         """The drivers that say whether a move can be made before it is announced."""
-        return frozenset(name for name in self.names if isinstance(self.by_name[name], Prechecking))
+        return self._offering(Prechecking)
+
+    def _offering(self, protocol: type, value: str | None = None) -> frozenset[str]:
+        """Return the drivers that offer something: a method, or a value that says so."""
+        found = ((name, self.by_name[name]) for name in self.names)
+        return frozenset(
+            name
+            for name, driver in found
+            if isinstance(driver, protocol) and (value is None or getattr(driver, value))
+        )
 
     def wake_by(self, woken: Callable[[MachineId], None]) -> None:
         """Pass on from now on that a driver has news of a machine."""
@@ -300,26 +307,6 @@ def _made(entry: EntryPoint, setup: DriverSetup) -> Driver:
     if driver.limits is None and entry.name not in ANSWERING_AT_ONCE:
         raise Invalid(f"{_called(entry)} must say its limits: only forewarn's own are called without a lane")
     return driver
-
-
-def _fences(driver: Driver) -> bool:
-    return isinstance(driver, Fencing) and driver.fences
-
-
-def _works_on_hosts(driver: Driver) -> bool:
-    return isinstance(driver, WorkingOnHosts) and driver.works_on_hosts
-
-
-def _cordons(driver: Driver) -> bool:
-    return isinstance(driver, Cordoning) and driver.cordons
-
-
-def _chooses_hosts(driver: Driver) -> bool:
-    return isinstance(driver, ChoosingHosts) and driver.chooses_hosts
-
-
-def _verifies_restarts(driver: Driver) -> bool:
-    return isinstance(driver, VerifyingRestarts) and driver.verifies_restarts
 
 
 def _called(entry: EntryPoint) -> str:

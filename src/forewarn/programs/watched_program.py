@@ -261,7 +261,7 @@ class _Pipes:
     def wait(self, seconds: float) -> bool:
         """Read what the program prints until it ends, for so long at most; return whether it has ended."""
         until = monotonic() + seconds
-        while not (ended := _has_ended(self._pid)) and (left := until - monotonic()) > 0:
+        while not (ended := has_ended(self._pid)) and (left := until - monotonic()) > 0:
             ready = self._waiting.poll((left if self._tells_its_end else min(left, LOOK_OFTEN)) * 1000)
             for end in self._reading.intersection(each for each, _ in ready):
                 self._read(end)
@@ -298,6 +298,6 @@ class _Pipes:
         return last_line_of(self._complaints, longest=LONGEST_LINE)
 
 
-def _has_ended(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """Return whether a process has ended, and leave it to be reaped."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

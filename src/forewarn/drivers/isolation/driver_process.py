@@ -21,14 +21,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from forewarn.core import errors
-from forewarn.core.errors import ForewarnError, Unavailable
+from forewarn.core.errors import Unavailable
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted
 from forewarn.core.words import MachineId
 from forewarn.drivers.isolation import messages
 from forewarn.drivers.isolation.messages import Message, Received, TooLong
 from forewarn.platform import system
+from forewarn.programs.watched_program import has_ended
 
 log = logging.getLogger(__name__)
 
@@ -224,7 +224,7 @@ class DriverProcess:
             try:
                 message = received.next()
             except BlockingIOError:
-                if _is_over(process):  # what it has started may hold its socket
+                if has_ended(process.pid):  # what it has started may hold its socket
                     return ""
                 if unanswered >= UNANSWERED:
                     return f"has not answered for {format_span(ASK_EVERY * UNANSWERED)}"
@@ -249,7 +249,7 @@ class DriverProcess:
             case ("answer", int(number), bytes(value)):
                 self._settle(life, number, value)
             case ("refusal", int(number), str(kind), str(text)):
-                self._settle(life, number, _refusal(kind, text))
+                self._settle(life, number, messages.read_refusal(kind, text))
             case ("error", int(number), str(text), str(trace)):
                 broke = DriverBroke(text)
                 broke.add_note(trace)
@@ -330,10 +330,6 @@ def _shut(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-def _is_over(process: "subprocess.Popen[bytes]") -> bool:
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
 def _killed(process: "subprocess.Popen[bytes]") -> int:
     """End a process with all that it has started, such as an ssh to a host; return its exit code.
 
@@ -350,10 +346,3 @@ def _said(code: int) -> str:
         return f"was killed by {signal.Signals(-code).name}"
     except ValueError:  # a real-time signal
         return f"was killed by signal {-code}"
-
-
-def _refusal(kind: str, text: str) -> ForewarnError:
-    known = getattr(errors, kind, None)
-    if isinstance(known, type) and issubclass(known, ForewarnError):
-        return known(text)
-    return ForewarnError(text)
