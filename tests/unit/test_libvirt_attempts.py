@@ -27,9 +27,8 @@ from forewarn.drivers.libvirt.acts import Acts
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.decisions import Act
 from forewarn.drivers.libvirt.definitions import Definition
-from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind
+from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
 from forewarn.drivers.libvirt.library import Declined, NoAnswer
-from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Places, Tools
 from forewarn.drivers.libvirt.sights import DomainState, Ended, LongCall, Mark, Seen, Sight, new_mark

@@ -24,9 +24,8 @@ from forewarn.core.words import (
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.definitions import Definition, Disk
 from forewarn.drivers.libvirt.hypervisor import Pool, Volume
-from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind
+from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
 from forewarn.drivers.libvirt.library import Gone
-from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Tools
 from forewarn.drivers.libvirt.sights import DomainState, Job, Mark, Seen

@@ -23,7 +23,7 @@ class Fleet:
 
     def __init__(self, service: FleetService) -> None:
         self._service = service
-        self._machines: dict[str, Machine] = {}
+        self._machines: dict[str, Machine] = {}  # the test's thread has it
 
     def machine(
         self,

@@ -135,7 +135,7 @@ class Connections:
     @cached_property
     def library(self) -> Any:
         """libvirt-python, loaded when it is first needed; UnusableDriver if it is not there."""
-        return load()
+        return load()  # by any thread, and twice if two meet here: the second time changes nothing
 
     def get(self, host: Host) -> Hypervisor:
         """Return the libvirt of a host; NoAnswer if it cannot be reached soon."""

@@ -24,9 +24,8 @@ from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.libvirt import inventory
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.connections import Connections
-from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind
+from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
 from forewarn.drivers.libvirt.library import Declined, NoAnswer, check_installed
-from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Tools
 from forewarn.drivers.libvirt.upkeep import Upkeep

@@ -1,29 +1,38 @@
-"""What the driver keeps of machines besides their marks: copies of definitions, and where domains were left.
+"""What the driver's process keeps of machines besides their marks.
 
-The copies are those by which machines of a lost host are defined elsewhere.
+Copies of definitions: libvirt keeps a definition on the host of its domain alone. Where the settings name a
+directory, the driver leaves copies there, by which machines of a lost host are defined elsewhere: when it
+begins a step and when a machine has come to another host, soon after libvirt has told of a change, and now
+and then of all. Recover reads the copy that was made on the lost host, and no other.
 
-libvirt keeps a definition on the host of its domain alone. Where the settings name a directory, the driver
-leaves copies there: when it begins a step and when a machine has come to another host, soon after libvirt
-has told of a change, and now and then of all. Recover reads the copy that was made on the lost host, and no
-other.
+Calls that last: a migration returns when it is over, and a guest agent is waited for. Each runs in a thread
+of its own, so that the driver's calls return soon. What such a call says at its end is worth knowing, and
+never needed: what became of a step is seen from the domains, as after a crash.
+
+And which domains have been left on hosts that could not be reached.
 """
 
+import logging
 import os
 import re
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 from forewarn.core.model.host import Host
+from forewarn.core.model.order import AttemptId
 from forewarn.core.words import HostName
-from forewarn.drivers.libvirt.library import Declined
+from forewarn.drivers.libvirt.library import Declined, NoAnswer
+from forewarn.drivers.libvirt.sights import LongCall
 
 # A copy whose host has not had the domain for so long is of no use any more, and may hold secrets.
 UNUSED_FOR = timedelta(days=1)
 _MADE_ON = re.compile(r"<!-- on (\S+) -->\n")
+log = logging.getLogger(__name__)
 
 
 class KeptDefinitions:
@@ -131,3 +140,61 @@ def _quoted(host: HostName) -> str:
 def _made_on(text: str) -> HostName | None:
     found = _MADE_ON.match(text)
     return None if found is None else HostName(unquote(found[1]))
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    attempt: AttemptId
+    running: bool = True
+    error: str = ""
+
+
+class LongCalls:
+    """The last call of each machine that lasts."""
+
+    def __init__(self, *, ended: Callable[[str], None]) -> None:
+        """Take who is told that the call of a machine has ended."""
+        self._ended = ended
+        self._lock = threading.Lock()
+        self._calls: dict[str, _Call] = {}  # guarded, with what is in them, by the lock
+
+    def of(self, attempt: AttemptId) -> LongCall | None:
+        """Return how the call of an attempt is doing, if there is one."""
+        with self._lock:
+            call = self._calls.get(attempt.subject)
+            if call is None or call.attempt != attempt:
+                return None
+            return LongCall(running=call.running, error=call.error)
+
+    def begin(self, attempt: AttemptId, work: Callable[[], None]) -> None:
+        """Begin a call."""
+        call = _Call(attempt)
+        name = f"forewarn-libvirt-{attempt.subject}"
+        with self._lock:
+            # First: a call without a thread would run forever.
+            threading.Thread(target=self._run, args=(call, work), name=name, daemon=True).start()
+            self._calls[attempt.subject] = call
+
+    def forget(self, attempt: AttemptId) -> None:
+        """Forget the call of an attempt that is over."""
+        with self._lock:
+            call = self._calls.get(attempt.subject)
+            if call is not None and call.attempt == attempt:
+                del self._calls[attempt.subject]
+
+    def _run(self, call: _Call, work: Callable[[], None]) -> None:
+        error = ""
+        try:
+            work()
+        except Declined as said:
+            error = str(said)
+        except NoAnswer as unheard:  # what became of it is seen from the domains, once they can be asked
+            log.info("%s: %s", call.attempt.subject, unheard)
+        except Exception as broken:
+            log.exception("a call of libvirt's broke")
+            error = f"{type(broken).__name__}: {broken}"
+        if error:
+            log.info("%s: %s", call.attempt.subject, error)
+        with self._lock:
+            call.running, call.error = False, error
+        self._ended(call.attempt.subject)

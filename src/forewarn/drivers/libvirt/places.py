@@ -12,9 +12,8 @@ from forewarn.core.words import HostName, Work
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
-from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind
+from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
 from forewarn.drivers.libvirt.library import Declined, Gone, NoAnswer
-from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.sights import LongCall, Mark, Seen, Sight
 
