@@ -61,7 +61,8 @@ class LibvirtDriver:
         self._wake = wake
         self._limits = options.limits
         self._lock = threading.Lock()
-        self._busy: set[str] = set()  # machines that a call is about; guarded by the lock
+        # Machines that a call is about, and hosts that are looked after; guarded by the lock.
+        self._busy: set[str] = set()
 
     @property
     def limits(self) -> DriverLimits:
@@ -98,17 +99,17 @@ class LibvirtDriver:
                 return Unknown(str(error))
 
     @contextmanager
-    def _alone(self, machine: str) -> Iterator[bool]:
+    def _alone(self, subject: str) -> Iterator[bool]:
         """Keep calls about one machine apart: an earlier one may have been given up, and not be over."""
         with self._lock:
-            alone = machine not in self._busy
-            self._busy.add(machine)
+            alone = subject not in self._busy
+            self._busy.add(subject)
         try:
             yield alone
         finally:
             if alone:
                 with self._lock:
-                    self._busy.discard(machine)
+                    self._busy.discard(subject)
 
     # Hosts
 

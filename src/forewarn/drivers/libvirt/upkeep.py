@@ -35,11 +35,10 @@ class Upkeep:
     """Looks after hosts, each time one is reached."""
 
     def __init__(self, tools: Tools, *, alone: Callable[[str], AbstractContextManager[bool]]) -> None:
-        """Take what keeps calls about one machine apart."""
+        """Take what keeps calls about one machine, or the upkeep of one host, apart."""
         self._tools = tools
         self._alone = alone
         self._lock = threading.Lock()
-        self._at_work: set[HostName] = set()  # guarded by the lock
         self._looked_at: dict[HostName, float] = {}  # of each host the thread at work there has it
         # Domains that there was news of, and when; guarded by the lock.
         self._changed: dict[str, float] = {}
@@ -55,31 +54,25 @@ class Upkeep:
 
         Whether the host is reached is not told by this.
         """
-        with self._lock:
-            if host.name in self._at_work:
-                return
-            self._at_work.add(host.name)
         name = f"forewarn-libvirt-upkeep-{host.name}"
         thread = threading.Thread(target=self._run, args=(hypervisor, host), name=name, daemon=True)
         try:
             thread.start()
         except RuntimeError as error:  # the process may have no more threads
             log.info("%s is looked after later: %s", host.name, error)
-            with self._lock:
-                self._at_work.discard(host.name)
             return
         thread.join(WAIT)
 
     def _run(self, hypervisor: Hypervisor, host: Host) -> None:
-        try:
-            self._look_after(hypervisor, host)
-        except (NoAnswer, Declined) as error:
-            log.info("%s is looked after later: %s", host.name, error)
-        except Exception:
-            log.exception("%s could not be looked after", host.name)
-        finally:
-            with self._lock:
-                self._at_work.discard(host.name)
+        with self._alone(f"upkeep of {host.name}") as alone:
+            if not alone:
+                return
+            try:
+                self._look_after(hypervisor, host)
+            except (NoAnswer, Declined) as error:
+                log.info("%s is looked after later: %s", host.name, error)
+            except Exception:
+                log.exception("%s could not be looked after", host.name)
 
     def _look_after(self, hypervisor: Hypervisor, host: Host) -> None:
         now = time.monotonic()
