@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from forewarn.clock import monotonic
 from forewarn.control.rehearsals.ledger import Account, Note
@@ -128,25 +128,11 @@ class GuestProgram:
             self._ended(machine, code)
 
 
-class Program(Protocol):
-    """A program that is run as a guest."""
-
-    @property
-    def runs(self) -> bool:
-        """Whether it has not ended yet."""
-        ...
-
-    @property
-    def told(self) -> Told | None:
-        """What it has told of itself last."""
-        ...
-
-
 class GuestRecovery:
     """Follows one guest from the end of the last event on."""
 
     def __init__(
-        self, account: Account, program: Program | None, *, events: Collection[str], end: datetime
+        self, account: Account, program: GuestProgram | None, *, events: Collection[str], end: datetime
     ) -> None:
         """Take the program that is run as the guest, the scenario's events, and when all of it was over."""
         self._account = account

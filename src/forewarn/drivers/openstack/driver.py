@@ -103,7 +103,7 @@ class OpenStackDriver:
         if target is None:
             return None
         try:
-            service = next(iter(self._api.services(target.name)), None)
+            service = _service_of(self._api, target)
         except NoAnswerError as error:
             return Unknown(f"{error}")
         except RefusedError:
@@ -117,7 +117,7 @@ class OpenStackDriver:
     def reach(self, host: Host) -> str | None:
         """Return why a host cannot be worked on now: nova's word for its compute service."""
         try:
-            service = next(iter(self._api.services(host.name)), None)
+            service = _service_of(self._api, host)
         except (NoAnswerError, RefusedError) as error:
             return f"{error}"
         if service is None:
@@ -129,15 +129,11 @@ class OpenStackDriver:
         return inventory.found(self._api, self._networks)
 
 
-def _unknown_host(host: Host) -> str:
-    return f"nova has no compute service on {host.name}: hosts have to be called as nova calls them"
-
-
 def begin_host_task(api: ComputeApi, task: DriverTask) -> Checked:
     """Have the compute service of a host changed, and see that it was."""
-    service = _service_of(api, task)
+    service = _service_of(api, task.source)
     if service is None:
-        return _no_service(task)
+        return Failed(_unknown_host(task.source))
     match task.task:
         case HostTask.CORDON if service.enabled:
             api.disable(service, reason_of(task))
@@ -151,9 +147,9 @@ def begin_host_task(api: ComputeApi, task: DriverTask) -> Checked:
 
 def check_host_task(api: ComputeApi, task: DriverTask) -> Checked:
     """Return whether the compute service is what it is to be."""
-    service = _service_of(api, task)
+    service = _service_of(api, task.source)
     if service is None:
-        return _no_service(task)
+        return Failed(_unknown_host(task.source))
     match task.task:
         case HostTask.CORDON:
             done = not service.enabled
@@ -171,10 +167,10 @@ def reason_of(task: DriverTask) -> str:
     return f"forewarn: order {task.order}"
 
 
-def _service_of(api: ComputeApi, task: DriverTask) -> ComputeService | None:
-    return next(iter(api.services(task.source.name)), None) if task.source is not None else None
+def _service_of(api: ComputeApi, host: Host | None) -> ComputeService | None:
+    return None if host is None else next(iter(api.services(host.name)), None)
 
 
-def _no_service(task: DriverTask) -> Failed:
-    host = task.source.name if task.source is not None else "no host"
-    return Failed(f"nova has no compute service on {host}: hosts have to be called as nova calls them")
+def _unknown_host(host: Host | None) -> str:
+    name = "no host" if host is None else host.name
+    return f"nova has no compute service on {name}: hosts have to be called as nova calls them"
