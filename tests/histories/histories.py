@@ -17,10 +17,9 @@ from zoneinfo import ZoneInfo
 
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.parts.feed import Delta
-from forewarn.control.ports.saved import Saved
 from forewarn.core.checks import misplaced, overdue, unexplained
 from forewarn.core.errors import ForewarnError
+from forewarn.core.feed import Delta
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Event
@@ -44,6 +43,7 @@ from forewarn.core.words import (
     ServiceMode,
     Work,
 )
+from forewarn.store.saved import Saved
 from tests.boards import read_whole, sent_by
 from tests.harness import START, Service, fleet, group, machine
 from tests.histories.checked_store import Announced, CheckedStore

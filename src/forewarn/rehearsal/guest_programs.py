@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from forewarn.clock import monotonic
-from forewarn.control.rehearsals.ledger import Account, Note
 from forewarn.core.errors import Invalid
+from forewarn.core.rehearsal.ledger import Account, Note
 from forewarn.platform import system
 from forewarn.platform.systemd import EVENTS_KEY
 from forewarn.programs.program import end_group

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
 
-from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.moments import format_span_briefly
+from forewarn.core.rehearsal.ledger import Account
 from forewarn.core.spelling import counted
 from forewarn.rehearsal.scenario import Expectation, Scenario
 from forewarn.wire.answers.coding import ANSWERS

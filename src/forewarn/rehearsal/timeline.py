@@ -12,7 +12,6 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from forewarn.clock import monotonic
-from forewarn.control.ports.clock import ServiceClock
 
 # How often something is looked at that nothing announces; real seconds.
 LOOK_EVERY = 0.05
@@ -35,22 +34,18 @@ async def until(
 class ScenarioClock:
     """Service time, counted from the start of a scenario; before that it stands at nothing."""
 
-    def __init__(self, clock: ServiceClock) -> None:
-        self._clock = clock
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self.now = now  # service time
         self.began: datetime | None = None
 
     def begin(self) -> datetime:
         """Start, and return when that is."""
-        self.began = self._clock.now()
+        self.began = self.now()
         return self.began
-
-    def now(self) -> datetime:
-        """Return service time."""
-        return self._clock.now()
 
     def elapsed(self) -> timedelta:
         """Return how long it has run."""
-        return timedelta() if self.began is None else self._clock.now() - self.began
+        return timedelta() if self.began is None else self.now() - self.began
 
 
 Show: TypeAlias = Callable[[timedelta, str, str], None]  # when, from the start, who, and what

@@ -3,11 +3,13 @@
 from datetime import timedelta
 
 from forewarn.api.services import Services
+from forewarn.control.callers import CallerReads
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, MaintenanceWord, Work
+from forewarn.store.batch import Transaction
 from forewarn.testing.events import Event, Order
 from forewarn.testing.faults import FaultName, PutFault, fault_of
 from forewarn.testing.fleet_service import TEST, FleetService
@@ -41,12 +43,12 @@ class Machine:
     @property
     def state(self) -> str:
         """Running, frozen, restarting, moving, stopped, or gone once it is terminated; in small letters."""
-        return self._service.ask(self._state)
+        return self._service.read(self._state)
 
     @property
     def host(self) -> str | None:
         """The host that carries it; None while none does."""
-        return self._service.ask(lambda services: services.views.machine(self.name).machine.host)
+        return self._service.read(lambda reads: reads.views.machine(self.name).machine.host)
 
     @property
     def polls(self) -> int:
@@ -102,17 +104,17 @@ class Machine:
         return Event(self._service, placed.events[0].id)
 
     def _order(self, action: Action) -> Placed:
-        def listened_and_ordered(services: Services) -> Placed:
+        def listened_and_ordered(services: Services, tx: Transaction) -> Placed:
             # Each time: a day without a poll ends listening, and the test may have let one pass.
-            services.fleet.guests.enable(services.views.machine(self.name).group.name)
-            return services.orders.order_machine(self.name, action, OrderRequest(by=TEST))
+            services.fleet.guests.enable(tx, services.reads_in(tx).views.machine(self.name).group.name)
+            return services.orders.order_machine(tx, self.name, action, OrderRequest(by=TEST))
 
         self._service.note(TEST, f"orders {action} of {self.name}")
-        return self._service.ask(listened_and_ordered)
+        return self._service.act(listened_and_ordered)
 
-    def _state(self, services: Services) -> str:
+    def _state(self, reads: CallerReads) -> str:
         try:
-            return services.views.machine(self.name).machine.state.value
+            return reads.views.machine(self.name).machine.state.value
         except NotFound:
             return "gone"
 
@@ -135,13 +137,13 @@ class Host:
     @property
     def state(self) -> str:
         """Ok, cordoned, degraded or failed; in small letters."""
-        return self._service.ask(lambda services: services.fleet.views.host(self.name)[0].state.value)
+        return self._service.read(lambda reads: reads.fleet.views.host(self.name)[0].state.value)
 
     @property
     def machines(self) -> list[str]:
         """The names of the machines it carries."""
-        return self._service.ask(
-            lambda services: [str(each.name) for each in services.fleet.views.host(self.name)[1]]
+        return self._service.read(
+            lambda reads: [str(each.name) for each in reads.fleet.views.host(self.name)[1]]
         )
 
     def maintenance(self, action: MaintenanceWord) -> Order:
@@ -164,9 +166,9 @@ class Host:
 
     def _order(self, action: Action, work: Work | None = None) -> Order:
         self._service.note(TEST, f"orders {action} of {self.name}")
-        placed = self._service.ask(
-            lambda services: services.fleet.hosts.order_host(
-                self.name, action, OrderRequest(by=TEST), work=work
+        placed = self._service.act(
+            lambda services, tx: services.fleet.hosts.order_host(
+                tx, self.name, action, OrderRequest(by=TEST), work=work
             )
         )
         return Order(self._service, placed.order.id)

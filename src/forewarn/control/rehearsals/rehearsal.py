@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.model.order import Order
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
+from forewarn.core.rehearsal.ledger import Account
 from forewarn.core.words import MachineId, ProjectName
 
 

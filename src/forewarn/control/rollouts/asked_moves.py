@@ -6,9 +6,8 @@ from datetime import datetime
 
 from forewarn.clock import monotonic
 from forewarn.control.driver import DriverTask
-from forewarn.control.parts.fleet import MachineFilter
 from forewarn.control.plan_prechecks import PlanPrechecks, move_of
-from forewarn.control.ports.store import Snapshot
+from forewarn.core.filters import MachineFilter
 from forewarn.core.model.emptying import Surroundings
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
@@ -18,6 +17,7 @@ from forewarn.core.policy import Policy
 from forewarn.core.rollouts import emptying
 from forewarn.core.rollouts.planned_moves import MoveAnswer, PlannedMove, leavers, planned_moves, verdict
 from forewarn.core.words import Action, HostName, MachineName, OrderId, Work
+from forewarn.store.snapshots import Snapshot
 
 # A person waits for a plan, in seconds. It shows of which moves nothing was heard by then.
 WITHIN = 5.0

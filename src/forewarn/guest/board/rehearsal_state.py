@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from forewarn.control.rehearsals.ledger import Ledger
 from forewarn.core.copies import replace
 from forewarn.core.guests.document import Document
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal.faults import Fault, FaultKind
+from forewarn.core.rehearsal.ledger import Ledger
 
 FIRST_INCARNATION = 1
 

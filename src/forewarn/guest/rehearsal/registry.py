@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from forewarn.control.rehearsals.ledger import Account, Ledger
 from forewarn.core.copies import replace
 from forewarn.core.rehearsal.faults import Fault
+from forewarn.core.rehearsal.ledger import Account, Ledger
 from forewarn.core.words import MachineId, ProjectName
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.rehearsal_state import RehearsalState
