@@ -12,10 +12,10 @@ from forewarn.agent.care.watcher import EventWatcher
 from forewarn.agent.handling import Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Entry
 from forewarn.agent.journal.journal_file import Journal
-from forewarn.agent.programs.runs import ProgramRuns
 from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import Handler
 from forewarn.core.words import EventStatus, EventType, Source
+from forewarn.programs.kept_program import KeptPrograms
 from forewarn.sdk.documents import Document, Event, UnreadableEvent
 from forewarn.sdk.guest_errors import GuestError
 
@@ -137,7 +137,7 @@ class AgentHarness:
             machine=self.machine,
             journal=_RecordedJournal(self.journal, self.entries, lambda: self.at_a_line()),
             endpoint=self.endpoint,
-            runs=ProgramRuns(self.folder / "runs"),
+            runs=KeptPrograms(self.folder / "runs"),
             log=_CapturedLog(self.said, self.warned),
             now=lambda: self.now,
             monotonic=lambda: self.monotonic,

@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn
 
 from forewarn import supervision
-from forewarn.sdk.platform.systemd import Systemd
+from forewarn.platform.systemd import Systemd
 from forewarn.server import descriptors, upkeep
 from forewarn.server.push.pusher import Pusher
 from forewarn.server.push.webhook_sender import WebhookSender

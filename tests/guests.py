@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar
 import pytest
 
 from forewarn import AsyncGuestClient, Document, Event, GuestClient, Instance
+from forewarn.sdk.discovery import Surroundings
 from forewarn.sdk.guest_calls import OnTrouble
-from forewarn.sdk.surroundings import Surroundings
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ import pytest
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
-from forewarn.sdk.platform import system
+from forewarn.platform import system
 from tests.agent_program import AgentProgram, lines_of, serving
 from tests.process import Program, running, until
 from tests.recipe_agents import EXAMPLES, agent_with, rehearsed

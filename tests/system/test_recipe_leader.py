@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.approval import SUCCESSION_SECONDS
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Over
+from forewarn.agent.verdicts import SUCCESSION_SECONDS
 from tests.agent_program import AgentProgram
 from tests.process import Program, free_port
 from tests.recipe_agents import agent_with

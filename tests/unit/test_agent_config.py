@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.handlers.exec import Exec
 from forewarn.agent.handling import Side
 from forewarn.agent.setup import recipe
 from forewarn.agent.setup.agent_config import AgentSettings, Config, load, load_settings, parse
+from forewarn.agent.setup.config_text import line_of
 from forewarn.agent.setup.handler import OnFailure, OnRestart
 from forewarn.agent.setup.summary import explain, grouped, short_notice_warning
-from forewarn.agent.setup.toml_lines import line_of
+from forewarn.agent.verdicts import ApprovePolicy, Approver
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.words import EventType, Source
 

@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from forewarn.agent.approval import ApprovePolicy, Approver
-from forewarn.agent.care.agent_context import REFUSED_SECONDS
+from forewarn.agent.care.agent_context import REFUSED_SECONDS, Turns
+from forewarn.agent.care.attempts import file_name
 from forewarn.agent.care.comparison import RESTART_SECONDS
 from forewarn.agent.care.event_care import EventCare
-from forewarn.agent.care.launch import file_name
-from forewarn.agent.care.turns import Turns
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Ended, Over
-from forewarn.agent.reporting.status import draining
-from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure
+from forewarn.agent.status import draining
+from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
 from forewarn.core.words import EventType, Source
 from forewarn.sdk.documents import Event, UnreadableEvent
 from forewarn.sdk.guest_errors import Closed, GuestError, Refused, Unavailable

@@ -27,7 +27,7 @@ from forewarn.agent.journal.entries import (
 )
 from forewarn.agent.journal.journal_file import COMPACT_BYTES, Journal, machine_of, read
 from forewarn.agent.journal.tracked_events import entries_of, replay
-from forewarn.agent.reporting.status import of_events
+from forewarn.agent.status import of_events
 from forewarn.core.errors import Invalid
 from tests.agents import NOW, VM_ID, event, started
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from forewarn.agent.approval import ApprovePolicy
-from forewarn.agent.care.restarts import boot_entry
+from forewarn.agent.care.comparison import boot_entry
 from forewarn.agent.handling import Again, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Begun, Entry, Restarted, RestartExpected
 from forewarn.agent.journal.journal_file import read_entries
 from forewarn.agent.journal.tracked_events import TrackedEvent, entries_of, replay
-from forewarn.agent.reporting.status import draining
 from forewarn.agent.setup.agent_config import parse
 from forewarn.agent.setup.handler import Handler, RecoverAt
 from forewarn.agent.setup.summary import recovery_times
+from forewarn.agent.status import draining
+from forewarn.agent.verdicts import ApprovePolicy
 from forewarn.core.words import EventStatus, EventType
 from forewarn.sdk.documents import Event
 from tests.agents import NOW, AgentHarness, Doing, event, settled, started

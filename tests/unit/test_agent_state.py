@@ -14,7 +14,7 @@ import yaml  # type: ignore[import-untyped]
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Begun, Changed, Ended, Ending, Entry, Left, TakenUp
 from forewarn.agent.journal.tracked_events import replay
-from forewarn.agent.reporting.agent_state import AgentState
+from forewarn.agent.probes import AgentState
 from forewarn.agent.setup.agent_config import AgentSettings, Config, parse
 from forewarn.cli.guest_side import agent_status
 from forewarn.sdk.documents import Event

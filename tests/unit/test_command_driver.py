@@ -26,7 +26,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.words import Action, GroupName, HostName, HostTask, OrderId, Work
 from forewarn.drivers.command import CommandDriver, CommandOptions, make
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
-from forewarn.drivers.programs.program_answers import ASK_AGAIN
+from forewarn.drivers.program_steps import ASK_AGAIN
 from tests.driver_calls import NOW, task
 from tests.process_ends import await_end
 

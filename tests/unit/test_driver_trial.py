@@ -37,7 +37,7 @@ esac
 def trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
     """Make a trial whose driver is a script."""
     monkeypatch.setattr(driver_trial, "SOONEST", timedelta())
-    monkeypatch.setattr("forewarn.drivers.programs.program_answers.ASK_AGAIN", timedelta())
+    monkeypatch.setattr("forewarn.drivers.program_steps.ASK_AGAIN", timedelta())
 
     def made(text: str, step: TrialStep = STEP) -> DriverTrial:
         command = ["/bin/sh", "-c", f'd="{tmp_path}"; {text}', "lab"]

@@ -11,9 +11,9 @@ from forewarn.config import MachineHookSettings
 from forewarn.control.driver import Checked, Done, Failed, Running
 from forewarn.core.copies import replace
 from forewarn.core.words import Work
+from forewarn.drivers import hooks
+from forewarn.drivers.hooks import HookRuns
 from forewarn.drivers.machine_hooks import MachineHooks
-from forewarn.drivers.programs import hook_runs
-from forewarn.drivers.programs.hook_runs import HookRuns
 from tests.scripted_driver import ScriptedDriver
 from tests.unit.slices import machine
 from tests.unit.test_machine_hooks import TASK
@@ -36,7 +36,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         program.write_text(MANAGER.format(folder=tmp_path))
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(hook_runs, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "SHORT", 60.0)
     return tmp_path / "asked"
 
 

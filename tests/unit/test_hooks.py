@@ -3,7 +3,9 @@
 import json
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,12 @@ from forewarn.control.driver import (
 from forewarn.core.copies import replace
 from forewarn.core.model.host import Host
 from forewarn.core.words import HOOK, Action, HostName, HostTask, OrderId, Work
+from forewarn.drivers import hooks
 from forewarn.drivers.hooks import HookDriver
-from forewarn.drivers.programs import hook_runs
-from forewarn.drivers.programs.program_answers import ASK_AGAIN, read_answer
+from forewarn.drivers.program_steps import ASK_AGAIN, read_answer
 from tests.harness import START
 from tests.process import until
+from tests.racing import at_once
 
 TASK = DriverTask(
     order=OrderId("ORDER"),
@@ -56,7 +59,7 @@ Hook = Callable[..., HookDriver]
 @pytest.fixture(autouse=True)
 def _waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the end of a hook, however slow it is here."""
-    monkeypatch.setattr(hook_runs, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "SHORT", 60.0)
 
 
 @pytest.fixture
@@ -138,7 +141,7 @@ def test_without_a_hook_a_step_fails_and_one_that_was_begun_is_unknown() -> None
 def test_a_hook_that_takes_its_time_is_looked_at_and_not_begun_again(
     hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hook_runs, "SHORT", 0.01)
+    monkeypatch.setattr(hooks, "SHORT", 0.01)
     go_on = tmp_path / "go-on"
     os.mkfifo(go_on)
     driver = hook('echo "$1" >> $d/calls; read word < $d/go-on')
@@ -147,7 +150,7 @@ def test_a_hook_that_takes_its_time_is_looked_at_and_not_begun_again(
     assert first.look_at is not None
     assert isinstance(driver.check(TASK), Running)
     go_on.write_text("on\n")
-    monkeypatch.setattr(hook_runs, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "SHORT", 60.0)
     assert driver.check(TASK) == Done()
     # What was answered may not have been saved.
     assert driver.check(TASK) == Done()
@@ -155,8 +158,8 @@ def test_a_hook_that_takes_its_time_is_looked_at_and_not_begun_again(
 
 
 def test_a_hook_is_called_off_by_ending_it(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forewarn.drivers.programs.program_runs.LOOK_EVERY", 0.01)
-    monkeypatch.setattr(hook_runs, "SHORT", 0.01)
+    monkeypatch.setattr("forewarn.programs.watched_program.LOOK_EVERY", 0.01)
+    monkeypatch.setattr(hooks, "SHORT", 0.01)
     driver = hook("exec sleep 600")
     assert isinstance(driver.begin(TASK), Running)
     assert driver.cancel(TASK) == Cancelled()
@@ -190,21 +193,21 @@ def test_what_another_server_has_begun_is_not_taken_to_be_called_off(hook: Hook,
 def test_a_hook_that_is_being_asked_is_not_ended_by_calling_its_work_off(
     hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hook_runs, "SHORT", 0.01)
+    monkeypatch.setattr(hooks, "SHORT", 0.01)
     go_on = tmp_path / "go-on"
     os.mkfifo(go_on)
     driver = hook("read word < $d/go-on")
     assert isinstance(driver.check(TASK), Running)
     assert driver.cancel(TASK) == TooLate()
     go_on.write_text("on\n")
-    monkeypatch.setattr(hook_runs, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "SHORT", 60.0)
     assert driver.check(TASK) == Done()
 
 
 def test_how_hooks_ended_is_remembered_of_the_last_ones(
     hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hook_runs, "REMEMBERED", 1)
+    monkeypatch.setattr(hooks, "REMEMBERED", 1)
     driver = hook('echo "$1 $FOREWARN_ATTEMPT" >> $d/calls')
     for attempt in (1, 2):
         driver.begin(replace(TASK, attempt=attempt))
@@ -289,3 +292,13 @@ def test_a_job_that_the_guide_leaves_running_goes_on_after_its_hook(hook: Hook, 
     assert isinstance(driver.check(TASK), Running)
     (tmp_path / "go").touch()
     until(lambda: driver.check(TASK) == Failed("no image"), what="the job to end")
+
+
+def test_of_threads_that_check_a_hook_at_once_one_runs_it(hook: Hook, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go-on")
+    driver = hook('echo "$1" >> $d/calls; read word < $d/go-on')
+    with ThreadPoolExecutor() as threads:
+        answers = threads.submit(at_once, [partial(driver.check, TASK)] * 4)
+        (tmp_path / "go-on").write_text("on\n")  # once the hook reads, so no thread is answered before
+        assert answers.result() == [Done()] * 4
+    assert (tmp_path / "calls").read_text() == "check\n"

@@ -22,19 +22,16 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
-from forewarn.drivers.libvirt import decisions, marks
+from forewarn.drivers.libvirt import decisions
 from forewarn.drivers.libvirt.acts import Acts
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.decisions import Act
 from forewarn.drivers.libvirt.definitions import Definition
-from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
-from forewarn.drivers.libvirt.left_behind import LeftBehind
+from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
 from forewarn.drivers.libvirt.library import Declined, NoAnswer
-from forewarn.drivers.libvirt.long_calls import LongCalls
-from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Places, Tools
-from forewarn.drivers.libvirt.sights import DomainState, LongCall, Seen, Sight
+from forewarn.drivers.libvirt.sights import DomainState, Ended, LongCall, Mark, Seen, Sight, new_mark
 from tests.no_thread import no_thread
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -59,7 +56,7 @@ TASK = DriverTask(
     now=NOON,
     driver="libvirt",
 )
-RUNS = Seen(state=DomainState.RUNNING, mark=replace(marks.new(TASK, now=NOON), asked=NOON))
+RUNS = Seen(state=DomainState.RUNNING, mark=replace(new_mark(TASK, now=NOON), asked=NOON))
 HELD = replace(RUNS, state=DomainState.PAUSED, migrating=True)
 
 
@@ -119,7 +116,7 @@ def checked(here: Domain, there: Domain) -> object:
 def test_a_migration_that_ends_between_two_looks_is_no_failure() -> None:
     here, there = Domain(KVM01.name, RUNS, RUNS, None), Domain(KVM02.name, RUNS)
     assert checked(here, there) == Done(KVM02.name, 0.3)
-    assert [each.ended for each in there.written] == [marks.Ended.DONE]
+    assert [each.ended for each in there.written] == [Ended.DONE]
 
 
 def test_a_machine_that_goes_on_running_on_both_hosts_has_failed() -> None:
@@ -173,7 +170,7 @@ def broken_off(here: Migrating, there: Migrating) -> LongCall:
     )
     places = Places(TASK, WEB, tools)
     places.look()
-    Acts(places, tools).do(Act.MIGRATE, replace(marks.new(TASK, now=NOON)))
+    Acts(places, tools).do(Act.MIGRATE, replace(new_mark(TASK, now=NOON)))
     assert ended.wait(60)
     call = tools.calls.of(TASK.id)
     assert call is not None

@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.core.model.host import Host
 from forewarn.core.words import HostName
-from forewarn.drivers.libvirt import connections, waking
+from forewarn.drivers.libvirt import connections
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.library import NoAnswer
 from forewarn.drivers.libvirt.options import LibvirtOptions
@@ -77,7 +77,7 @@ class Library:
 def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
     made = Library()
     monkeypatch.setattr(connections, "load", lambda: made)
-    monkeypatch.setattr(waking, "keep_running", lambda _: None)
+    monkeypatch.setattr(connections, "keep_running", lambda _: None)
     yield made
     made.answers.set()
 

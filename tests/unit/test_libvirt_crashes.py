@@ -24,14 +24,12 @@ from forewarn.core.words import (
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.definitions import Definition, Disk
 from forewarn.drivers.libvirt.hypervisor import Pool, Volume
-from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
-from forewarn.drivers.libvirt.left_behind import LeftBehind, is_superseded
+from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
 from forewarn.drivers.libvirt.library import Gone
-from forewarn.drivers.libvirt.long_calls import LongCalls
-from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Tools
-from forewarn.drivers.libvirt.sights import DomainState, Job, Seen
+from forewarn.drivers.libvirt.sights import DomainState, Job, Mark, Seen
+from forewarn.drivers.libvirt.upkeep import is_superseded
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 KVM01, KVM02 = (Host(name=HostName(name), uri=f"test://{name}") for name in ("kvm01", "kvm02"))

@@ -10,9 +10,8 @@ from forewarn.control.driver import Running, Unknown
 from forewarn.core.words import HostName, OrderId, Work
 from forewarn.drivers.libvirt import decisions
 from forewarn.drivers.libvirt.decisions import Act, Broken, Finished, Next
-from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.sights import DomainState, Job, LongCall, Seen, Sight
+from forewarn.drivers.libvirt.sights import DomainState, Job, LongCall, Mark, Seen, Sight
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 OPTIONS = LibvirtOptions(

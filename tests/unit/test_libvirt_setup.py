@@ -4,6 +4,7 @@ import stat
 import sys
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,9 +17,10 @@ from forewarn.core.errors import Invalid
 from forewarn.core.words import HostName
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.libvirt.driver import make
-from forewarn.drivers.libvirt.kept_definitions import UNUSED_FOR, KeptDefinitions
+from forewarn.drivers.libvirt.kept import UNUSED_FOR, KeptDefinitions
 from forewarn.drivers.libvirt.library import Declined
 from forewarn.drivers.libvirt.options import LibvirtOptions
+from tests.racing import at_once
 
 KVM = HostName("kvm04")
 
@@ -100,3 +102,11 @@ def test_where_no_definition_is_kept_it_is_said_what_to_do(tmp_path: Path, direc
     kept.prune(KVM, (), now=SystemClock().now())
     with pytest.raises(Declined, match="virsh define"):
         kept.read("0a", host=KVM)
+
+
+def test_copies_that_threads_keep_at_once_are_whole(tmp_path: Path) -> None:
+    kept = KeptDefinitions(str(tmp_path))
+    texts = [f"<domain>{each * 5000}</domain>" for each in "abcd"]
+    for _ in range(20):
+        at_once([partial(kept.keep, "0a", text, host=KVM) for text in texts])
+        assert kept.read("0a", host=KVM).partition("\n")[2] in texts

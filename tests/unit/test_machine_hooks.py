@@ -28,11 +28,10 @@ from forewarn.control.driver import (
 from forewarn.core.copies import replace
 from forewarn.core.model.host import Host
 from forewarn.core.words import Action, HostName, HostTask, OrderId, Work
-from forewarn.drivers import hooked_attempts
-from forewarn.drivers.machine_hook_marks import HookedMark, Part, read_mark, write_mark
+from forewarn.drivers import hooks, machine_hook_attempts
+from forewarn.drivers.hooks import HookRuns
+from forewarn.drivers.machine_hook_attempts import HookedMark, Part, read_mark, write_mark
 from forewarn.drivers.machine_hooks import AROUND, HAS_ENDED, NOT_ANSWERED, MachineHooks
-from forewarn.drivers.programs import hook_runs
-from forewarn.drivers.programs.hook_runs import HookRuns
 from forewarn.drivers.registry import AskedDrivers, DriversByName
 from tests.harness import START
 from tests.process import until
@@ -62,7 +61,7 @@ test ! -e $d/$FOREWARN_HOOK || . $d/$FOREWARN_HOOK
 @pytest.fixture(autouse=True)
 def _waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the end of a hook, however slow it is here."""
-    monkeypatch.setattr(hook_runs, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "SHORT", 60.0)
 
 
 class HookedStep:
@@ -386,12 +385,12 @@ def test_a_hook_before_the_work_that_has_not_ended_is_waited_for(step: HookedSte
 
 
 def test_a_hook_before_the_work_that_runs_is_ended(step: HookedStep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_runs, "SHORT", 0.0)
+    monkeypatch.setattr(hooks, "SHORT", 0.0)
     os.mkfifo(step.folder / "never")
     step.hook("before", "read word < $d/never")
     assert isinstance(step.begin(), Running)
     until(lambda: step.calls == ["machine-before begin 1"], what="the hook runs")
-    monkeypatch.setattr(hook_runs, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "SHORT", 60.0)
     assert step.cancel() == Cancelled()
     assert step.calls == ["machine-before begin 1", "machine-after begin 1"]
 
@@ -455,7 +454,7 @@ class _HeldAtStart(HookRuns):
         super().__init__()
         self.is_at_start, self.goes_on = threading.Event(), threading.Event()
 
-    def begin(self, hook: hook_runs.Hook) -> Begun:
+    def begin(self, hook: hooks.Hook) -> Begun:
         self.is_at_start.set()
         assert self.goes_on.wait(60)
         return super().begin(hook)
@@ -483,7 +482,7 @@ def test_an_attempt_that_has_ended_before_its_call_comes_is_not_begun(step: Hook
 def test_the_hook_before_an_attempt_that_is_given_up_ends_before_the_hook_after_begins(
     step: HookedStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hook_runs, "SHORT", 0.0)
+    monkeypatch.setattr(hooks, "SHORT", 0.0)
     step.hook(
         "before", 'trap "echo ended >> $d/calls; exit" TERM; echo > $d/runs; while :; do sleep 0.01; done'
     )
@@ -508,7 +507,7 @@ def test_the_next_attempt_waits_for_the_hook_after_the_last(step: HookedStep) ->
 
 
 def test_what_has_ended_is_forgotten(step: HookedStep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooked_attempts, "REMEMBERED", 2)
+    monkeypatch.setattr(machine_hook_attempts, "REMEMBERED", 2)
     for attempt in range(1, 6):
         step.task = replace(TASK, attempt=attempt)
         step.run(step.begin())

@@ -1,6 +1,10 @@
 """Which attempts the OpenStack driver may have nova asked for something."""
 
+import threading
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import cast
 
 import pytest
 
@@ -10,6 +14,7 @@ from forewarn.core.words import Work
 from forewarn.drivers.openstack import attempts
 from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, Attempts
 from forewarn.drivers.openstack.decisions import Once
+from tests.racing import at_once
 from tests.unit.test_openstack_decisions import task
 
 FIRST, HARDER = Once.FIRST, Once.HARDER
@@ -131,3 +136,30 @@ def test_a_token_that_is_forgotten_is_taken_for_anothers(monkeypatch: pytest.Mon
         process.attempts.new_token()
     assert not process.sends(first)
     assert not process.attempts.is_quiet(STEP, first)
+
+
+class Met(str):
+    """A request that one thread looks up while another one does so too, if the two can meet there."""
+
+    both = threading.Barrier(2, timeout=0.5)
+
+    def __hash__(self) -> int:
+        with suppress(threading.BrokenBarrierError):
+            self.both.wait()
+        return super().__hash__()
+
+
+def test_of_threads_that_spend_a_token_at_once_one_may_send() -> None:
+    attempts = Process().attempts
+    spend = partial(attempts.spend, STEP, attempts.new_token(), cast("Once", Met(FIRST)))
+    assert sorted(at_once([spend, spend])) == [False, True]
+
+
+def test_an_attempt_is_either_sent_or_called_off_by_threads_that_try_both_at_once() -> None:
+    for number in range(1, 51):
+        attempts, step = Process().attempts, replace(STEP, attempt=number)
+        token = attempts.new_token()
+        sent, called_off = at_once(
+            [partial(attempts.spend, step, token, FIRST), partial(attempts.call_off, step)]
+        )
+        assert sent != called_off

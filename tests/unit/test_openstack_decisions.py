@@ -18,11 +18,20 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
-from forewarn.drivers.openstack import decisions, marks
+from forewarn.drivers.openstack import decisions
 from forewarn.drivers.openstack.decisions import Broken, Finished, Next, Once, Send, Wait
-from forewarn.drivers.openstack.marks import How, Mark
 from forewarn.drivers.openstack.options import OpenStackOptions
-from forewarn.drivers.openstack.sights import Migration, Server, ServerAction, Sight, actions_since
+from forewarn.drivers.openstack.sights import (
+    How,
+    Mark,
+    Migration,
+    Server,
+    ServerAction,
+    Sight,
+    actions_since,
+    kept_mark,
+    read_mark,
+)
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -281,21 +290,21 @@ def test_a_mark_is_read_as_it_was_written_and_its_note_fits_into_metadata() -> N
         user="a" * 64,
         token="f" * 16,
     )
-    assert marks.read(f"{mark}") == mark
+    assert read_mark(f"{mark}") == mark
     assert mark.token not in mark.note
     assert len(mark.note) <= 255
 
 
 def test_a_mark_of_an_earlier_version_is_read_and_has_no_token() -> None:
     written = "order=O attempt=2 how=reboot at=2026-11-16T12:00:00+00:00 after=req-1 migration=3"
-    assert marks.read(written) == Mark(
+    assert read_mark(written) == Mark(
         order="O", attempt=2, how=How.REBOOT, at=NOON, after="req-1", migration=3
     )
 
 
 @pytest.mark.parametrize("text", ["", "what?", "order=O attempt=x how=stop at=now", "order=O attempt=1"])
 def test_what_nobody_of_ours_has_written_is_no_mark(text: str) -> None:
-    assert marks.read(text) is None
+    assert read_mark(text) is None
 
 
 def test_a_mark_is_that_of_one_attempt() -> None:
@@ -304,8 +313,8 @@ def test_a_mark_is_that_of_one_attempt() -> None:
         Mark(order=order, attempt=attempt, how=How.STOP, at=NOON)
         for order, attempt in (("O", 2), ("O", 3), ("P", 2))
     )
-    assert marks.kept(replace(now, mark=f"{mine}")) == mine
-    assert [marks.kept(replace(now, mark=each)) for each in ("", f"{later}", f"{other}")] == [None] * 3
+    assert kept_mark(replace(now, mark=f"{mine}")) == mine
+    assert [kept_mark(replace(now, mark=each)) for each in ("", f"{later}", f"{other}")] == [None] * 3
 
 
 def test_what_was_done_before_the_mark_does_not_count() -> None:

@@ -8,9 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from forewarn.rehearsal.junit import junit
 from forewarn.rehearsal.probes import look_at
-from forewarn.rehearsal.report import Check, ProbeReport, RehearsalReport, with_probes
+from forewarn.rehearsal.report import Check, ProbeReport, RehearsalReport, junit, with_probes
 from forewarn.rehearsal.scenario import Probe
 
 

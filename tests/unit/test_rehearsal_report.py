@@ -7,8 +7,7 @@ import pytest
 from forewarn.core.rehearsal.ledger import Account, Sighting
 from forewarn.rehearsal.report import EventFacts, RehearsalReport, as_json, report
 from forewarn.rehearsal.scenario import Scenario
-from forewarn.rehearsal.scenario_file import read_scenario
-from forewarn.rehearsal.shipped import default_fleet
+from forewarn.rehearsal.scenario_file import default_fleet, read_scenario
 
 BEGAN = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

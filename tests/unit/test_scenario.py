@@ -18,8 +18,14 @@ from forewarn.rehearsal.scenario import (
     ScenarioStep,
     Start,
 )
-from forewarn.rehearsal.scenario_file import read_scenario, with_command, with_speed
-from forewarn.rehearsal.shipped import all_shipped, default_fleet, find
+from forewarn.rehearsal.scenario_file import (
+    all_shipped,
+    default_fleet,
+    find,
+    read_scenario,
+    with_command,
+    with_speed,
+)
 
 HEAD = '[scenario]\nname = "mine"\n'
 

@@ -11,8 +11,7 @@ from forewarn.sdk import answer_reading
 from forewarn.sdk.answer_reading import NewDocument, Unchanged, backoff, patience, read_poll
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.guest_errors import GuestError, Refused, Unavailable, Unreadable
-from forewarn.sdk.server_time import ServerTime, read_date
-from forewarn.sdk.transport.messages import HttpAnswer
+from forewarn.sdk.transport.exchange import HttpAnswer, ServerTime, read_date
 
 EMPTY = b'{"DocumentIncarnation":1,"Events":[]}'
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.sdk.discovery import Discovery, discover
+from forewarn.platform.leases import Lease, LeaseSource
+from forewarn.sdk.discovery import Discovery, Surroundings, discover
 from forewarn.sdk.documents import Document
 from forewarn.sdk.guest_calls import Call, DocumentWatch, GuestCalls
 from forewarn.sdk.guest_errors import GuestError, Refused, Unavailable
-from forewarn.sdk.leases import Lease, LeaseSource
-from forewarn.sdk.surroundings import Surroundings
-from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
+from forewarn.sdk.transport.exchange import GuestRequest, HttpAnswer, NoAnswer, Reply
 from tests.harness import START
 
 SECOND = 1.0

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.sdk.leases import Lease, current, parse_dhclient, parse_networkd, parse_registry
-from forewarn.sdk.platform.posix import lease_files
+from forewarn.platform.leases import Lease, current, parse_dhclient, parse_networkd, parse_registry
+from forewarn.platform.posix import lease_files
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WIRE_SERVER = "168.63.129.16"

@@ -14,8 +14,16 @@ from forewarn.sdk.transport.connection_reuse import (
     Steps,
     Transfer,
 )
-from forewarn.sdk.transport.exchange import ENDLESS, HANGS_UP, LONGEST_BODY, Exchange
-from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
+from forewarn.sdk.transport.exchange import (
+    ENDLESS,
+    HANGS_UP,
+    LONGEST_BODY,
+    Exchange,
+    GuestRequest,
+    HttpAnswer,
+    NoAnswer,
+    Reply,
+)
 
 POLL = GuestRequest(path="/metadata/scheduledevents", query={"api-version": "2020-07-01"}, seconds=10.0)
 APPROVE = GuestRequest(path="/metadata/scheduledevents", method="POST", body=b"{}", seconds=10.0)

@@ -4,10 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.rehearsal import substitution
-from forewarn.rehearsal.scenario import OrderStep, Scenario
-from forewarn.rehearsal.scenario_file import read_scenario
-from forewarn.rehearsal.shipped import all_shipped, default_fleet, find
+from forewarn.rehearsal.scenario import OrderStep, Scenario, required_machines, substitute, unanswered
+from forewarn.rehearsal.scenario_file import all_shipped, default_fleet, find, read_scenario
 from forewarn.rehearsal.target import ServerClock
 from forewarn.wire.answers.service_answers import ClockAnswer
 
@@ -19,12 +17,12 @@ def scenario(text: str) -> Scenario:
 
 
 def test_only_machines_that_matter_must_be_there() -> None:
-    assert substitution.required_machines(find("spot-eviction")) == ("batch_0",)
-    assert substitution.required_machines(find("rolling-host-update")) == ("web-0", "web-1", "web-2")
+    assert required_machines(find("spot-eviction")) == ("batch_0",)
+    assert required_machines(find("rolling-host-update")) == ("web-0", "web-1", "web-2")
     watched = scenario(
         '[[steps]]\norder = {machine="web-1", action="freeze"}\n[expect]\nmachines = ["web-0"]'
     )
-    assert substitution.required_machines(watched) == ("web-0", "web-1")
+    assert required_machines(watched) == ("web-0", "web-1")
 
 
 def test_those_who_play_stand_in_all_places() -> None:
@@ -32,7 +30,7 @@ def test_those_who_play_stand_in_all_places() -> None:
         '[[steps]]\norder = {machine="web-0", action="freeze"}\n[[steps]]\ncancel = true\n'
         '[[steps]]\norder = {host="host-1", action="fail"}\n[[guests]]\nmachine = "web-0"\ncommand = ["x"]\n'
     )
-    played = substitution.substitute(both, machines={"web-0": "front"}, hosts={"host-1": "rack"})
+    played = substitute(both, machines={"web-0": "front"}, hosts={"host-1": "rack"})
     assert (played.machines, played.expect.machines) == (("front",), ("front",))
     orders = [step.does for step in played.steps if isinstance(step.does, OrderStep)]
     assert [(order.machine, order.host) for order in orders] == [("front", None), (None, "rack")]
@@ -49,11 +47,11 @@ def test_those_who_play_stand_in_all_places() -> None:
     ],
 )
 def test_how_long_it_takes_is_known_before(name: str, lasts: timedelta) -> None:
-    assert substitution.unanswered(find(name)) == lasts
+    assert unanswered(find(name)) == lasts
 
 
 def test_no_scenario_takes_longer_than_its_limit() -> None:
-    assert all(substitution.unanswered(each) <= each.limit for each in all_shipped())
+    assert all(unanswered(each) <= each.limit for each in all_shipped())
 
 
 def clock_answer(now: str) -> ClockAnswer:

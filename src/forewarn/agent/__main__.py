@@ -15,8 +15,7 @@ def main(options: str) -> None:
     from pathlib import Path
 
     from forewarn.agent.agent_log import LogForm
-    from forewarn.agent.daemon import run
-    from forewarn.agent.setup.options import Options
+    from forewarn.agent.daemon import Options, run
     from forewarn.core.errors import ForewarnError, Invalid
 
     given = json.loads(options)

@@ -4,33 +4,71 @@ import asyncio
 import contextlib
 import os
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent.agent_log import AgentLog, start_logging
+from forewarn.agent.agent_log import AgentLog, LogForm, start_logging
 from forewarn.agent.care.agent_context import AgentContext
+from forewarn.agent.care.attempts import file_stem
 from forewarn.agent.care.current_endpoint import CurrentEndpoint
-from forewarn.agent.care.launch import file_stem
 from forewarn.agent.care.watcher import EventWatcher
 from forewarn.agent.journal.journal_file import DryRunJournal, Journal, lock_of, machine_of, read
-from forewarn.agent.programs.runs import ProgramRuns
-from forewarn.agent.reporting.agent_state import AgentState
-from forewarn.agent.reporting.probe_server import ProbeServer
+from forewarn.agent.probes import AgentState, ProbeServer
+from forewarn.agent.setup import agent_config as configs
 from forewarn.agent.setup.agent_config import Config
-from forewarn.agent.setup.options import Options
 from forewarn.agent.setup.summary import problems
 from forewarn.clock import SystemClock
 from forewarn.core.errors import Conflict, Invalid
+from forewarn.platform import system
+from forewarn.platform.systemd import Systemd
+from forewarn.programs.kept_program import KeptPrograms
 from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.guest_errors import GuestError
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.platform import system
-from forewarn.sdk.platform.systemd import Systemd
+from forewarn.wire.fields import Reader
 
 STATUS_SECONDS = 30.0
 # For the endpoint to name this machine, before a journal is believed to be of it.
 IDENTITY_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line sets, over what the config says."""
+
+    config: Path
+    dry_run: bool = False
+    speed: float = 1.0  # how fast the endpoint's time runs; another in rehearsals only
+    log: LogForm | None = None
+    endpoint: str | None = None
+    machine: str | None = None
+    journal: Path | None = None
+    listen: bool = True
+
+    def load(self) -> Config:
+        """Read the config; Invalid if it is not sound."""
+        config = configs.load(self.config)
+        agent = config.agent
+        if self.endpoint is not None:
+            agent = replace(agent, endpoint=_flag("--endpoint", configs.endpoints, self.endpoint))
+        if self.machine is not None:
+            agent = replace(agent, machine=_flag("--machine", configs.machine, self.machine))
+        agent = replace(
+            agent,
+            log=self.log or agent.log,
+            journal=self.journal or agent.journal,
+            listen=agent.listen if self.listen else None,
+        )
+        return replace(config, agent=agent)
+
+
+def _flag(name: str, read: Reader, value: str) -> Any:
+    """Read a flag as the config's field of that name is read."""
+    try:
+        return read(value)
+    except Invalid as refusal:
+        raise Invalid(f"{name}: {refusal}") from None
 
 
 def run(options: Options) -> None:
@@ -164,7 +202,7 @@ class AgentDaemon:
     def _new_watcher(self, instance: Instance) -> EventWatcher:
         """Open the journal, and make a watcher that uses it."""
         path = self._state.config.agent.journal
-        runs = ProgramRuns(path.with_name(f"{path.name}.runs"))
+        runs = KeptPrograms(path.with_name(f"{path.name}.runs"))
         if self._options.dry_run:
             # The journal, and the programs that it names, are those of the agent that really runs.
             self._state.journal = DryRunJournal()

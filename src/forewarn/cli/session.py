@@ -32,6 +32,7 @@ from forewarn.client.replies import (
 from forewarn.core.errors import ForewarnError, Invalid
 
 if TYPE_CHECKING:
+    from forewarn.wire.answers.access_answers import CallerAnswer
     from forewarn.wire.answers.order_answers import OrderAnswer
 
 V = TypeVar("V")

@@ -65,7 +65,7 @@ class OperatorClient:
         self._wait: Callable[[float], object] = wait or threading.Event().wait
         self._say = say
         self._answer_seconds = answer_seconds
-        self._kept: httpx.Client | None = None
+        self._kept: httpx.Client | None = None  # of the thread that keeps it open; else each call has its own
 
     @property
     def url(self) -> str:

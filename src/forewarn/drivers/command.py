@@ -26,29 +26,32 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.errors import Invalid
-from forewarn.core.moments import format_span
 from forewarn.core.spelling import on_one_line
-from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriver
-from forewarn.drivers.programs.program_answers import ProgramAnswer, Said, read_answer
-from forewarn.drivers.programs.program_runs import (
-    GRACE,
+from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriver, remember
+from forewarn.drivers.program_steps import (
+    BEGIN,
+    CANCEL,
+    CHECK,
+    ProgramAnswer,
+    Said,
+    as_json,
+    as_variables,
+    no_answer,
+    read_answer,
+)
+from forewarn.programs.program import (
+    GRACE_SECONDS,
+    TRY_AGAIN,
     Exited,
     Invocation,
-    NotRun,
     Outcome,
-    TimedOut,
-    Unwatched,
-    run,
 )
-from forewarn.drivers.programs.tasks_as_json import as_json, as_variables
+from forewarn.programs.watched_program import clean_environment, run
 
 log = logging.getLogger(__name__)
 
-BEGIN, CHECK, CANCEL = "begin", "check", "cancel"
-# What a program exits with that cannot tell yet: EX_TEMPFAIL of sysexits.h.
-CANNOT_TELL = 75
 # What a call may take beside the command itself: to start it, and to end it when its time is over.
-AROUND = timedelta(seconds=2 * GRACE)
+AROUND = timedelta(seconds=2 * GRACE_SECONDS)
 # As much of what is no answer as is shown, for its author to recognise.
 SHOWN = 60
 # Of so many steps is known which attempt was the latest.
@@ -87,7 +90,8 @@ class CommandDriver:
     def __init__(self, options: CommandOptions) -> None:
         self._options = options
         self._lock = threading.Lock()
-        self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()  # attempts, by order and subject
+        # The latest attempts, by order and subject; guarded by the lock.
+        self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     @property
     def limits(self) -> DriverLimits:
@@ -140,14 +144,12 @@ class CommandDriver:
     def _asked(self, task: DriverTask, call: str) -> Said:
         if (latest := self._latest_attempt(task)) > task.attempt:
             return Failed(f"attempt {latest} of it is under way: attempt {task.attempt} comes too late")
-        outcome = run(
-            Invocation(
-                words=(*self._options.command, call),
-                variables=as_variables(task, call=call),
-                input=as_json(task, call=call),
-                timeout=self._options.timeout,
-            )
+        invocation = Invocation(
+            words=(*self._options.command, call),
+            environment=clean_environment(as_variables(task, call=call)),
+            input=as_json(task, call=call),
         )
+        outcome = run(invocation, timeout=self._options.timeout)
         said = self._said(task, call, outcome)
         log.debug("%s %s of %s: %s", task.driver, call, task.name, said)
         return said
@@ -156,22 +158,14 @@ class CommandDriver:
         """Note an attempt; return the latest of the same step that was asked about."""
         step = (task.order, task.subject)
         with self._lock:
-            latest = max(self._latest.pop(step, 0), task.attempt)
-            self._latest[step] = latest
-            while len(self._latest) > REMEMBERED:
-                self._latest.popitem(last=False)
+            latest = max(self._latest.get(step, 0), task.attempt)
+            remember(self._latest, step, latest, most=REMEMBERED)
         return latest
 
     def _said(self, task: DriverTask, call: str, outcome: Outcome) -> Said:
         """Return what the end of the command says of the step."""
-        match outcome:
-            case NotRun(why=why) | Unwatched(why=why):
-                return Unknown(why)
-            case TimedOut():
-                allowed = format_span(self._options.timeout)
-                return Unknown(f"the command was still at {call} after {allowed}, and was ended")
-            case Exited(code=code) if code < 0:
-                return Unknown(f"the command was ended by signal {-code} in {call}")
+        if not isinstance(outcome, Exited) or outcome.code < 0:
+            return Unknown(no_answer(outcome, "the command", call, timeout=self._options.timeout))
         answer = read_answer(outcome.output)
         match outcome.code:
             case 0 if answer is not None and answer.state is not None:
@@ -180,7 +174,7 @@ class CommandDriver:
                 beginning = on_one_line(outcome.output[:SHOWN].decode(errors="replace")).strip()
                 said = f": {beginning}" if beginning else ""
                 return Unknown(f'the command answered {call} with no JSON object that has a "state"{said}')
-            case 75:
+            case code if code == TRY_AGAIN:
                 answer = answer or ProgramAnswer(why=outcome.last_line or f"the command cannot tell ({call})")
                 return answer.as_state("unknown", now=task.now)
             case code:

@@ -1,5 +1,6 @@
-"""What a driver is made with."""
+"""What drivers are made with: their setup and options, and a memory that does not grow without end."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,6 +12,8 @@ from forewarn.control.driver import Driver, DriverLimits
 from forewarn.core.words import MachineId
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class UnusableDriver(Exception):
@@ -72,3 +75,11 @@ class MakeDriver(Protocol):
     def __call__(self, setup: DriverSetup, /) -> Driver:
         """Make the driver."""
         ...
+
+
+def remember(known: OrderedDict[K, V], key: K, value: V, *, most: int) -> None:
+    """Keep a value as the newest; of more than so many the oldest is forgotten."""
+    known[key] = value
+    known.move_to_end(key)
+    while len(known) > most:
+        known.popitem(last=False)

@@ -50,7 +50,7 @@ class ExternalDriver:
         """Take how long others may be silent where an order does not say."""
         self._silence = silence
         self._monotonic = monotonic
-        self._reports: dict[OrderId, _LastReport] = {}
+        self._reports: dict[OrderId, _LastReport] = {}  # the worker's thread has it
 
     def begin(self, task: DriverTask) -> Begun:
         """Let others begin, whenever they like."""

@@ -36,10 +36,18 @@ from forewarn.core.copies import replace
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.model.host import Host
 from forewarn.core.words import HOOK
-from forewarn.drivers.hooked_attempts import HookedAttempt, HookedAttempts
-from forewarn.drivers.machine_hook_calls import hook_after, hook_before
-from forewarn.drivers.machine_hook_marks import HookedMark, Part, WorkEnd, read_mark, write_mark
-from forewarn.drivers.programs.hook_runs import Hook, HookRuns
+from forewarn.drivers.hooks import Hook, HookRuns
+from forewarn.drivers.machine_hook_attempts import (
+    HookedAttempt,
+    HookedAttempts,
+    HookedMark,
+    Part,
+    WorkEnd,
+    hook_after,
+    hook_before,
+    read_mark,
+    write_mark,
+)
 
 log = logging.getLogger(__name__)
 
@@ -222,13 +230,13 @@ class MachineHooks:
 
     def _after(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> Checked:
         if mark.end is None or not self._settings.after:  # any more
-            return _over(known, mark.end or Cancelled())
+            return known.end_with(mark.end or Cancelled())
         match self._ask_after(task, known, mark.hook, mark.end):
             case Done():
-                return _over(known, mark.end)
+                return known.end_with(mark.end)
             case Failed(why=why):
                 log.error("hook after the work on %s failed: %s", task.name, why)
-                return _over(known, mark.end, note=f"the hook after the work failed: {why}")
+                return known.end_with(mark.end, note=f"the hook after the work failed: {why}")
             case Unknown() as unknown:
                 return replace(unknown, why=_said(f"after the work: {unknown.why}"))
             case Running() as running:
@@ -241,7 +249,7 @@ class MachineHooks:
 
     def _ended_with(self, task: DriverTask, known: HookedAttempt, end: WorkEnd) -> Checked:
         if not self._settings.after:
-            return _over(known, end)
+            return known.end_with(end)
         return self._next(task, known, HookedMark(part=Part.AFTER, end=end))
 
     # Calling off
@@ -329,18 +337,6 @@ class MachineHooks:
 
 def _noted(running: Running, mark: HookedMark) -> Running:
     return replace(running, mark=write_mark(mark))
-
-
-def _over(known: HookedAttempt, end: WorkEnd, *, note: str = "") -> Checked:
-    """Answer with the end of the work."""
-    known.over = True
-    match end:
-        case Done():
-            return replace(end, note=note)
-        case Failed(why=why):
-            return replace(end, why=f"{why}; {note}" if note else why)
-        case Cancelled():
-            return NotBegun()  # its order is being abandoned: what has not begun is called off
 
 
 def _said(text: str) -> str:

@@ -8,44 +8,75 @@ kind is made once under its own name, and once more for each `[drivers.NAME]` of
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from forewarn.config import MachineHookSettings, Settings
 from forewarn.control.driver import (
+    Begun,
+    CancelAnswer,
+    Checked,
     ChoosingHosts,
     Cordoning,
     Driver,
+    DriverLimits,
+    DriverTask,
     Fencing,
     Listing,
     LoadingNativeCode,
     Prechecking,
     Reaching,
+    Unknown,
     VerifyingRestarts,
     WorkingOnHosts,
 )
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Invalid
+from forewarn.core.operators_words import driver_named
 from forewarn.core.spelling import hint
 from forewarn.core.words import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.external import ExternalDriver
-from forewarn.drivers.hooked_attempts import REMEMBERED
-from forewarn.drivers.hooks import HookDriver
+from forewarn.drivers.hooks import HookDriver, HookRuns
 from forewarn.drivers.isolation.driver_process import DriverProcess, Origin
 from forewarn.drivers.isolation.isolated_driver import IsolatedDriver
+from forewarn.drivers.machine_hook_attempts import REMEMBERED
 from forewarn.drivers.machine_hooks import MachineHooks
-from forewarn.drivers.not_installed import NotInstalled
-from forewarn.drivers.programs.hook_runs import HookRuns
 from forewarn.wire.texts import NAME, NAME_RULE, either, shown
 
+# Only a start brings a driver, and that asks about every step anyway.
+LOOK_AGAIN = timedelta(hours=1)
 log = logging.getLogger(__name__)
-
 ENTRY_POINTS = "forewarn.drivers"
-
 # What the settings may say of a driver of any kind; the rest is read by the driver itself.
 _OF_EVERY_KIND = ("kind", "isolated")
 _ASKED = ("limits", "begin", "check", "cancel")
+
+
+class NotInstalled:
+    """Says of every step why its driver is not there."""
+
+    in_own_words = True
+    limits = DriverLimits(timeout=timedelta(minutes=1), at_once=1)
+
+    def __init__(self, name: str, why: str = "") -> None:
+        self._why = f"{driver_named(name)} {f'cannot be used: {why}' if why else 'is not installed'}"
+
+    def begin(self, task: DriverTask) -> Begun:
+        """Begin nothing."""
+        return self._answer(task)
+
+    def check(self, task: DriverTask) -> Checked:
+        """Know nothing."""
+        return self._answer(task)
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        """Call nothing off: what another process has begun may still go on."""
+        return self._answer(task)
+
+    def _answer(self, task: DriverTask) -> Unknown:
+        return Unknown(self._why, task.now + LOOK_AGAIN)
 
 
 class Drivers:
@@ -59,6 +90,7 @@ class Drivers:
         found: Iterable[EntryPoint] | None = None,
     ) -> None:
         """Make all that are installed or set; Invalid names the setting, or the package, that is wrong."""
+        # Set before the first call of a driver, and only read since; all else is set here.
         self._woken: Callable[[MachineId], None] | None = None
         self._restarted: Callable[[], object] | None = None
         self.by_name = DriversByName()
@@ -85,15 +117,13 @@ class Drivers:
         self.by_name[HOOK] = HookDriver(settings.hooks)
         # As steps are given to them: with the hooks before and after the work on machines.
         self.asked = AskedDrivers(self.by_name, settings.hooks.machine)
-        self.fencing = frozenset(name for name in self.names if _fences(self.by_name[name]))
-        self.working_on_hosts = frozenset(name for name in self.names if _works_on_hosts(self.by_name[name]))
-        self.cordoning = frozenset(name for name in self.names if _cordons(self.by_name[name]))
-        self.choosing_hosts = frozenset(name for name in self.names if _chooses_hosts(self.by_name[name]))
-        self.verifying_restarts = frozenset(
-            name for name in self.names if _verifies_restarts(self.by_name[name])
-        )
-        self.reaching = frozenset(name for name in self.names if isinstance(self.by_name[name], Reaching))
-        self.listing = frozenset(name for name in self.names if isinstance(self.by_name[name], Listing))
+        self.fencing = self._offering(Fencing, "fences")
+        self.working_on_hosts = self._offering(WorkingOnHosts, "works_on_hosts")
+        self.cordoning = self._offering(Cordoning, "cordons")
+        self.choosing_hosts = self._offering(ChoosingHosts, "chooses_hosts")
+        self.verifying_restarts = self._offering(VerifyingRestarts, "verifies_restarts")
+        self.reaching = self._offering(Reaching)
+        self.listing = self._offering(Listing)
         external = self.by_name[EXTERNAL] if EXTERNAL in self.names else None
         if not isinstance(external, ExternalDriver):
             raise Invalid("forewarn's own drivers were not found: install forewarn again (make setup)")
@@ -107,7 +137,16 @@ class Drivers:
     @property
     def prechecking(self) -> frozenset[str]:
         """The drivers that say whether a move can be made before it is announced."""
-        return frozenset(name for name in self.names if isinstance(self.by_name[name], Prechecking))
+        return self._offering(Prechecking)
+
+    def _offering(self, protocol: type, value: str | None = None) -> frozenset[str]:
+        """Return the drivers that offer something: a method, or a value that says so."""
+        found = ((name, self.by_name[name]) for name in self.names)
+        return frozenset(
+            name
+            for name, driver in found
+            if isinstance(driver, protocol) and (value is None or getattr(driver, value))
+        )
 
     def wake_by(self, woken: Callable[[MachineId], None]) -> None:
         """Pass on from now on that a driver has news of a machine."""
@@ -267,26 +306,6 @@ def _made(entry: EntryPoint, setup: DriverSetup) -> Driver:
     if driver.limits is None and entry.name not in ANSWERING_AT_ONCE:
         raise Invalid(f"{_called(entry)} must say its limits: only forewarn's own are called without a lane")
     return driver
-
-
-def _fences(driver: Driver) -> bool:
-    return isinstance(driver, Fencing) and driver.fences
-
-
-def _works_on_hosts(driver: Driver) -> bool:
-    return isinstance(driver, WorkingOnHosts) and driver.works_on_hosts
-
-
-def _cordons(driver: Driver) -> bool:
-    return isinstance(driver, Cordoning) and driver.cordons
-
-
-def _chooses_hosts(driver: Driver) -> bool:
-    return isinstance(driver, ChoosingHosts) and driver.chooses_hosts
-
-
-def _verifies_restarts(driver: Driver) -> bool:
-    return isinstance(driver, VerifyingRestarts) and driver.verifies_restarts
 
 
 def _called(entry: EntryPoint) -> str:

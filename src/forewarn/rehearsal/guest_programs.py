@@ -1,25 +1,30 @@
-"""Programs that are run as guests: started with their endpoint, listened to, and ended."""
+"""Programs that are run as guests: started with their endpoint, listened to, followed to the end, and ended.
+
+A guest that tells it, as forewarn's agent tells systemd, is through with a scenario when it cares for no
+event any more. One that tells nothing is through when it asks again after an answer without the events: most
+guests do one thing after the other.
+"""
 
 import asyncio
 import contextlib
 import os
-import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
 from forewarn.clock import monotonic
 from forewarn.core.errors import Invalid
-from forewarn.core.rehearsal.ledger import Note
-from forewarn.rehearsal.scenario import GuestCommand
-from forewarn.sdk.platform.systemd import EVENTS_KEY
+from forewarn.core.rehearsal.ledger import Account, Note
+from forewarn.platform import system
+from forewarn.platform.systemd import EVENTS_KEY
+from forewarn.programs.program import end_group
+from forewarn.rehearsal.scenario import FaultStep, GuestCommand, Scenario
 
 Ended: TypeAlias = Callable[[str, int], None]  # whose program, and with which code
 
-# For a program to end when it is asked to; real seconds.
-PATIENCE = 5.0
 # How often a program that can is to tell how it is: twice in this time, as sd_watchdog_enabled(3) has it.
 TELL_WITHIN = 0.5
 LONGEST_MESSAGE = 4096
@@ -65,7 +70,7 @@ class GuestProgram:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,  # so that what it has started can be ended with it
+                **system.own_group(),
             )
         except OSError as error:
             why = error.strerror
@@ -95,12 +100,7 @@ class GuestProgram:
             self._hearing.close()
         if self._process is None:
             return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            self._signal(number)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), PATIENCE)
-                break
-        self._signal(signal.SIGKILL)  # what it has left behind
+        await end_group(self._process.pid, self._process.wait)
         if self._listening is not None:
             await self._listening
 
@@ -118,11 +118,6 @@ class GuestProgram:
                 if key == EVENTS_KEY and value.isdecimal():
                     self.told = Told(int(value), monotonic())
 
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
-
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         machine = self._guest.machine
         if process.stdout is not None:
@@ -131,3 +126,62 @@ class GuestProgram:
         code = await process.wait()
         if code >= 0:
             self._ended(machine, code)
+
+
+class GuestRecovery:
+    """Follows one guest from the end of the last event on."""
+
+    def __init__(
+        self, account: Account, program: GuestProgram | None, *, events: Collection[str], end: datetime
+    ) -> None:
+        """Take the program that is run as the guest, the scenario's events, and when all of it was over."""
+        self._account = account
+        self._program = program
+        self._events = frozenset(events)
+        self._end = end
+        self._answered: datetime | None = None  # without any of the events
+        self._answered_at = 0.0  # real seconds
+
+    @property
+    def machine(self) -> str:
+        """Whose guest it is."""
+        return self._account.machine
+
+    @property
+    def tells(self) -> bool:
+        """Whether the guest tells what it cares for."""
+        return self._program is not None and self._program.told is not None
+
+    def answered(self) -> bool:
+        """Whether the guest was answered that all is over."""
+        sound = self._account.last_sound
+        listed = self._events.intersection(self._account.listed)
+        if self._answered is None and sound is not None and sound >= self._end and not listed:
+            self._answered, self._answered_at = sound, monotonic()
+        return self._answered is not None
+
+    def over(self) -> bool:
+        """Whether the guest may be ended; one that nobody here has started is not ended at all."""
+        if self._program is None:
+            return self.answered()
+        if not self._program.runs:
+            return True
+        if not self.answered() or self._answered is None:
+            return False
+        told = self._program.told
+        if told is not None:
+            return told.events == 0 and told.at > self._answered_at
+        return self._account.last_poll is not None and self._account.last_poll > self._answered
+
+    def worth_waiting(self, scenario: Scenario, gone: Collection[str]) -> bool:
+        """Return whether it can recover before it is ended: it is answered, and its machine runs."""
+        if self._program is None:
+            return False
+        if any(_spoils_to_the_end(step, self.machine) for _, step in scenario.fault_steps):
+            return False
+        return self.tells or self.machine not in gone
+
+
+def _spoils_to_the_end(step: FaultStep, machine: str) -> bool:
+    concerned = not step.fault.machines or machine in step.fault.machines
+    return concerned and step.lasts is None and step.fault.calls is None

@@ -8,8 +8,14 @@ from forewarn.core.catalogue import ACTIONS
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.rehearsal.consent import how_to_mark
 from forewarn.core.words import Priority, Source
-from forewarn.rehearsal.scenario import Scenario
-from forewarn.rehearsal.substitution import evicted, hosts_of, machines_on, required_machines, substitute
+from forewarn.rehearsal.scenario import (
+    Scenario,
+    evicted,
+    hosts_of,
+    machines_on,
+    required_machines,
+    substitute,
+)
 from forewarn.rehearsal.target import OperatorApi
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
 from forewarn.wire.answers.access_answers import TokenAnswer

@@ -4,9 +4,6 @@ Their times are real: what a workload needs takes as long as it takes, however f
 """
 
 import asyncio
-import contextlib
-import os
-import signal
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -14,6 +11,8 @@ import httpx
 
 from forewarn.clock import monotonic
 from forewarn.core.moments import format_span_briefly
+from forewarn.platform import system
+from forewarn.programs.keeper import last_line
 from forewarn.rehearsal.report import ProbeReport
 from forewarn.rehearsal.scenario import Probe
 from forewarn.rehearsal.timeline import Timeline
@@ -117,7 +116,7 @@ async def _ran(command: tuple[str, ...], seconds: float) -> str:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # so that what it has started can be ended with it
+            **system.own_group(),
         )
     except OSError as error:
         return f"{command[0]!r} cannot be run: {error.strerror}"
@@ -127,8 +126,9 @@ async def _ran(command: tuple[str, ...], seconds: float) -> str:
         return f"no result within {seconds:g} s"
     finally:
         if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            system.end_tree(process.pid, force=True)
             await process.wait()
-    last = said.decode(errors="replace").strip().splitlines()[-1:]
-    return "" if process.returncode == 0 else ": ".join([f"exit code {process.returncode}", *last])
+    if process.returncode == 0:
+        return ""
+    last = last_line(said).decode(errors="replace").strip()
+    return f"exit code {process.returncode}: {last}" if last else f"exit code {process.returncode}"

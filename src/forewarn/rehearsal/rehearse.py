@@ -24,11 +24,9 @@ from forewarn.rehearsal.private_service import private_service
 from forewarn.rehearsal.probes import ProbeWatch
 from forewarn.rehearsal.report import RehearsalReport, report, with_probes
 from forewarn.rehearsal.runner import PATIENCE, ScenarioRunner
-from forewarn.rehearsal.scenario import Scenario
-from forewarn.rehearsal.scenario_clock import ScenarioClock
-from forewarn.rehearsal.substitution import unanswered
+from forewarn.rehearsal.scenario import Scenario, unanswered
 from forewarn.rehearsal.target import MANUAL, OperatorApi, ServerClock, Target
-from forewarn.rehearsal.timeline import Rank, Timeline
+from forewarn.rehearsal.timeline import Rank, ScenarioClock, Timeline
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
 from forewarn.server.wiring import new_id
 from forewarn.wire.answers.service_answers import ClockAnswer

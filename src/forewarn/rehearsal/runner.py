@@ -7,14 +7,12 @@ from datetime import datetime, timedelta
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.rehearsal.ledger import Account
 from forewarn.core.words import EventType, OrderState
-from forewarn.rehearsal.guest_programs import GuestProgram
+from forewarn.rehearsal.guest_programs import GuestProgram, GuestRecovery
 from forewarn.rehearsal.probes import ProbeWatch
-from forewarn.rehearsal.recovery import GuestRecovery
 from forewarn.rehearsal.report import EventFacts
 from forewarn.rehearsal.scenario import CancelStep, FaultStep, OrderStep, Scenario, ScenarioStep, Start
-from forewarn.rehearsal.scenario_clock import ScenarioClock, until
 from forewarn.rehearsal.target import Target
-from forewarn.rehearsal.timeline import Rank, Timeline
+from forewarn.rehearsal.timeline import Rank, ScenarioClock, Timeline, until
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 

@@ -1,12 +1,19 @@
-"""A scenario as people write it, read from TOML; what is wrong is refused with the name of the field."""
+"""A scenario as people write it, read from TOML, and those that come with forewarn.
 
+What is wrong is refused with the name of the field.
+"""
+
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from forewarn.clock import clock_of
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, ON_HOSTS, ON_MACHINES
-from forewarn.core.errors import Invalid
+from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.moments import parse_span
 from forewarn.core.rehearsal.faults import Fault, FaultKind
@@ -27,6 +34,8 @@ from forewarn.wire import fields
 from forewarn.wire.fields import Readers
 from forewarn.wire.fleet import read_fleet
 from forewarn.wire.texts import either, shown
+
+SUFFIX = ".toml"
 
 
 def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario:
@@ -135,6 +144,7 @@ _HEAD: Readers = {
 }
 
 _STEP: Readers = {"at": _duration, "order": fields.table, "cancel": _true, "fault": fields.table}
+
 
 _ORDER: Readers = {
     "machine": fields.name,
@@ -282,3 +292,49 @@ def _known(fleet: FleetSpec, names: Sequence[str], where: str) -> None:
     for name in names:
         if name not in known:
             raise Invalid(f'{where}: expected a machine of the fleet, got "{name}"')
+
+
+def all_shipped() -> tuple[Scenario, ...]:
+    """Read every scenario that comes with forewarn, by name."""
+    return tuple(_read(file.read_text(encoding="utf-8"), file.name) for file in _files())
+
+
+def find(name: str) -> Scenario:
+    """Read a scenario that is a file, or one that comes with forewarn."""
+    path = Path(name)
+    if path.suffix == SUFFIX or path.is_file():
+        return _read(_text(path), name)
+    for file in _files():
+        if file.name == name + SUFFIX:
+            return _read(file.read_text(encoding="utf-8"), file.name)
+    raise NotFound(f"scenario {name!r} does not exist: `forewarn rehearse --list` shows those that do")
+
+
+def default_fleet() -> Mapping[str, object]:
+    """Return the fleet of a scenario that brings none."""
+    return tomllib.loads((_folder() / "fleet.toml").read_text(encoding="utf-8"))
+
+
+def _folder() -> Traversable:
+    return resources.files("forewarn.rehearsal")
+
+
+def _files() -> list[Traversable]:
+    folder = _folder() / "scenarios"
+    return sorted(
+        (file for file in folder.iterdir() if file.name.endswith(SUFFIX)), key=lambda file: file.name
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"scenario file {path} cannot be read: {error}") from None
+
+
+def _read(text: str, where: str) -> Scenario:
+    try:
+        return read_scenario(text, default_fleet=default_fleet())
+    except Invalid as refusal:
+        raise Invalid(f"{where}: {refusal}") from None

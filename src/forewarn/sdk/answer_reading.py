@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from forewarn.sdk.documents import NEWEST_VERSION, Document, glimpse, parse_document
 from forewarn.sdk.guest_errors import GuestError, Refused, Unavailable
-from forewarn.sdk.transport.messages import HttpAnswer
+from forewarn.sdk.transport.exchange import HttpAnswer
 
 # The first request of a group may take two minutes, and so may the first after a day of silence.
 FIRST_ANSWER_SECONDS = 150.0

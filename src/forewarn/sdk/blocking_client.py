@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.sdk.discovery import Discovery
+from forewarn.sdk.discovery import Discovery, Surroundings, surroundings
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.endpoint_client import EndpointClient
 from forewarn.sdk.guest_calls import PERSISTENCE_SECONDS, WAIT_SECONDS, DocumentWatch, OnTrouble
 from forewarn.sdk.guest_errors import Closed
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.surroundings import Surroundings, surroundings
 from forewarn.sdk.transport import blocking_driver
 from forewarn.sdk.transport.connection_reuse import Steps
 

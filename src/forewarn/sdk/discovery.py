@@ -1,20 +1,40 @@
-"""Finding the endpoint: an explicit address, the usual one if it answers, or the one that DHCP named."""
+"""Finding the endpoint: in the environment, at the usual address if that answers, or in the DHCP lease."""
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
+from forewarn.clock import SystemClock
+from forewarn.platform import system
+from forewarn.platform.leases import LeaseSource, current
 from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.guest_calls import Call, GuestCalls
 from forewarn.sdk.guest_errors import GuestError, NoEndpoint, Unavailable
-from forewarn.sdk.leases import LeaseSource, current
-from forewarn.sdk.surroundings import Surroundings
 from forewarn.sdk.transport.endpoint_urls import base_url
 
+DEFAULT_URL = "http://169.254.169.254"
 # Ours, and the one that Azure's own samples read.
 VARIABLES = ("FOREWARN_ENDPOINT", "SCHEDULEDEVENTSIP")
-
 ADVICE = "Say where it is: FOREWARN_ENDPOINT=http://HOST:PORT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is to be seen in a machine."""
+
+    now: datetime
+    environ: Mapping[str, str] = field(default_factory=dict)
+    lease_sources: Sequence[LeaseSource] = ()
+    default_url: str = DEFAULT_URL
+
+
+def surroundings() -> Surroundings:
+    """Look around in this machine."""
+    return Surroundings(
+        now=SystemClock().now(), environ=dict(os.environ), lease_sources=tuple(system.lease_sources())
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

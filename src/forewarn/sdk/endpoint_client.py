@@ -6,14 +6,13 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from forewarn.clock import SystemClock
-from forewarn.sdk.discovery import Discovery, discover
+from forewarn.sdk.discovery import Discovery, Surroundings, discover, surroundings
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.guest_calls import Call, GuestCalls
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.surroundings import Surroundings, surroundings
 from forewarn.sdk.transport.connection_reuse import EndpointConnections, Pause, Steps
 from forewarn.sdk.transport.endpoint_urls import base_url
-from forewarn.sdk.transport.messages import GuestRequest, NoAnswer, Reply
+from forewarn.sdk.transport.exchange import GuestRequest, NoAnswer, Reply
 
 Result = TypeVar("Result")
 

@@ -23,9 +23,8 @@ from forewarn.sdk.answer_reading import (
 from forewarn.sdk.documents import NEWEST_VERSION, Document
 from forewarn.sdk.guest_errors import Unavailable
 from forewarn.sdk.instances import Instance, parse_instance
-from forewarn.sdk.server_time import ServerTime
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
-from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
+from forewarn.sdk.transport.exchange import GuestRequest, HttpAnswer, NoAnswer, Reply, ServerTime
 
 INSTANCE_PATH = "/metadata/instance/compute"
 # The newest that all of Azure offers; any later date would do for forewarn.
@@ -52,6 +51,7 @@ class GuestCalls:
         """Take how many seconds an answer may take; without, as long as endpoints may need."""
         self.version = version
         self._timeout = timeout
+        # Threads share these without a lock: each is replaced as a whole, and never taken away again.
         self._document: Document | None = None  # the last that was read
         self.server_time: ServerTime | None = None
         self.last_answered: float | None = None  # with a document, or that it is as it was

@@ -24,7 +24,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.spelling import counted
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.http.listeners import Listen
-from forewarn.sdk.platform.systemd import Systemd
+from forewarn.platform.systemd import Systemd
 from forewarn.server import addresses, descriptors, welcome
 from forewarn.server.descriptors import Shares
 from forewarn.server.fleet_file import apply_file, check_file, read_file

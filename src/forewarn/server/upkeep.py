@@ -9,7 +9,7 @@ from functools import partial
 
 from forewarn.core.errors import Conflict, Unavailable
 from forewarn.guest.http.refusals import Limit, Refusals
-from forewarn.sdk.platform.systemd import Systemd
+from forewarn.platform.systemd import Systemd
 from forewarn.server import descriptors
 from forewarn.server.health import Health
 from forewarn.server.threads.reaching import LOOK_EVERY

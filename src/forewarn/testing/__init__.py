@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from forewarn.testing.events import Order as Order
     from forewarn.testing.faults import PutFault as PutFault
     from forewarn.testing.fleet import Fleet as Fleet
-    from forewarn.testing.host import Host as Host
+    from forewarn.testing.machine import Host as Host
     from forewarn.testing.machine import Machine as Machine
 
 _HOMES = {
@@ -22,7 +22,7 @@ _HOMES = {
     "Order": "forewarn.testing.events",
     "PutFault": "forewarn.testing.faults",
     "Fleet": "forewarn.testing.fleet",
-    "Host": "forewarn.testing.host",
+    "Host": "forewarn.testing.machine",
     "Machine": "forewarn.testing.machine",
 }
 

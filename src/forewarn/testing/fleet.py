@@ -12,8 +12,7 @@ from forewarn.store.batch import Transact
 from forewarn.testing.events import Event
 from forewarn.testing.faults import FaultName, PutFault, fault_of
 from forewarn.testing.fleet_service import TEST, FleetService, running_service
-from forewarn.testing.host import Host
-from forewarn.testing.machine import Machine
+from forewarn.testing.machine import Host, Machine
 from forewarn.wire.fleet import read_fleet, write_fleet
 
 __tracebackhide__ = True  # pytest shows the line of the test instead
@@ -26,7 +25,7 @@ class Fleet:
 
     def __init__(self, service: FleetService) -> None:
         self._service = service
-        self._machines: dict[str, Machine] = {}
+        self._machines: dict[str, Machine] = {}  # the test's thread has it
 
     def machine(
         self,

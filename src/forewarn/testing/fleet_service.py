@@ -23,7 +23,7 @@ from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.rehearsal.ledger import Account, Ledger
 from forewarn.core.words import HostName
 from forewarn.rehearsal.private_service import PrivateService, private_service
-from forewarn.rehearsal.scenario_clock import ScenarioClock
+from forewarn.rehearsal.timeline import ScenarioClock
 from forewarn.store.batch import Transact, Transaction
 
 __tracebackhide__ = True  # pytest shows the line of the test instead
@@ -51,8 +51,8 @@ class FleetService:
         self._ledger.attend(self.note)
         # Not through the API: machines join one by one, as the test names them.
         self._rehearsal = private.guest.rehearse(self._ledger)
-        self._faults: dict[int, Fault] = {}
-        self.log: list[str] = []
+        self._faults: dict[int, Fault] = {}  # its loop's thread has it
+        self.log: list[str] = []  # any thread appends to it, and nothing is ever removed
 
     def read(self, job: Callable[[CallerReads], T]) -> T:
         """Read something of what is committed."""
@@ -100,19 +100,15 @@ class FleetService:
 
     def put(self, fault: Fault) -> None:
         """Let guests meet a fault; in force when this returns."""
-        self._faults[fault.number] = fault
-        self._meet_faults()
+        self.do(self._meet(lambda: self._faults.update({fault.number: fault})))
 
     def lift(self, fault: Fault) -> None:
         """End a fault; no matter if it has ended."""
-        if self._faults.pop(fault.number, None) is not None:
-            self._meet_faults()
+        self.do(self._meet(lambda: self._faults.pop(fault.number, None)))
 
-    def _meet_faults(self) -> None:
-        async def meet() -> None:
-            self._rehearsal.meet(tuple(self._faults.values()))
-
-        self.do(meet())
+    async def _meet(self, change: Callable[[], object]) -> None:
+        change()
+        self._rehearsal.meet(tuple(self._faults.values()))
 
     def note(self, who: str, what: str, *, at: datetime | None = None) -> None:
         """Add a line to the log, with the service time since the start."""

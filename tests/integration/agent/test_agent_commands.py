@@ -16,7 +16,7 @@ from forewarn.agent.journal.entries import Begun, Ended, Ending, Entry, Left, Ta
 from forewarn.agent.setup.agent_config import parse
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import EventType
-from forewarn.rehearsal import shipped
+from forewarn.rehearsal import scenario_file
 from forewarn.rehearsal.rehearse_agent import (
     ScenarioTime,
     early_recoveries,
@@ -409,12 +409,12 @@ def test_a_rehearsal_of_a_deletion_passes(tmp_path: Path) -> None:
 
 
 def test_a_machine_beside_keeps_work_that_is_cancelled_later_from_starting() -> None:
-    cancelled = with_neighbours(shipped.find("cancelled-maintenance"))
+    cancelled = with_neighbours(scenario_file.find("cancelled-maintenance"))
     *own, beside = cancelled.fleet.machines
     assert (beside.host, beside.group) == ("host-1", None)
     assert beside.name not in {each.name for each in own}
     assert beside.name not in cancelled.expect.machines
-    redeploy = shipped.find("redeploy")
+    redeploy = scenario_file.find("redeploy")
     assert with_neighbours(redeploy) is redeploy
 
 

@@ -20,11 +20,10 @@ import pytest
 
 import forewarn.agent
 from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
-from forewarn.agent.programs.output import Output
-from forewarn.agent.programs.runs import KEEPER
 from forewarn.agent.setup.agent_config import parse
 from forewarn.agent.setup.handler import Handler
-from forewarn.sdk.platform import system
+from forewarn.platform import system
+from forewarn.programs.kept_program import KEEPER, Output
 from tests.agents import MACHINE, AgentHarness, event, settled
 from tests.mail_server import mail_server
 from tests.process import PATIENCE, until
@@ -492,7 +491,7 @@ def test_a_program_runs_although_what_it_says_cannot_be_kept(tmp_path: Path) -> 
 
 
 def test_an_agent_whose_package_was_replaced_finds_the_keeper_where_it_was() -> None:
-    assert Path(forewarn.agent.__file__).with_name("keeper.py") == KEEPER
+    assert Path(forewarn.__file__).parent / "programs" / "keeper.py" == KEEPER
 
 
 def test_a_program_never_runs_that_was_not_written_down(tmp_path: Path) -> None:

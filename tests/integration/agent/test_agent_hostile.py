@@ -20,8 +20,8 @@ from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
 from forewarn.agent.setup.agent_config import parse
 from forewarn.agent.setup.handler import Handler
 from forewarn.cli import terminal
+from forewarn.platform.systemd import Systemd
 from forewarn.sdk.documents import Event
-from forewarn.sdk.platform.systemd import Systemd
 from tests.agents import MACHINE, AgentHarness, event
 from tests.mail_server import mail_server
 from tests.process import PATIENCE

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 import pytest
 
-from forewarn.agent.reporting.probe_server import MOST_CONNECTIONS, REQUEST_SECONDS, ProbePage, ProbeServer
+from forewarn.agent.probes import MOST_CONNECTIONS, REQUEST_SECONDS, ProbePage, ProbeServer
 from tests.process import PATIENCE
 
 HALF_OPEN = 300

@@ -15,13 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.care.comparison import ENOUGH_DOCUMENTS, RESTART_SECONDS
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Entry, Over, TakenUp, key
 from forewarn.agent.journal.journal_file import read_entries
-from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure, RecoverAt
+from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 from tests.agents import MACHINE, NOW, AgentHarness, Doing, event, settled

@@ -13,9 +13,9 @@ import pytest
 from forewarn import Closed, Event, GuestClient, GuestError, NoEndpoint, Refused, Unavailable
 from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.settings import EndpointSettings
+from forewarn.platform.leases import Lease, LeaseSource
 from forewarn.sdk import answer_reading
-from forewarn.sdk.leases import Lease, LeaseSource
-from forewarn.sdk.surroundings import Surroundings
+from forewarn.sdk.discovery import Surroundings
 from forewarn.wire.azure import offered
 from forewarn.wire.instance import InstanceMetadata
 from tests.guests import BOTH, Client, Time, discovered

@@ -18,8 +18,7 @@ import pytest
 from forewarn import AsyncGuestClient, Closed, Unavailable
 from forewarn.sdk.transport import endpoint_urls
 from forewarn.sdk.transport.asyncio_driver import AsyncioConnection
-from forewarn.sdk.transport.exchange import HANGS_UP, LONGEST_HEAD
-from forewarn.sdk.transport.messages import Reply
+from forewarn.sdk.transport.exchange import HANGS_UP, LONGEST_HEAD, Reply
 from tests.guests import BOTH
 from tests.process import PATIENCE
 from tests.scripted import answer, scripted

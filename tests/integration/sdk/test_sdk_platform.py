@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 import forewarn
-from forewarn.sdk.platform import posix, win32
+from forewarn.platform import posix, win32
 
 SOURCE = Path(forewarn.__file__).parent
 # What runs inside a machine; the rest of the command, and the server, are for Linux.
-INSIDE = [*SOURCE.glob("sdk/**/*.py"), *SOURCE.glob("agent/**/*.py"), *SOURCE.glob("cli/guest_side/*.py")]
-FILES = [path for path in INSIDE if path.parent != SOURCE / "sdk/platform"]
+FOLDERS = ("sdk", "agent", "programs", "cli/guest_side")
+SERVERS = SOURCE / "programs/watched_program.py"
+FILES = [path for name in FOLDERS for path in SOURCE.glob(f"{name}/**/*.py") if path != SERVERS]
 
 # Modules that Windows' Python lacks, and names that it lacks, does otherwise, or that ask which system it is.
 MODULES = "fcntl grp posix pty pwd resource spwd syslog termios tty uvloop"
@@ -111,8 +112,8 @@ for owner in (os, signal, socket):
             delattr(owner, name)
 sys.platform = "win32"
 load()
-assert "forewarn.sdk.platform.win32" in sys.modules
-assert "forewarn.sdk.platform.posix" not in sys.modules
+assert "forewarn.platform.win32" in sys.modules
+assert "forewarn.platform.posix" not in sys.modules
 ran = run()
 print(ran.output)
 if ran.exception is not None and not isinstance(ran.exception, SystemExit):

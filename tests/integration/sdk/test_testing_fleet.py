@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ import pytest
 from forewarn.core.errors import Invalid
 from forewarn.testing import Conflict, Fleet, Machine
 from forewarn.testing.fleet import opened_fleet
+from tests.racing import at_once
 
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 
@@ -309,6 +311,16 @@ def test_a_request_that_is_held_is_answered_when_something_is_ordered(fleet: Fle
         wait_for_polls(vm, 2)
         vm.restart()
         assert len(answer.result(10).json()["Events"]) == 1
+
+
+def test_faults_that_threads_put_and_lift_at_once_are_in_force_and_then_are_not(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    put = at_once([partial(vm.fault, "500")] * 8)
+    assert poll(vm).status_code == 500
+    at_once([each.lift for each in put[1:]])
+    assert poll(vm).status_code == 500
+    put[0].lift()
+    assert poll(vm).status_code == 200
 
 
 @pytest.mark.parametrize(

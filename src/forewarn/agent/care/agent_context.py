@@ -1,32 +1,91 @@
-"""What the care for all events shares: the config, the journal, the endpoint, and where programs run."""
+"""What the care for all events shares: the config, the journal, the endpoint, the turns of handlers.
 
+All of it belongs to the agent's loop, its one thread.
+"""
+
+import asyncio
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from forewarn.agent.agent_log import AgentLog
-from forewarn.agent.approval import ApprovalDecider
-from forewarn.agent.care.turns import Turns
 from forewarn.agent.journal.entries import Entry
 from forewarn.agent.journal.tracked_events import TrackedEvent, TrackedEvents
 from forewarn.agent.metrics import AgentMetrics
-from forewarn.agent.programs.runs import ProgramRuns
 from forewarn.agent.setup.agent_config import Config
-from forewarn.agent.setup.outside_values import COMMON_VARIABLES
+from forewarn.agent.setup.config_text import COMMON_VARIABLES
+from forewarn.agent.verdicts import ApprovalDecider
 from forewarn.clock import monotonic
+from forewarn.platform import system
+from forewarn.programs.kept_program import KeptPrograms
 from forewarn.sdk.documents import Event
 from forewarn.sdk.guest_errors import GuestError
-from forewarn.sdk.platform import system
 
+# Seconds until it is too late, asked when a turn is given: NotBefore may have moved since.
+Urgency: TypeAlias = Callable[[], float]
 # For the agent alone: a program that notified systemd would do so in the agent's name.
 _OWN = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
 )
 # Before an endpoint is asked again that has refused: it may have been repaired.
 REFUSED_SECONDS = 30.0
+
+
+def whenever() -> float:
+    """Return the urgency of what can wait: to come back from an event, while another is coming."""
+    return float("inf")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    urgency: Urgency
+    given: "asyncio.Future[None]"
+
+
+class Turns:
+    """The turns of one handler, among all events."""
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: list[_Waiting] = []
+
+    @asynccontextmanager
+    async def turn(self, urgency: Urgency) -> AsyncIterator[None]:
+        """Wait for a turn, and have it."""
+        await self._take(urgency)
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    async def _take(self, urgency: Urgency) -> None:
+        if not self._taken:
+            self._taken = True
+            return
+        waiting = _Waiting(urgency, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        try:
+            await waiting.given
+        except asyncio.CancelledError:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+            else:
+                self._pass_on()  # it was given in the same moment
+            raise
+
+    def _pass_on(self) -> None:
+        """Give the turn to the most urgent; of equals, to the one that has waited longest."""
+        waiting = [each for each in self._waiting if not each.given.cancelled()]
+        self._taken = bool(waiting)
+        if waiting:
+            following = min(waiting, key=lambda each: each.urgency())
+            self._waiting.remove(following)
+            following.given.set_result(None)
+
 
 # Called once with why the endpoint gives no document, and once, with None, when it does again.
 OnEndpointTrouble: TypeAlias = Callable[[GuestError | None], None]
@@ -69,7 +128,7 @@ class AgentContext:
     machine: str
     journal: EventJournal
     endpoint: EventEndpoint
-    runs: ProgramRuns
+    runs: KeptPrograms
     log: AgentLog
     now: Callable[[], datetime]
     monotonic: Callable[[], float] = monotonic

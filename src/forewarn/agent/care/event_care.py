@@ -9,14 +9,13 @@ from collections.abc import Collection, Coroutine
 from typing import Any
 
 from forewarn.agent.care.agent_context import REFUSED_SECONDS, AgentContext
-from forewarn.agent.care.attempts import Attempts
-from forewarn.agent.care.launch import resumable
+from forewarn.agent.care.attempts import Attempts, resumable
 from forewarn.agent.care.recovery import Recovery
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
 from forewarn.agent.journal.entries import GONE, Approved, Ending, Over
 from forewarn.agent.journal.tracked_events import TrackedEvent
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverAt
-from forewarn.agent.verdict import Later, Now, Skip
+from forewarn.agent.verdicts import Later, Now, Skip
 from forewarn.core.words import EventStatus
 from forewarn.sdk.answer_reading import longest_pause
 from forewarn.sdk.guest_errors import Closed, GuestError, Unavailable

@@ -7,11 +7,9 @@ does one that only notifies.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 
-from forewarn.agent.care.agent_context import AgentContext
-from forewarn.agent.care.attempts import Attempts
+from forewarn.agent.care.agent_context import AgentContext, whenever
+from forewarn.agent.care.attempts import Attempts, resumable
 from forewarn.agent.care.comparison import held_by_another
-from forewarn.agent.care.launch import resumable
-from forewarn.agent.care.turns import whenever
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
 from forewarn.agent.journal.entries import GONE, Owed
 from forewarn.agent.journal.tracked_events import TrackedEvent

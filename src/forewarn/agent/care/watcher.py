@@ -7,10 +7,9 @@ from typing import Protocol
 
 from forewarn.agent.care import comparison
 from forewarn.agent.care.agent_context import REFUSED_SECONDS, AgentContext, EventEndpoint, OnEndpointTrouble
-from forewarn.agent.care.comparison import Doubt, SeenDocuments
+from forewarn.agent.care.attempts import file_stem
+from forewarn.agent.care.comparison import Doubt, SeenDocuments, boot_entry
 from forewarn.agent.care.event_care import EventCare
-from forewarn.agent.care.launch import file_stem
-from forewarn.agent.care.restarts import boot_entry
 from forewarn.agent.journal.entries import Changed, Left, Restarted, TakenUp, key
 from forewarn.agent.setup.agent_config import Config
 from forewarn.core.words import EventType

@@ -15,7 +15,7 @@ from typing import Any
 from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import WORK, Command, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
-from forewarn.sdk.platform import system
+from forewarn.platform import system
 from forewarn.wire import fields
 from forewarn.wire.texts import NAME_RULE, is_name, shown
 

@@ -15,7 +15,7 @@ from forewarn.agent.facts import checked_template, facts_of, filled
 from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
-from forewarn.sdk.platform import system
+from forewarn.platform import system
 from forewarn.wire import fields
 from forewarn.wire.texts import shown
 

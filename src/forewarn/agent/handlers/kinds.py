@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
+from urllib.parse import urlsplit
 
 from forewarn.agent.handling import Handling
 from forewarn.core.errors import ForewarnError, Invalid
@@ -45,6 +46,18 @@ def declare(kind: str, options: Mapping[str, Any]) -> list[Declared]:
         made: list[Declared] = _module(kind).declare(options)
         return made
     return [Declared(does=_plugged(kind, options))]
+
+
+def url(value: object) -> str:
+    """Read the URL of something that speaks HTTP, without showing it: it may be a secret."""
+    try:
+        parts = urlsplit(value) if isinstance(value, str) else None
+        sound = parts is not None and parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port beyond all ports, or brackets that do not close
+        sound = False
+    if not sound:
+        raise Invalid("expected a URL that begins with http:// or https://")
+    return str(value)
 
 
 def _module(kind: str) -> Any:

@@ -7,9 +7,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from forewarn.agent.facts import NUMBERS, checked_template, facts_of, filled, mapped
-from forewarn.agent.handlers.kinds import Declared
+from forewarn.agent.handlers.kinds import Declared, url
 from forewarn.agent.handling import WORK, Again, Never, Outcome, Ready, Side, Task
-from forewarn.agent.urls import url
 from forewarn.core.errors import Invalid
 from forewarn.core.spelling import on_one_line
 from forewarn.wire import fields
@@ -23,6 +22,7 @@ FIRST_REDIRECT, FIRST_ERROR = 300, 400
 PASSING = frozenset({408, 409, 423, 425, 429})
 FIRST_OF_THEIRS = 500
 LONGEST_PAUSE = 300.0
+DEFAULT_BODY = {"machine": "${machine}", "side": "${side}", "seconds_left": "${seconds_left}"}
 
 
 def url_template(value: object) -> str:
@@ -63,7 +63,6 @@ READERS = {
     "recover_body": body,
     "sides": sides,
 }
-DEFAULT_BODY = {"machine": "${machine}", "side": "${side}", "seconds_left": "${seconds_left}"}
 
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:

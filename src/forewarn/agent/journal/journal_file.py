@@ -14,7 +14,7 @@ from typing import IO, Any
 from forewarn.agent.journal.entries import Entry, as_json, from_json
 from forewarn.agent.journal.tracked_events import TrackedEvents, after, entries_of, replay
 from forewarn.core.errors import Invalid
-from forewarn.sdk.platform import system
+from forewarn.platform import system
 
 FORMAT = 1
 # Rewritten without what is over when it is longer than this; an event leaves about two kilobytes. While

@@ -27,6 +27,7 @@ from forewarn.agent.journal.entries import (
     key,
 )
 from forewarn.core.words import EventStatus
+from forewarn.programs.program import ProcessId
 from forewarn.sdk.documents import Event
 
 # In the place of what a journal does not say any more.
@@ -39,13 +40,6 @@ class Share(NamedTuple):
 
     side: Side
     handler: str
-
-
-class ProcessId(NamedTuple):
-    """A process, and when it started: its number alone may have been given to another since."""
-
-    pid: int
-    started: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

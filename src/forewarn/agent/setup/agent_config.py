@@ -7,19 +7,20 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from forewarn.agent.agent_log import LogForm, redacted
-from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.handlers import kinds
-from forewarn.agent.setup.event_filter import EventFilter
+from forewarn.agent.handlers.kinds import url
+from forewarn.agent.setup.config_text import KeyPath, OutsideValues, line_of, looks_secret
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverAt
-from forewarn.agent.setup.outside_values import OutsideValues, looks_secret
-from forewarn.agent.setup.toml_lines import KeyPath, line_of
-from forewarn.agent.urls import endpoint
+from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
 from forewarn.core.errors import Invalid
 from forewarn.core.toml_text import parse_toml
 from forewarn.core.words import HINTS, EventType, Source
 from forewarn.sdk.documents import NEWEST_VERSION, PREVIEW_VERSION
+from forewarn.sdk.guest_errors import NoEndpoint
+from forewarn.sdk.transport.endpoint_urls import base_url
 from forewarn.wire import fields
 from forewarn.wire.fields import Reader, Readers
 from forewarn.wire.texts import shown
@@ -32,6 +33,10 @@ LONGEST_NOTICE = timedelta(days=366)
 # A machine that does no work for longer, after every event, is not what anybody wants.
 LONGEST_SETTLE = timedelta(minutes=10)
 MOST_PORTS = 65535
+_TOP: Readers = {
+    "agent": partial(fields.table, written="[agent]"),
+    "handlers": partial(fields.sequence, written="[[handlers]] before each handler"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +120,17 @@ def address(value: object) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def _endpoint(value: object) -> str:
+    """Read the URL of a metadata endpoint, of which only scheme, host and port are for people to say."""
+    try:
+        found = base_url(url(value))
+    except NoEndpoint as error:
+        raise Invalid(str(error)) from None
+    if urlsplit(found).path:
+        raise Invalid(f"expected http://HOST or http://HOST:PORT, without a path, got {shown(value)}")
+    return found
+
+
 def endpoints(value: object) -> tuple[str, ...]:
     """Read where the metadata endpoint is; none is to look for it."""
     if value == AUTO:
@@ -122,7 +138,7 @@ def endpoints(value: object) -> tuple[str, ...]:
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not found:
         raise Invalid(f'expected "auto", a URL or a list of URLs, got {shown(value)}')
-    return tuple(endpoint(each) for each in found)
+    return tuple(_endpoint(each) for each in found)
 
 
 def machine(value: object) -> str | None:
@@ -152,10 +168,6 @@ def _seconds(least: timedelta, most: timedelta) -> Reader:
     return lambda value: span(value).total_seconds()
 
 
-_TOP: Readers = {
-    "agent": partial(fields.table, written="[agent]"),
-    "handlers": partial(fields.sequence, written="[[handlers]] before each handler"),
-}
 _AGENT: Readers = {
     "endpoint": endpoints,
     "machine": machine,

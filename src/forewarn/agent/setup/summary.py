@@ -1,15 +1,20 @@
-"""A config in words: for each type of event, what is run, what is approved, what is undone."""
+"""A config in words: for each type of event, what is run, approved and undone; and what would fail here."""
 
+import os
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from forewarn.agent.agent_log import redacted
-from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.handling import Side
+from forewarn.agent.journal.journal_file import lock_of
 from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import RESTARTING, Handler, OnFailure, RecoverAt
+from forewarn.agent.verdicts import ApprovePolicy, Approver
 from forewarn.core.policy import Policy
 from forewarn.core.words import HINTS, EventType
+from forewarn.platform import system
 from forewarn.sdk.documents import PREVIEW_VERSION
 
 _WHOSE = {
@@ -134,3 +139,59 @@ def _approves(agent: AgentSettings, handlers: Sequence[Handler]) -> str:
     when = "once all of these are ready" if handlers else "at once"
     which = ", if a user has asked for it" if agent.approve is ApprovePolicy.USER_EVENTS else ""
     return f"{when}{which}, {_WHOSE[agent.approver]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preflight:
+    """What was found: what would make it refuse, and what is worth knowing."""
+
+    problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def preflight(agent: AgentSettings) -> Preflight:
+    """Check what would make the agent refuse to start here: the journal's folder and the port."""
+    refused = _unwritable(agent.journal)
+    taken = _taken(agent.listen)
+    if _is_held(agent.journal):
+        # It holds the port too, most likely.
+        running = f"an agent runs with the journal {agent.journal} now: another one is refused"
+        return Preflight(problems=refused, remarks=(running, *taken))
+    return Preflight(problems=(*refused, *taken))
+
+
+def _is_held(journal: Path) -> bool:
+    lock = lock_of(journal)
+    try:
+        return lock.exists() and system.is_held(lock)
+    except OSError:
+        return False
+
+
+def _unwritable(journal: Path) -> tuple[str, ...]:
+    """Return why the journal cannot be written; of a folder that does not exist yet, the one above counts."""
+    if journal.is_dir():
+        return (f"journal: {journal} is a folder",)
+    folder = next(each for each in journal.absolute().parents if each.exists())
+    if not folder.is_dir():
+        return (f"journal: {journal} cannot be written: {folder} is no folder",)
+    if os.access(folder, os.W_OK | os.X_OK) and (not journal.exists() or os.access(journal, os.W_OK)):
+        return ()
+    return (
+        f"journal: {journal} cannot be written by the user who asks; check as the one who runs the agent",
+    )
+
+
+def _taken(listen: tuple[str, int] | None) -> tuple[str, ...]:
+    if listen is None:
+        return ()
+    host, port = listen
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            # As servers do: a connection that ended a moment ago does not count.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        return (f"listen: {host}:{port} cannot be opened: {error.strerror}",)
+    return ()

@@ -74,7 +74,7 @@ def _run(*, config: Path | None, log: str | None, **typed: Any) -> None:
     import json
     import sys
 
-    from forewarn.sdk.platform import system
+    from forewarn.platform import system
 
     options = {"config": config or DEFAULT_CONFIG, "log": log, **typed}
     written = json.dumps({name: value for name, value in options.items() if value is not None}, default=str)
@@ -92,11 +92,10 @@ def check(session: Session, config: Path | None) -> None:
     """Validate a config, and say what it would do for each type of event."""
     from dataclasses import asdict
 
-    from forewarn.agent.setup import preflight
-    from forewarn.agent.setup.summary import explain, problems
+    from forewarn.agent.setup.summary import explain, preflight, problems
 
     path, found = _loaded(config)
-    looked = preflight.check(found.agent)
+    looked = preflight(found.agent)
     wrong, remarks = [*problems(found), *looked.problems], [*found.remarks, *looked.remarks]
     types = [asdict(each) for each in explain(found)]
     session.print_answer(

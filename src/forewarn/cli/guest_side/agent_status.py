@@ -5,13 +5,13 @@ from typing import Any
 import httpx
 
 from forewarn.agent.journal.journal_file import lock_of, read
-from forewarn.agent.reporting.status import of_events
 from forewarn.agent.setup.agent_config import AgentSettings
+from forewarn.agent.status import of_events
 from forewarn.cli import terminal
 from forewarn.client.replies import RequestRefused
 from forewarn.clock import SystemClock
 from forewarn.core.moments import format_span_briefly
-from forewarn.sdk.platform import system
+from forewarn.platform import system
 
 TIMEOUT_SECONDS = 5.0
 # Beside a handler's name there should be room left for what became of it.

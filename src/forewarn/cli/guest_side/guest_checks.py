@@ -12,11 +12,10 @@ from forewarn.cli import terminal
 from forewarn.core.moments import format_span_briefly
 from forewarn.sdk.blocking_client import GuestClient
 from forewarn.sdk.connected_processes import ConnectedProcess, ConnectedProcesses, connected_processes
-from forewarn.sdk.discovery import Finding
+from forewarn.sdk.discovery import Finding, surroundings
 from forewarn.sdk.documents import Document
 from forewarn.sdk.guest_errors import GuestError, NoEndpoint, Refused, Unavailable
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.surroundings import surroundings
 
 if TYPE_CHECKING:
     from forewarn.sdk.documents import Document

@@ -95,7 +95,7 @@ def rehearse(
 
 
 def _list(session: Session) -> None:
-    from forewarn.rehearsal.shipped import all_shipped
+    from forewarn.rehearsal.scenario_file import all_shipped
 
     found = [{"name": each.name, "about": each.about, "clock": each.clock} for each in all_shipped()]
     columns = {name: itemgetter(name) for name in ("name", "clock", "about")}
@@ -138,8 +138,7 @@ def _players(given: Sequence[str]) -> dict[str, str]:
 def _scenario(name: str, command: Sequence[str], speed: float | None) -> "Scenario":
     from forewarn.core.errors import Invalid, NotFound
     from forewarn.core.spelling import hint
-    from forewarn.rehearsal.scenario_file import with_command, with_speed
-    from forewarn.rehearsal.shipped import all_shipped, find
+    from forewarn.rehearsal.scenario_file import all_shipped, find, with_command, with_speed
 
     try:
         found = with_speed(find(name), speed)
@@ -170,7 +169,7 @@ def _rehearse_all(
         if report.interrupted:
             break
     if junit_file is not None:
-        from forewarn.rehearsal.junit import junit
+        from forewarn.rehearsal.report import junit
 
         _write(junit_file, junit(reports))
     held = all(report.held for report in reports)

@@ -224,7 +224,7 @@ def _before_it_starts(text: str) -> list[str]:
     """Return what would keep systemd from starting it as it is written."""
     found = []
     if user := re.search(r"^User=(\S+)$", text, re.MULTILINE):
-        from forewarn.sdk.platform import system
+        from forewarn.platform import system
 
         if (system.cannot_become(user[1]) or "").startswith("there is no user"):
             found.append(f"It runs as the user {user[1]}, whom there is not: `useradd --system {user[1]}`.")

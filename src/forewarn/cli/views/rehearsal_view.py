@@ -217,8 +217,7 @@ def stories(
     """Rehearse; shows on stderr how far it is."""
     try:
         from forewarn.rehearsal.rehearse_agent import rehearse_agent
-        from forewarn.rehearsal.scenario_file import with_speed
-        from forewarn.rehearsal.shipped import find
+        from forewarn.rehearsal.scenario_file import find, with_speed
     except ModuleNotFoundError as error:
         raise RequestRefused(
             f"a rehearsal runs a private service, and the server is not installed ({error.name} is missing)\n"

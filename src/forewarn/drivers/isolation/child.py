@@ -36,8 +36,8 @@ class DriverEnd:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._sending = threading.Lock()
-        self._driver: Driver | None = None
+        self._sending = threading.Lock()  # held while one thread sends a message
+        self._driver: Driver | None = None  # set before the server makes the first call
 
     def run(self) -> None:
         """Do what the server asks; returns when the server is gone."""

@@ -21,13 +21,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from forewarn.core import errors
-from forewarn.core.errors import ForewarnError, Unavailable
+from forewarn.core.errors import Unavailable
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted
 from forewarn.core.words import MachineId
 from forewarn.drivers.isolation import messages
 from forewarn.drivers.isolation.messages import Message, Received, TooLong
+from forewarn.platform import system
+from forewarn.programs.watched_program import has_ended
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +71,8 @@ class _Life:
 
     connection: socket.socket
     outbox: "queue.SimpleQueue[bytes | None]" = field(default_factory=queue.SimpleQueue)
-    calls: dict[int, "Future[bytes]"] = field(default_factory=dict)
-    unusable: str = ""  # why the driver cannot be made
+    calls: dict[int, "Future[bytes]"] = field(default_factory=dict)  # guarded by the driver process's `_news`
+    unusable: str = ""  # why the driver cannot be made; the process's thread has it
 
     def send(self, message: Message) -> None:
         """Have a message written; never waits."""
@@ -94,14 +95,14 @@ class DriverProcess:
         self._monotonic = monotonic
         self._wake = wake
         self._restarted = restarted
-        self._news = threading.Condition()
+        self._news = threading.Condition()  # guards the rest, and the calls of a life
         self._thread: threading.Thread | None = None
         self._life: _Life | None = None  # that takes calls
         self._connection: socket.socket | None = None  # of a process, also of one that is being started
         self._down = ""  # why there is none, while it is not being started either
         self._numbers = 0
         self._stopped = False
-        self.crashes = 0
+        self.crashes = 0  # the process's thread counts; others only read
 
     # Any thread
 
@@ -223,7 +224,7 @@ class DriverProcess:
             try:
                 message = received.next()
             except BlockingIOError:
-                if _is_over(process):  # what it has started may hold its socket
+                if has_ended(process.pid):  # what it has started may hold its socket
                     return ""
                 if unanswered >= UNANSWERED:
                     return f"has not answered for {format_span(ASK_EVERY * UNANSWERED)}"
@@ -248,7 +249,7 @@ class DriverProcess:
             case ("answer", int(number), bytes(value)):
                 self._settle(life, number, value)
             case ("refusal", int(number), str(kind), str(text)):
-                self._settle(life, number, _refusal(kind, text))
+                self._settle(life, number, messages.read_refusal(kind, text))
             case ("error", int(number), str(text), str(trace)):
                 broke = DriverBroke(text)
                 broke.add_note(trace)
@@ -306,8 +307,8 @@ def _started(connection: socket.socket) -> "subprocess.Popen[bytes]":
         stdin=connection.fileno(),
         stdout=subprocess.DEVNULL,
         close_fds=True,  # it has no socket, file or lock of the server's but this one
-        start_new_session=True,  # a Ctrl-C is for the server
         env=environment,
+        **system.own_group(),  # a Ctrl-C is for the server
     )
 
 
@@ -329,17 +330,12 @@ def _shut(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-def _is_over(process: "subprocess.Popen[bytes]") -> bool:
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
 def _killed(process: "subprocess.Popen[bytes]") -> int:
     """End a process with all that it has started, such as an ssh to a host; return its exit code.
 
     It may have ended by itself: as long as it is not waited for, its number is no other's.
     """
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    system.end_tree(process.pid, force=True)
     return process.wait()
 
 
@@ -350,10 +346,3 @@ def _said(code: int) -> str:
         return f"was killed by {signal.Signals(-code).name}"
     except ValueError:  # a real-time signal
         return f"was killed by signal {-code}"
-
-
-def _refusal(kind: str, text: str) -> ForewarnError:
-    known = getattr(errors, kind, None)
-    if isinstance(known, type) and issubclass(known, ForewarnError):
-        return known(text)
-    return ForewarnError(text)

@@ -16,6 +16,8 @@ from functools import cache
 from typing import Any, TypeAlias, get_args, get_type_hints
 
 from forewarn.control import driver
+from forewarn.core import errors
+from forewarn.core.errors import ForewarnError
 from forewarn.core.model import inventory
 
 # A message: its kind, and what belongs to it. `driver_process.py` and `child.py` match each other's.
@@ -89,6 +91,14 @@ def read_answer(body: object) -> Any:
     if not isinstance(body, bytes):
         raise pickle.UnpicklingError("an answer is bytes")
     return _loaded(body, _answer_classes())
+
+
+def read_refusal(kind: str, text: str) -> ForewarnError:
+    """Return the error by which a driver has refused a call."""
+    known = getattr(errors, kind, None)
+    if isinstance(known, type) and issubclass(known, ForewarnError):
+        return known(text)
+    return ForewarnError(text)
 
 
 @cache

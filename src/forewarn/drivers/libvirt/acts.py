@@ -15,9 +15,8 @@ from forewarn.drivers.libvirt.definitions import Disk
 from forewarn.drivers.libvirt.domains import Domain, Route
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.library import Declined, NoAnswer
-from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.places import Place, Places, Tools
-from forewarn.drivers.libvirt.sights import DomainState
+from forewarn.drivers.libvirt.sights import DomainState, Mark
 
 
 class Acts:

@@ -1,4 +1,4 @@
-"""One attempt of a step: look at its domains, decide what is next, do it, and look again."""
+"""One attempt of a step: refuse it, or look at its domains, decide what is next, do it, and look again."""
 
 import logging
 from dataclasses import replace
@@ -19,13 +19,15 @@ from forewarn.control.driver import (
 )
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import Work
-from forewarn.drivers.libvirt import decisions, marks, refusals
+from forewarn.drivers.libvirt import decisions, disks
 from forewarn.drivers.libvirt.acts import Acts
 from forewarn.drivers.libvirt.decisions import Act, Broken, Finished, Next
+from forewarn.drivers.libvirt.domains import Domain
+from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.library import Declined
-from forewarn.drivers.libvirt.marks import Ended, Mark
+from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Places, Tools
-from forewarn.drivers.libvirt.sights import DomainState, Sight
+from forewarn.drivers.libvirt.sights import DomainState, Ended, Mark, Sight, new_mark
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ MOST_ACTS = 12
 SAVED = "begun"
 # A migration that is being broken off is looked at again after so long.
 BREAKING_OFF = timedelta(seconds=1)
+_TRANSIENT = "its domain is transient, and would be gone once it is off: define it (virsh define)"
 
 
 class Attempt:
@@ -57,7 +60,7 @@ class Attempt:
         sight = self._places.look()
         if self._places.mark_in(sight) is not None:
             return None
-        return refusals.find(self._places, sight, options=self._tools.options)
+        return refusal_of(self._places, sight, options=self._tools.options)
 
     def begin(self) -> Begun:
         """Mark the domain, and begin."""
@@ -66,7 +69,7 @@ class Attempt:
             return known
         mark = self._places.mark_in(sight)
         if mark is None:
-            why = refusals.find(self._places, sight, options=self._tools.options)
+            why = refusal_of(self._places, sight, options=self._tools.options)
             if why is not None:
                 return Failed(why)
             mark = self._places.write(self._new_mark(sight))
@@ -143,7 +146,7 @@ class Attempt:
             run = -1 if here.run is None else here.run
             domain = self._places.here.domain
             boot = domain.boot() if here.active and domain.definition().has_agent else ""
-        return marks.new(self._task, now=self._tools.now(), run=run, boot=boot)
+        return new_mark(self._task, now=self._tools.now(), run=run, boot=boot)
 
     def _end(self, mark: Mark, ended: Ended, *, why: str = "", impact: float | None = None) -> Mark:
         """Write how an attempt ended."""
@@ -231,3 +234,62 @@ class Attempt:
     def _fail(self, mark: Mark, why: str) -> Failed:
         self._end(mark, Ended.FAILED, why=why)
         return Failed(why)
+
+
+def refusal_of(places: Places, sight: Sight, *, options: LibvirtOptions) -> str | None:
+    """Return why a step is not begun; None if it is."""
+    domain = places.first.found
+    if domain is None:
+        # A machine of a lost host is defined where it comes to.
+        return None if places.task.work is Work.RECOVER else _missing(places.machine, places.first.hypervisor)
+    if (why := _managed(domain, places.machine)) is not None:
+        return why
+    if places.begins_there:
+        return None
+    if places.task.work is Work.REDEPLOY and not places.moves:
+        return "no other host was chosen for it"
+    return _of_move(places, domain, sight, options) if places.moves else _of_guest(places, domain, sight)
+
+
+def _missing(machine: Machine, host: Hypervisor) -> str:
+    """Say that a host does not have a machine; a domain of its name may be meant."""
+    said = f"{host.host} has no domain with the UUID {machine.id} of {machine.name}"
+    other = host.uuid_of(machine.name)
+    if other is not None:
+        return f'{said}; its domain {machine.name} has {other}: declare vm-id = "{other}" for the machine'
+    return f"{said}: declare where it is, or have forewarn find it (forewarn fleet import --from libvirt)"
+
+
+def _managed(domain: Domain, machine: Machine) -> str | None:
+    """Say that a domain has another manager, whose work it would be."""
+    manager = domain.definition().manager
+    if manager is None:
+        return None
+    return f"{machine.name} is managed by {manager}: have that do it, by its own driver or its own means"
+
+
+def _of_guest(places: Places, domain: Domain, sight: Sight) -> str | None:
+    """Return why something cannot be done to a domain where it is."""
+    here, work = sight.here, places.task.work
+    if here is None or here.persistent or work in (Work.FREEZE, Work.TERMINATE):
+        return None
+    return None if work is Work.REBOOT and domain.boot() else _TRANSIENT
+
+
+def _of_move(places: Places, domain: Domain, sight: Sight, options: LibvirtOptions) -> str | None:
+    """Return why a machine cannot go from one host to another."""
+    here, there = places.here.hypervisor, places.there.hypervisor
+    if sight.there is not None:
+        return f"{there.host} has a domain with its UUID already: undefine that there (virsh undefine)"
+    if sight.here is not None and not sight.here.persistent:
+        return _TRANSIENT
+    live = places.task.work is Work.FREEZE
+    if live and sight.here is not None and not sight.here.active:
+        return f"it is off on {here.host}, where it is declared to run: start it, or have it evicted"
+    if not live and domain.snapshots():
+        return "it has snapshots, which would be lost: delete them (virsh snapshot-delete)"
+    if not live and domain.has_saved_memory():
+        return (
+            "its memory is saved, which would be lost: start it, or give that up (virsh managedsave-remove)"
+        )
+    return disks.in_the_way(domain.definition(), here, there, shared=options.shared_paths)

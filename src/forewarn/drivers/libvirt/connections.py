@@ -3,11 +3,15 @@
 libvirt can wait for ever for a host that has fallen silent. So a connection is opened by a thread of its own,
 which callers wait for only so long, and an open one is kept alive: a host that does not answer loses it, and
 every call on it ends. Whoever has to do with one host never waits for another, but for that once.
+
+libvirt's events wake `check` early, and are never the truth. libvirt has one event loop for the whole
+process, which also keeps connections alive: if its thread ends, the next call starts another.
 """
 
+import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,15 +20,73 @@ from typing import Any
 from forewarn.core.model.host import Host
 from forewarn.core.moments import format_span
 from forewarn.core.words import HostName, MachineId
-from forewarn.drivers.libvirt import waking
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.library import NoAnswer, is_alive, load
 from forewarn.drivers.libvirt.options import LibvirtOptions
 
+log = logging.getLogger(__name__)
+
+# After the loop has broken, in seconds.
+PAUSE = 1.0
+
+_lock = threading.Lock()
+_pause = threading.Event()  # never set
+_loops: list[threading.Thread] = []  # the one there is, once there is one; guarded by the lock
 # A host that has not answered so many questions whether it is there has lost its connection.
 UNANSWERED = 3
 # A thread that opens a connection and does not come back is left behind after so long; twice, each time.
 LEFT_BEHIND = 60.0
+
+
+def keep_running(libvirt: Any) -> None:
+    """Have libvirt's event loop run; must come before the first connection."""
+    with _lock:
+        if not _loops:
+            libvirt.virEventRegisterDefaultImpl()
+        if not _loops or not _loops[0].is_alive():
+            thread = threading.Thread(target=_run, args=(libvirt,), name="forewarn-libvirt", daemon=True)
+            _loops[:] = [thread]
+            thread.start()
+
+
+def _run(libvirt: Any) -> None:
+    while True:
+        try:
+            libvirt.virEventRunDefaultImpl()
+        except Exception as error:  # noqa: BLE001 - every connection relies on this loop
+            log.warning("libvirt's event loop has broken, and goes on: %s", error)
+            _pause.wait(PAUSE)
+
+
+def watch(libvirt: Any, connection: Any, wake: Callable[[MachineId], None]) -> list[int]:
+    """Have the news of a connection's domains wake who waits for them; return what `stop_watching` takes."""
+
+    def woken(_connection: Any, domain: Any, *_news: Any) -> None:
+        try:
+            wake(MachineId(domain.UUIDString()))
+        except Exception:  # the loop is everybody's
+            log.exception("news of a domain could not be passed on")
+
+    callbacks: list[int] = []
+    for event in (
+        libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE,
+        libvirt.VIR_DOMAIN_EVENT_ID_REBOOT,
+        libvirt.VIR_DOMAIN_EVENT_ID_JOB_COMPLETED,
+        libvirt.VIR_DOMAIN_EVENT_ID_AGENT_LIFECYCLE,
+    ):
+        try:
+            callbacks.append(connection.domainEventRegisterAny(None, event, woken, None))
+        except libvirt.libvirtError as error:
+            log.debug("libvirt does not tell of event %s: %s", event, error)
+    return callbacks
+
+
+def stop_watching(libvirt: Any, connection: Any, callbacks: Iterable[int]) -> None:
+    """Have no more news passed on: so a connection ends with its last user, and is not kept by libvirt."""
+    for callback in callbacks:
+        # The other end may be gone: libvirt forgets its own part all the same.
+        with suppress(libvirt.libvirtError):
+            connection.domainEventDeregisterAny(callback)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +108,10 @@ class _Opening:
 
 @dataclass(eq=False, slots=True)
 class _Line:
-    """What is known of the connection to a host; those of calls that last have a line of their own."""
+    """What is known of the connection to a host; those of calls that last have a line of their own.
+
+    `news` guards the rest, and the openings of the line.
+    """
 
     host: HostName
     uri: str
@@ -65,12 +130,12 @@ class Connections:
         self._options = options
         self._wake = wake
         self._lock = threading.Lock()
-        self._lines: dict[tuple[HostName, bool], _Line] = {}
+        self._lines: dict[tuple[HostName, bool], _Line] = {}  # guarded by the lock
 
     @cached_property
     def library(self) -> Any:
         """libvirt-python, loaded when it is first needed; UnusableDriver if it is not there."""
-        return load()
+        return load()  # by any thread, and twice if two meet here: the second time changes nothing
 
     def get(self, host: Host) -> Hypervisor:
         """Return the libvirt of a host; NoAnswer if it cannot be reached soon."""
@@ -89,7 +154,7 @@ class Connections:
     def _line(self, host: Host, *, watched: bool) -> _Line:
         if not host.uri:
             raise NoAnswer(f'{host.name} declares no uri: set one, as uri = "qemu+ssh://{host.name}/system"')
-        waking.keep_running(self.library)
+        keep_running(self.library)
         with self._lock:
             known = self._lines.get((host.name, watched))
             if known is not None and known.uri == host.uri:
@@ -161,7 +226,7 @@ class Connections:
             raise NoAnswer(f"{error} ({line.uri})", host=line.host) from error
         with suppress(libvirt.libvirtError):  # one that is not over a wire needs none
             connection.setKeepAlive(max(1, round(self._options.keepalive.total_seconds())), UNANSWERED)
-        callbacks = waking.watch(libvirt, connection, self._wake) if line.watched else []
+        callbacks = watch(libvirt, connection, self._wake) if line.watched else []
         return _Connection(connection, callbacks)
 
     def _give_up(self, line: _Line) -> None:
@@ -173,7 +238,7 @@ class Connections:
 
     def _drop(self, connection: _Connection) -> None:
         """Let a connection end with its last user, who may still be at it."""
-        waking.stop_watching(self.library, connection.of_library, connection.callbacks)
+        stop_watching(self.library, connection.of_library, connection.callbacks)
 
 
 def _is_over(line: _Line, opening: _Opening, *, within: float) -> bool:

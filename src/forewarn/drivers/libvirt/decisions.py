@@ -13,9 +13,8 @@ from typing import TypeAlias
 from forewarn.control.driver import Running, Unknown
 from forewarn.core.moments import format_span
 from forewarn.core.words import Work
-from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.sights import DomainState, Seen, Sight
+from forewarn.drivers.libvirt.sights import DomainState, Mark, Seen, Sight
 
 # How often the driver looks; libvirt's events make it look earlier.
 LOOK_AGAIN = timedelta(seconds=2)

@@ -1,11 +1,17 @@
-"""Domain XML: whose a domain is, which disks it has, and what of it stays with its host."""
+"""Domain XML: whose a domain is, which disks it has, and what of it stays with its host.
 
-from collections.abc import Iterator, Mapping
+A domain that was made in place of one on a host that could not be reached has a note of that host in its
+metadata, which goes with it wherever it moves. So a domain of the same UUID without such a note is the one
+that was left.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from xml.etree import ElementTree
 
-from forewarn.drivers.libvirt import marks
+from forewarn.core.words import HostName
+from forewarn.drivers.libvirt.sights import MARK_NAMESPACE, MARK_PREFIX, Mark, mark_as_xml, read_mark
 
 # What its owner says of a machine: `<forewarn:machine xmlns:forewarn="urn:forewarn:machine:1">`.
 MACHINE_NAMESPACE = "urn:forewarn:machine:1"
@@ -21,6 +27,8 @@ MANAGERS = {
 _OVER_THE_NETWORK = frozenset({"network", "nvme-of"})
 # What every host calls itself.
 _THE_HOST_ITSELF = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
+LEFT_NAMESPACE = "urn:forewarn:left-behind:1"
+LEFT_PREFIX = "forewarn-left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,24 +69,24 @@ def read(xml: str) -> Definition:
     )
 
 
-def with_mark(xml: str, mark: marks.Mark) -> str:
+def with_mark(xml: str, mark: Mark) -> str:
     """Return the XML of a domain with another mark in it."""
-    ElementTree.register_namespace(marks.PREFIX, marks.NAMESPACE)
+    ElementTree.register_namespace(MARK_PREFIX, MARK_NAMESPACE)
     root = _parsed(xml)
     metadata = root.find("metadata")
     if metadata is None:
         metadata = ElementTree.SubElement(root, "metadata")
-    for old in metadata.findall(f"{{{marks.NAMESPACE}}}step"):
+    for old in metadata.findall(f"{{{MARK_NAMESPACE}}}step"):
         metadata.remove(old)
-    step = _parsed(marks.as_xml(mark))
-    ElementTree.SubElement(metadata, f"{{{marks.NAMESPACE}}}step", step.attrib)
+    step = _parsed(mark_as_xml(mark))
+    ElementTree.SubElement(metadata, f"{{{MARK_NAMESPACE}}}step", step.attrib)
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def mark_in(xml: str) -> marks.Mark | None:
+def mark_in(xml: str) -> Mark | None:
     """Return the mark in the XML of a domain."""
-    step = _parsed(xml).find(f"metadata/{{{marks.NAMESPACE}}}step")
-    return None if step is None else marks.read(ElementTree.tostring(step, encoding="unicode"))
+    step = _parsed(xml).find(f"metadata/{{{MARK_NAMESPACE}}}step")
+    return None if step is None else read_mark(ElementTree.tostring(step, encoding="unicode"))
 
 
 def _parsed(xml: str) -> ElementTree.Element:
@@ -167,3 +175,20 @@ def _stays(root: ElementTree.Element) -> Iterator[str]:
 def _is_agent(channel: ElementTree.Element) -> bool:
     target = channel.find("target")
     return target is not None and target.get("name") == AGENT_CHANNEL and target.get("state") == "connected"
+
+
+def left_on_as_xml(hosts: Iterable[HostName]) -> str:
+    """Write the hosts as the element that libvirt keeps; libvirt adds the namespace."""
+    root = ElementTree.Element("left-behind")
+    for host in sorted(hosts):
+        ElementTree.SubElement(root, "on", {"host": host})
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def read_left_on(xml: str) -> frozenset[HostName]:
+    """Read the hosts of a note as libvirt gives it back; none from what is no note."""
+    try:
+        root = ElementTree.fromstring(xml)  # noqa: S314 - libvirt has parsed it before
+    except ElementTree.ParseError:
+        return frozenset()
+    return frozenset(HostName(each.get("host", "")) for each in root if each.get("host"))

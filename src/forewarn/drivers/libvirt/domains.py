@@ -6,11 +6,25 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from forewarn.core.words import HostName
-from forewarn.drivers.libvirt import definitions, left_notes, marks
-from forewarn.drivers.libvirt.definitions import Definition
+from forewarn.drivers.libvirt import definitions
+from forewarn.drivers.libvirt.definitions import (
+    LEFT_NAMESPACE,
+    LEFT_PREFIX,
+    Definition,
+    left_on_as_xml,
+    read_left_on,
+)
 from forewarn.drivers.libvirt.library import Declined, boot_of
-from forewarn.drivers.libvirt.marks import Mark
-from forewarn.drivers.libvirt.sights import DomainState, Job, Seen
+from forewarn.drivers.libvirt.sights import (
+    MARK_NAMESPACE,
+    MARK_PREFIX,
+    DomainState,
+    Job,
+    Mark,
+    Seen,
+    mark_as_xml,
+    read_mark,
+)
 
 Asking: TypeAlias = Callable[[], AbstractContextManager[None]]
 # VIR_DOMAIN_PAUSED_STARTING_UP: where a machine comes to, before it runs.
@@ -67,13 +81,13 @@ class Domain:
 
     def mark(self) -> Mark | None:
         """Return the mark in its metadata."""
-        xml = self._metadata(marks.NAMESPACE)
-        return None if xml is None else marks.read(xml)
+        xml = self._metadata(MARK_NAMESPACE)
+        return None if xml is None else read_mark(xml)
 
     def left_on(self) -> frozenset[HostName]:
         """Return the hosts on which it was left behind when it was recovered here, as its metadata says."""
-        xml = self._metadata(left_notes.NAMESPACE)
-        return frozenset() if xml is None else left_notes.read(xml)
+        xml = self._metadata(LEFT_NAMESPACE)
+        return frozenset() if xml is None else read_left_on(xml)
 
     def _metadata(self, namespace: str) -> str | None:
         library = self._library
@@ -183,12 +197,12 @@ class Domain:
 
     def write(self, mark: Mark) -> None:
         """Leave a mark, in what it is now and in what it will be when it is started again."""
-        self._write_metadata(marks.as_xml(mark), prefix=marks.PREFIX, namespace=marks.NAMESPACE)
+        self._write_metadata(mark_as_xml(mark), prefix=MARK_PREFIX, namespace=MARK_NAMESPACE)
 
     def write_left_on(self, hosts: frozenset[HostName]) -> None:
         """Note on which hosts it was left behind; on none: nothing is noted."""
-        xml = left_notes.as_xml(hosts) if hosts else None
-        self._write_metadata(xml, prefix=left_notes.PREFIX, namespace=left_notes.NAMESPACE)
+        xml = left_on_as_xml(hosts) if hosts else None
+        self._write_metadata(xml, prefix=LEFT_PREFIX, namespace=LEFT_NAMESPACE)
 
     def _write_metadata(self, xml: str | None, *, prefix: str, namespace: str) -> None:
         library = self._library

@@ -24,10 +24,8 @@ from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.libvirt import inventory
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.connections import Connections
-from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
-from forewarn.drivers.libvirt.left_behind import LeftBehind
+from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
 from forewarn.drivers.libvirt.library import Declined, NoAnswer, check_installed
-from forewarn.drivers.libvirt.long_calls import LongCalls
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Tools
 from forewarn.drivers.libvirt.upkeep import Upkeep
@@ -63,7 +61,8 @@ class LibvirtDriver:
         self._wake = wake
         self._limits = options.limits
         self._lock = threading.Lock()
-        self._busy: set[str] = set()  # machines that a call is about
+        # Machines that a call is about, and hosts that are looked after; guarded by the lock.
+        self._busy: set[str] = set()
 
     @property
     def limits(self) -> DriverLimits:
@@ -100,17 +99,17 @@ class LibvirtDriver:
                 return Unknown(str(error))
 
     @contextmanager
-    def _alone(self, machine: str) -> Iterator[bool]:
+    def _alone(self, subject: str) -> Iterator[bool]:
         """Keep calls about one machine apart: an earlier one may have been given up, and not be over."""
         with self._lock:
-            alone = machine not in self._busy
-            self._busy.add(machine)
+            alone = subject not in self._busy
+            self._busy.add(subject)
         try:
             yield alone
         finally:
             if alone:
                 with self._lock:
-                    self._busy.discard(machine)
+                    self._busy.discard(subject)
 
     # Hosts
 

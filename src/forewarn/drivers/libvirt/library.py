@@ -19,6 +19,10 @@ _INSTALL = (
     "libvirt-python is not installed: pip install 'forewarn[libvirt]' (it is built with libvirt-dev, "
     "pkg-config and a compiler), and start the server again"
 )
+# A file of Linux that is another one after each boot.
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+# A guest that boots, or hangs, keeps a host's lane no longer, in seconds.
+AGENT_WAIT = 3
 
 
 class NoAnswer(Exception):
@@ -89,11 +93,6 @@ def is_alive(libvirt: Any, connection: Any) -> bool:
 
 
 # The guest agent
-
-# A file of Linux that is another one after each boot.
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
-# A guest that boots, or hangs, keeps a host's lane no longer, in seconds.
-AGENT_WAIT = 3
 
 
 def boot_of(libvirt: Any, domain: Any) -> str:

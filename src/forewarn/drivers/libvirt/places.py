@@ -12,13 +12,10 @@ from forewarn.core.words import HostName, Work
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
-from forewarn.drivers.libvirt.kept_definitions import KeptDefinitions
-from forewarn.drivers.libvirt.left_behind import LeftBehind
+from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
 from forewarn.drivers.libvirt.library import Declined, Gone, NoAnswer
-from forewarn.drivers.libvirt.long_calls import LongCalls
-from forewarn.drivers.libvirt.marks import Mark
 from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.sights import LongCall, Seen, Sight
+from forewarn.drivers.libvirt.sights import LongCall, Mark, Seen, Sight
 
 log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TypeVar
 
 from forewarn.control.driver import DriverTask, Failed
 from forewarn.core.model.order import AttemptId
+from forewarn.drivers.driver_setup import remember
 from forewarn.drivers.openstack.decisions import Once
 
 # Of so many steps it is remembered which attempt was the latest, and of so many attempts what was sent. What
@@ -25,9 +25,6 @@ REMEMBERED = 10_000
 ARRIVED_WITHIN = 15.0
 CALLED_OFF = Failed("it was called off")
 
-K = TypeVar("K")
-V = TypeVar("V")
-
 
 class Attempts:
     """What this process has sent, and may send; from any thread."""
@@ -35,7 +32,7 @@ class Attempts:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         """Take what tells real time, in seconds."""
         self._monotonic = monotonic
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # guards the rest
         self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._called_off: OrderedDict[AttemptId, None] = OrderedDict()
         self._spent: OrderedDict[str, set[Once]] = OrderedDict()  # by the tokens that were made here
@@ -49,7 +46,7 @@ class Attempts:
             latest = self._latest.get(step, 0)
             if task.attempt < latest:
                 return Failed(f"attempt {latest} has been begun since")
-            _remember(self._latest, step, task.attempt)
+            remember(self._latest, step, task.attempt, most=REMEMBERED)
             return CALLED_OFF if task.id in self._called_off else None
 
     # Tokens
@@ -58,7 +55,7 @@ class Attempts:
         """Make a token; it must be saved before it is spent."""
         token = secrets.token_hex(8)
         with self._lock:
-            _remember(self._spent, token, set())
+            remember(self._spent, token, set(), most=REMEMBERED)
         return token
 
     def may_send(self, task: DriverTask, token: str, request: Once) -> bool:
@@ -72,7 +69,7 @@ class Attempts:
             if not self._is_good(task, token, request):
                 return False
             self._spent[token].add(request)
-            _remember(self._quiet_since, task.id, math.inf)
+            remember(self._quiet_since, task.id, math.inf, most=REMEMBERED)
             return True
 
     def give_back(self, task: DriverTask, token: str, request: Once) -> None:
@@ -85,7 +82,7 @@ class Attempts:
         """Note that a request has been answered, or that nobody waits for its answer any more."""
         with self._lock:
             if task.id in self._quiet_since:
-                _remember(self._quiet_since, task.id, self._monotonic())
+                remember(self._quiet_since, task.id, self._monotonic(), most=REMEMBERED)
 
     def _is_good(self, task: DriverTask, token: str, request: Once) -> bool:
         spent = self._spent.get(token)
@@ -100,7 +97,7 @@ class Attempts:
         """
         with self._lock:
             if token not in self._spent and task.id not in self._quiet_since:
-                _remember(self._quiet_since, task.id, self._monotonic())
+                remember(self._quiet_since, task.id, self._monotonic(), most=REMEMBERED)
             return self._quiet_since.get(task.id)
 
     def is_quiet(self, task: DriverTask, token: str) -> bool:
@@ -115,12 +112,5 @@ class Attempts:
             is_quiet = since is None or self._monotonic() - since >= ARRIVED_WITHIN
             if since != quiet_since or not is_quiet:
                 return False
-            _remember(self._called_off, task.id, None)
+            remember(self._called_off, task.id, None, most=REMEMBERED)
             return True
-
-
-def _remember(known: OrderedDict[K, V], key: K, value: V) -> None:
-    known[key] = value
-    known.move_to_end(key)
-    while len(known) > REMEMBERED:
-        known.popitem(last=False)

@@ -64,7 +64,7 @@ class ComputeApi:
     def __init__(self, options: OpenStackOptions) -> None:
         self._options = options
         self._lock = threading.Lock()
-        self._connection: Any = None
+        self._connection: Any = None  # made with the lock held, once; requests need no lock
 
     def user(self) -> str | None:
         """Return who asks, by keystone's id; None if there is no keystone."""

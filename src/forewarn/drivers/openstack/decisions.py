@@ -12,11 +12,21 @@ from typing import Any, TypeAlias
 
 from forewarn.control.driver import DriverTask
 from forewarn.core.words import Work
-from forewarn.drivers.openstack.marks import How, Mark
 from forewarn.drivers.openstack.options import OpenStackOptions
-from forewarn.drivers.openstack.sights import Server, ServerAction, Sight
+from forewarn.drivers.openstack.sights import How, Mark, Server, ServerAction, Sight
 
 Body: TypeAlias = Mapping[str, Any]
+_USUALLY: Mapping[Work, How] = {
+    Work.FREEZE: How.PAUSE,
+    Work.REDEPLOY: How.COLD,
+    Work.REBOOT: How.REBOOT,
+    Work.EVICT: How.STOP,
+    Work.TERMINATE: How.STOP,
+    Work.START: How.START,
+    Work.RECOVER: How.EVACUATE,
+}
+# How often a step is looked at: after a tenth of the time that it has taken, within these bounds.
+SOONEST, LATEST = timedelta(seconds=1), timedelta(seconds=10)
 
 
 class Once(StrEnum):
@@ -68,17 +78,6 @@ def how(task: DriverTask, server: Server, options: OpenStackOptions) -> How:
     if task.work is Work.TERMINATE and options.destroy:
         return How.DELETE
     return _USUALLY[task.work]
-
-
-_USUALLY: Mapping[Work, How] = {
-    Work.FREEZE: How.PAUSE,
-    Work.REDEPLOY: How.COLD,
-    Work.REBOOT: How.REBOOT,
-    Work.EVICT: How.STOP,
-    Work.TERMINATE: How.STOP,
-    Work.START: How.START,
-    Work.RECOVER: How.EVACUATE,
-}
 
 
 def beforehand(task: DriverTask, what: How, server: Server) -> Next | None:
@@ -269,10 +268,6 @@ _DECIDING: Mapping[How, Decide] = {
 def _said(server: Server, asked: ServerAction) -> str:
     why = server.fault or asked.why
     return f": {why}" if why else ""
-
-
-# How often a step is looked at: after a tenth of the time that it has taken, within these bounds.
-SOONEST, LATEST = timedelta(seconds=1), timedelta(seconds=10)
 
 
 def pace(mark: Mark, now: datetime) -> timedelta:

@@ -8,6 +8,7 @@ from forewarn.control.driver import (
     Begun,
     CancelAnswer,
     Checked,
+    Done,
     DriverLimits,
     DriverTask,
     Failed,
@@ -17,10 +18,17 @@ from forewarn.control.driver import (
 )
 from forewarn.core.model.host import Host
 from forewarn.core.model.inventory import Found
+from forewarn.core.words import HostTask
 from forewarn.drivers.driver_setup import DriverSetup
-from forewarn.drivers.openstack import host_tasks, inventory
+from forewarn.drivers.openstack import inventory
 from forewarn.drivers.openstack.attempts import Attempts
-from forewarn.drivers.openstack.compute_api import ComputeApi, NoAnswerError, RefusedError, check_installed
+from forewarn.drivers.openstack.compute_api import (
+    ComputeApi,
+    ComputeService,
+    NoAnswerError,
+    RefusedError,
+    check_installed,
+)
 from forewarn.drivers.openstack.options import OpenStackOptions
 from forewarn.drivers.openstack.server_steps import ServerSteps
 
@@ -59,7 +67,7 @@ class OpenStackDriver:
             return refused
         try:
             begun = (
-                self._servers.begin(task) if task.machine is not None else host_tasks.begin(self._api, task)
+                self._servers.begin(task) if task.machine is not None else begin_host_task(self._api, task)
             )
         except NoAnswerError as error:
             return Unknown(f"{error}")
@@ -73,7 +81,7 @@ class OpenStackDriver:
             return refused
         try:
             if task.machine is None:
-                return host_tasks.check(self._api, task)
+                return check_host_task(self._api, task)
             return self._servers.check(task)
         except (NoAnswerError, RefusedError) as error:
             return Unknown(f"{error}")
@@ -95,7 +103,7 @@ class OpenStackDriver:
         if target is None:
             return None
         try:
-            service = next(iter(self._api.services(target.name)), None)
+            service = _service_of(self._api, target)
         except NoAnswerError as error:
             return Unknown(f"{error}")
         except RefusedError:
@@ -109,7 +117,7 @@ class OpenStackDriver:
     def reach(self, host: Host) -> str | None:
         """Return why a host cannot be worked on now: nova's word for its compute service."""
         try:
-            service = next(iter(self._api.services(host.name)), None)
+            service = _service_of(self._api, host)
         except (NoAnswerError, RefusedError) as error:
             return f"{error}"
         if service is None:
@@ -121,5 +129,48 @@ class OpenStackDriver:
         return inventory.found(self._api, self._networks)
 
 
-def _unknown_host(host: Host) -> str:
-    return f"nova has no compute service on {host.name}: hosts have to be called as nova calls them"
+def begin_host_task(api: ComputeApi, task: DriverTask) -> Checked:
+    """Have the compute service of a host changed, and see that it was."""
+    service = _service_of(api, task.source)
+    if service is None:
+        return Failed(_unknown_host(task.source))
+    match task.task:
+        case HostTask.CORDON if service.enabled:
+            api.disable(service, reason_of(task))
+        case HostTask.UNCORDON if not service.enabled and service.reason == reason_of(task):
+            api.enable(service)
+        case HostTask.FENCE if not service.forced_down:
+            api.force_down(service)
+    answer = check_host_task(api, task)
+    return Unknown("nova was asked, and does not show it yet") if isinstance(answer, NotBegun) else answer
+
+
+def check_host_task(api: ComputeApi, task: DriverTask) -> Checked:
+    """Return whether the compute service is what it is to be."""
+    service = _service_of(api, task.source)
+    if service is None:
+        return Failed(_unknown_host(task.source))
+    match task.task:
+        case HostTask.CORDON:
+            done = not service.enabled
+        case HostTask.UNCORDON:
+            done = service.enabled or service.reason != reason_of(task)
+        case HostTask.FENCE:
+            done = service.forced_down and not service.up
+        case _:
+            return Failed(f"nova does no {task.task} of hosts: set a hook for it in [hooks], then retry")
+    return Done() if done else NotBegun()
+
+
+def reason_of(task: DriverTask) -> str:
+    """Return the reason by which a service that this order has disabled is recognised."""
+    return f"forewarn: order {task.order}"
+
+
+def _service_of(api: ComputeApi, host: Host | None) -> ComputeService | None:
+    return None if host is None else next(iter(api.services(host.name)), None)
+
+
+def _unknown_host(host: Host | None) -> str:
+    name = "no host" if host is None else host.name
+    return f"nova has no compute service on {name}: hosts have to be called as nova calls them"

@@ -5,6 +5,7 @@ aggregates of their hosts: `forewarn:group`, `forewarn:update-domain`, `forewarn
 word comes first.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +13,13 @@ from typing import Any
 
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.inventory import Found, FoundGroup, FoundHost, FoundMachine, unknown_metadata
-from forewarn.core.words import GroupKind, HostName, MachineId, MachineName, Mobility, ProjectName
-from forewarn.drivers.openstack import marks
+from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, MachineName, Mobility, ProjectName
 from forewarn.drivers.openstack.compute_api import ComputeApi, ComputeService, NoAnswerError, RefusedError
-from forewarn.drivers.openstack.server_groups import ServerGroups, allowed, told_apart
+from forewarn.drivers.openstack.sights import MARK_KEY
 
+# A name in forewarn has so many of these characters.
+LONGEST, NOT_ALLOWED = 64, re.compile(r"[^A-Za-z0-9._-]+")
+OF_ID = 8  # so many letters of an id tell apart what has the same name
 GROUP, UPDATE_DOMAIN, MOBILITY = "forewarn:group", "forewarn:update-domain", "forewarn:mobility"
 _PREFIX, _KNOWN = "forewarn:", (GROUP, MOBILITY, UPDATE_DOMAIN)
 MIB_IN_GIB = 2**10
@@ -26,6 +29,48 @@ ZONE = "availability-zone"
 _NOT_THERE = frozenset({"BUILD", "DELETED", "SOFT_DELETED", "SHELVED_OFFLOADED"})
 _OFF = frozenset({"SHUTOFF", "SHELVED", "SUSPENDED", "ERROR"})
 _MOVING = frozenset({"MIGRATING", "RESIZE", "VERIFY_RESIZE", "REVERT_RESIZE"})
+
+
+def allowed(name: str) -> str:
+    """Return a name with what forewarn does not allow in names replaced."""
+    return NOT_ALLOWED.sub("-", name).strip("-")[:LONGEST] or "unnamed"
+
+
+def told_apart(name: str, id_: str) -> str:
+    """Return a name that nothing else has."""
+    return f"{allowed(name)[: LONGEST - OF_ID - 1]}-{id_[:OF_ID]}"
+
+
+class ServerGroups:
+    """The server groups that have members, each by a name that no other has."""
+
+    def __init__(self, groups: Iterable[Mapping[str, Any]]) -> None:
+        own = {GroupName(told_apart(each["name"], each["id"])): each for each in groups if each["members"]}
+        self._called = {name: GroupName(allowed(each["name"])) for name, each in own.items()}
+        self._projects: dict[GroupName, str] = {name: each["project_id"] for name, each in own.items()}
+        self._of = {member: name for name, each in own.items() for member in each["members"]}
+
+    def of(self, server: str) -> GroupName | None:
+        """Return the group that a server is in."""
+        return self._of.get(server)
+
+    def named(self, text: str, *, project: str) -> GroupName:
+        """Return the group that somebody of a project means: their own server group, if it is called so."""
+        name = GroupName(allowed(text))
+        mine = [
+            each
+            for each, called in self._called.items()
+            if called == name and self._projects[each] == project
+        ]
+        return mine[0] if len(mine) == 1 else name
+
+    def called(self, name: GroupName) -> GroupName | None:
+        """Return what nova calls a group; None if it is no server group."""
+        return self._called.get(name)
+
+    def project_of(self, name: GroupName) -> str | None:
+        """Return the id of the project that a server group is of; None if it is none."""
+        return self._projects.get(name)
 
 
 def found(api: ComputeApi, networks: Sequence[str]) -> Found:
@@ -175,7 +220,7 @@ def _faults(metadata: Mapping[str, str]) -> Iterator[str]:
         yield f'its metadata has {UPDATE_DOMAIN}="{domain}": expected a whole number'
     if mobility is not None and _mobility(mobility) is None:
         yield f'its metadata has {MOBILITY}="{mobility}": expected live, live-only, cold or none'
-    ours = (key for key in sorted(metadata) if key.startswith(_PREFIX) and key != marks.KEY)
+    ours = (key for key in sorted(metadata) if key.startswith(_PREFIX) and key != MARK_KEY)
     yield from unknown_metadata(ours, known=_KNOWN)
 
 

@@ -23,7 +23,7 @@ from forewarn.control.driver import (
 )
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import HostName, Work
-from forewarn.drivers.openstack import decisions, marks
+from forewarn.drivers.openstack import decisions
 from forewarn.drivers.openstack.attempts import Attempts
 from forewarn.drivers.openstack.compute_api import (
     BAD_REQUEST,
@@ -33,9 +33,8 @@ from forewarn.drivers.openstack.compute_api import (
     RefusedError,
 )
 from forewarn.drivers.openstack.decisions import Broken, Finished, Next, Once, Send, Wait
-from forewarn.drivers.openstack.marks import How, Mark
 from forewarn.drivers.openstack.options import OpenStackOptions
-from forewarn.drivers.openstack.sights import Server, Sight, actions_since
+from forewarn.drivers.openstack.sights import MARK_KEY, How, Mark, Server, Sight, actions_since, kept_mark
 
 # How a live migration can be called off: in these states nova aborts it, in those it will soon.
 ABORTABLE = frozenset({"queued", "preparing", "running"})
@@ -63,7 +62,7 @@ class ServerSteps:
 
     def begin(self, task: DriverTask) -> Checked:
         """Return the mark of a step that can be begun: nothing is sent before forewarn has saved it."""
-        if marks.kept(task) is not None:
+        if kept_mark(task) is not None:
             return self.check(task)
         id_ = _server_id(task)
         server, now = self._api.server(id_, now=task.now)
@@ -89,7 +88,7 @@ class ServerSteps:
 
     def check(self, task: DriverTask) -> Checked:
         """Look what has become of a step, and go on with it."""
-        mark = marks.kept(task)
+        mark = kept_mark(task)
         if mark is None:
             return NotBegun()
         self._attempts.is_quiet(task, mark.token)  # from now on what another process has sent is waited for
@@ -100,7 +99,7 @@ class ServerSteps:
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
         """Call a step off that nova has not been asked for, or that is a live migration."""
-        mark, soon = marks.kept(task), task.now + decisions.SOONEST
+        mark, soon = kept_mark(task), task.now + decisions.SOONEST
         if mark is None:
             return Cancelled() if self._attempts.call_off(task) else Unknown("it is just begun", soon)
         quiet_since = self._attempts.quiet_since(task, mark.token)
@@ -196,7 +195,7 @@ class ServerSteps:
     def _prepare(self, task: DriverTask, mark: Mark, server: Server) -> None:
         """Leave a note for people; let nova know that a host is down that was fenced otherwise."""
         with suppress(RefusedError):  # of a server in status ERROR nova writes none
-            self._api.write(server.id, marks.KEY, mark.note)
+            self._api.write(server.id, MARK_KEY, mark.note)
         if mark.how is How.EVACUATE and task.source is not None:
             for service in self._api.services(task.source.name):
                 if service.up:  # else it moves nothing away from there

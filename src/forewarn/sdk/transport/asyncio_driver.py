@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
 from forewarn.sdk.transport.connection_reuse import TOO_LATE, Connect, Pause, Steps, Transfer, unreachable
-from forewarn.sdk.transport.exchange import Exchange
-from forewarn.sdk.transport.messages import NoAnswer, Reply
+from forewarn.sdk.transport.exchange import Exchange, NoAnswer, Reply
 
 Result = TypeVar("Result")
 

@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from forewarn.clock import monotonic
 from forewarn.sdk.transport.connection_reuse import TOO_LATE, Connect, Pause, Steps, Transfer, unreachable
-from forewarn.sdk.transport.exchange import Exchange
-from forewarn.sdk.transport.messages import NoAnswer, Reply
+from forewarn.sdk.transport.exchange import Exchange, NoAnswer, Reply
 
 PIECE = 64 * 1024
 

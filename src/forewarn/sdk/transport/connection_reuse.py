@@ -15,8 +15,7 @@ import h11
 
 from forewarn.sdk.guest_errors import Closed
 from forewarn.sdk.transport import endpoint_urls
-from forewarn.sdk.transport.exchange import Exchange
-from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
+from forewarn.sdk.transport.exchange import Exchange, GuestRequest, HttpAnswer, NoAnswer, Reply
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -96,7 +95,7 @@ class EndpointConnections:
         self._path = parts.path
         self._headers = {"Host": parts.netloc, **HEADERS}
         self._monotonic = monotonic
-        self._changing = threading.Lock()
+        self._changing = threading.Lock()  # guards the rest
         self._idle: list[tuple[TransportConnection, float]] = []  # and since when
         self._busy: set[TransportConnection] = set()
         self._closed = False

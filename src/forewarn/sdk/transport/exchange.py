@@ -1,19 +1,94 @@
-"""HTTP/1.1 on one connection, without I/O: a request becomes bytes, and bytes become its answer.
+"""What goes over the wire and what comes back, without I/O: requests, answers, and HTTP/1.1 for both.
 
-It does what a metadata endpoint needs, and no more; h11 knows the protocol.
+An exchange does what a metadata endpoint needs, and no more; h11 knows the protocol. NotBefore is the
+server's time: its `Date`, carried on by the monotonic clock, for a machine's own clock may be wrong, and
+jumps when it is put right.
 """
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 import h11
 
-from forewarn.sdk.transport.messages import HttpAnswer, NoAnswer, Reply
+from forewarn.sdk.documents import parse_moment
 
 # Of status line and headers together.
 LONGEST_HEAD = 64 * 1024
 # A document of a thousand events has less; what is longer is something else.
 LONGEST_BODY = 4 * 1024 * 1024
-
 HANGS_UP = "it hangs up"
 ENDLESS = "it answers without end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTime:
+    """A moment that the server named, and when it did so by this machine's monotonic clock."""
+
+    date: datetime
+    received: float
+
+    def now(self, monotonic: float) -> datetime:
+        """Return the server's time."""
+        try:
+            return self.date + timedelta(seconds=max(0.0, monotonic - self.received))
+        except OverflowError:  # a server whose clock is at the end of all time
+            return datetime.max.replace(tzinfo=UTC)
+
+
+def read_date(header: str | None, *, received: float) -> ServerTime | None:
+    """Read the `Date` of an answer, if it has one."""
+    date = None if header is None else parse_moment(header)
+    return None if date is None else ServerTime(date=date, received=received)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestRequest:
+    """A request, to be sent after a pause, whose answer may take so many seconds."""
+
+    path: str
+    seconds: float
+    method: str = "GET"
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpAnswer:
+    """What came back; names of headers in lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    sent: float = 0.0  # on the monotonic clock, as is
+    received: float = 0.0
+
+    @property
+    def server_time(self) -> ServerTime | None:
+        """The server's time, if it named it."""
+        return read_date(self.headers.get("date"), received=self.received)
+
+    @property
+    def waited(self) -> bool:
+        """Whether the server held the request, as it was asked to."""
+        preferences = self.headers.get("preference-applied", "").lower().split(",")
+        return any(each.strip().partition("=")[0].rstrip() == "wait" for each in preferences)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoAnswer:
+    """Why no answer came."""
+
+    why: str
+    stale: bool = False  # the connection ended before a byte of the answer, perhaps before the request
+    sent: float = 0.0
+    received: float = 0.0  # when it was abandoned
+
+
+Reply: TypeAlias = HttpAnswer | NoAnswer
 
 
 class Exchange:

@@ -1,1 +1,0 @@
-"""How others see a running agent: pages for probes, metrics and status."""

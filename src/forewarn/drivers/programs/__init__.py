@@ -1,1 +1,0 @@
-"""Programs that drivers run: how they are kept within bounds, what they are given, what they answer."""
