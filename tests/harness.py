@@ -14,17 +14,17 @@ from forewarn.control.driver import (
     Driver,
     DriverTask,
     Failed,
+    KnownDrivers,
     Listing,
     Running,
     Unknown,
 )
 from forewarn.control.engine.driver_calls import DriverCall, Verb
 from forewarn.control.interfaces import LastPolls, SentSoFar
-from forewarn.control.known_drivers import KnownDrivers
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.push.webhooks import WebhookTerms
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.control.use_case import Context
+from forewarn.control.webhooks import WebhookTerms
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.event import Event

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from forewarn.api.app import create_app
 from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
-from forewarn.control.job_kinds import Alone
+from forewarn.control.use_case import Alone
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.scope import EVERYTHING

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 
 from forewarn.control.following.board_feed import BoardFeed
-from forewarn.control.job_kinds import Alone
+from forewarn.control.use_case import Alone
 from forewarn.core.feed import Delta
 from forewarn.server.threads import worker as threads_worker
 from forewarn.server.threads.jobs import Job, Jobs

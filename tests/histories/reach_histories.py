@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from forewarn.control.engine.host_reach import HostReach
+from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.reached_hosts import UNKNOWN
 from forewarn.core.words import HostName, Kind, ServiceMode, StageKind, StageState
 from tests.histories.histories import HOSTS, act

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.control.job_kinds import Alone
+from forewarn.control.use_case import Alone
 from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.server.threads import jobs as threads_jobs
 from forewarn.server.threads.jobs import GUESTS_ACTIVE, LONGEST_WAIT, Job, Jobs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forewarn.control.known_drivers import KnownDrivers
+from forewarn.control.driver import KnownDrivers
 from forewarn.core.errors import Invalid
 
 KNOWN = KnownDrivers(

@@ -11,7 +11,7 @@ import pytest
 from forewarn import config_reading
 from forewarn.agent.setup import agent_config
 from forewarn.config import Settings
-from forewarn.control.known_drivers import KnownDrivers
+from forewarn.control.driver import KnownDrivers
 from forewarn.core.errors import Invalid
 from forewarn.core.toml_text import DEEPEST, parse_toml
 from forewarn.rehearsal.scenario_file import read_scenario

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from forewarn.control.engine.engine import Stuck
-from forewarn.control.job_kinds import Alone
+from forewarn.control.use_case import Alone
 from forewarn.core.errors import ForewarnError, Invalid, Unavailable, Uncertain
 from forewarn.server.threads import worker
 from forewarn.server.threads.batches import Batches

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from forewarn.api.services import RunRead
 from forewarn.clock import monotonic
-from forewarn.control.access.browser_sessions import BrowserSessions
+from forewarn.control.tokens import BrowserSessions
 from forewarn.core.browser_sessions import Credentials, Identified, identify
 from forewarn.core.errors import Unavailable
 from forewarn.signals import Signal

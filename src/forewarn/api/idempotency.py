@@ -4,7 +4,7 @@ import re
 
 from starlette.requests import Request
 
-from forewarn.control.access.answering_once import KeyedCall
+from forewarn.control.idempotent_calls import KeyedCall
 from forewarn.core.access import Caller, describe
 from forewarn.core.errors import Invalid
 

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from forewarn.api.declared import Body, Query
 from forewarn.api.request_fields import FreeText
-from forewarn.control.callers import check_whole
+from forewarn.control.all_use_cases import check_whole
 from forewarn.core.access import Caller
 from forewarn.core.errors import Invalid
 from forewarn.core.operators_words import said_by_operator

@@ -17,8 +17,8 @@ from forewarn.api.idempotency import REPEATED_HEADER, keyed_call
 from forewarn.api.inputs import Input, OpenedBy, Prepared, inputs
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
-from forewarn.control.access.answering_once import Answered, KeyedCall
-from forewarn.control.job_kinds import Alone, ForeseenUseCase
+from forewarn.control.idempotent_calls import Answered, KeyedCall
+from forewarn.control.use_case import Alone, ForeseenUseCase
 from forewarn.core.access import Right, check
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.core.scope import Scope

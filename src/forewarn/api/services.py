@@ -9,11 +9,11 @@ from starlette.requests import Request
 
 from forewarn.api.inputs import FromRequest, OpenedBy, Reach
 from forewarn.api.limits import BodyLimits, CallerLimits
-from forewarn.control.access.answering_once import AnsweringOnce
-from forewarn.control.callers import CallerReads, UseCases, check_whole
+from forewarn.control.all_use_cases import CallerReads, UseCases, check_whole
 from forewarn.control.driver import Listing
-from forewarn.control.engine.driver_counts import DriverCallCounts
-from forewarn.control.job_kinds import Alone
+from forewarn.control.engine.driver_calls import DriverCallCounts
+from forewarn.control.idempotent_calls import IdempotentCalls
+from forewarn.control.use_case import Alone
 from forewarn.core import access
 from forewarn.core.browser_sessions import Identified
 from forewarn.core.errors import ForewarnError
@@ -266,7 +266,7 @@ class Services:
         return self._parts.inventories
 
     @property
-    def answering(self) -> AnsweringOnce:
+    def answering(self) -> IdempotentCalls:
         """What carries out calls once; Refused to a project's people, whom the endpoints call it for."""
         check_whole(self.scope)
         return self._parts.use_cases.answering

@@ -1,7 +1,7 @@
 """Drivers are asked whether the machines of a plan can leave their hosts; it waits some seconds for that.
 
 Answers are kept for a minute, for the next plan. Before an order announces a move it asks again
-(`control/engine/prechecks.py`).
+(`control/engine/driver_calls.py`).
 """
 
 import threading

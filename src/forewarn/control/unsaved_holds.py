@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from forewarn.control.access.answering_once import Answered, AnsweringOnce, KeyedCall
-from forewarn.control.orders.host_orders import HostOrders
+from forewarn.control.idempotent_calls import Answered, IdempotentCalls, KeyedCall
+from forewarn.control.orders.order_use_cases import HostOrders
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.admission import holds
 from forewarn.core.copies import replace
@@ -72,7 +72,7 @@ class HoldsInMemory(Protocol):
 class UnsavedHolds(UseCase):
     """Sets and lifts holds while nothing can be saved; any thread may ask, the worker saves."""
 
-    def __init__(self, context: EngineContext, *, answering: AnsweringOnce) -> None:
+    def __init__(self, context: EngineContext, *, answering: IdempotentCalls) -> None:
         super().__init__(context)
         self._transact = context.transact
         self._answering = answering

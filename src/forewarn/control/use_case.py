@@ -1,13 +1,14 @@
-"""How a use case loads and saves: what its scope sees, or everything."""
+"""How a use case loads and saves, what its scope sees or everything, and how the worker is given one."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from typing import Generic, TypeVar
 
 from forewarn.clock import Clock
 from forewarn.control.disclosing import V, disclosed
-from forewarn.control.known_drivers import KnownDrivers
+from forewarn.control.driver import KnownDrivers
 from forewarn.control.plan_prechecks import PlanPrechecks
 from forewarn.control.reached_hosts import ReachedHosts
 from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew, to_precheck
@@ -17,7 +18,8 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice
 from forewarn.core.policy import Policy
 from forewarn.core.scope import Scope
-from forewarn.store.batch import ScopedTransaction, Transact
+from forewarn.store.batch import ScopedTransaction, Transact, Transaction
+from forewarn.store.foreseen import Foreseen
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import ReadStore, ScopedReadStore
 from forewarn.store.sql import Store
@@ -118,3 +120,25 @@ class UseCase(Reading):
         if running or ended or hosts or prechecks:
             noted = self._under_way
             tx.after_commit(lambda: noted.note(running, ended, hosts, prechecks), undone=noted.lose)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Alone(Generic[T]):
+    """A use case that does more than save: it is given what commits, not an open transaction."""
+
+    work: Callable[[Transact], T]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeseenUseCase(Generic[T]):
+    """A use case whose reads are known in part: those that wait together are loaded together."""
+
+    work: Callable[[Transaction], T]
+    foreseen: Foreseen
+
+    def __call__(self, tx: Transaction) -> T:
+        """Run it in its transaction."""
+        return self.work(tx)

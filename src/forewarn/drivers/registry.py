@@ -23,6 +23,7 @@ from forewarn.control.driver import (
     DriverLimits,
     DriverTask,
     Fencing,
+    KnownDrivers,
     Listing,
     LoadingNativeCode,
     Prechecking,
@@ -31,7 +32,6 @@ from forewarn.control.driver import (
     VerifyingRestarts,
     WorkingOnHosts,
 )
-from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Invalid
 from forewarn.core.operators_words import driver_named
 from forewarn.core.spelling import hint

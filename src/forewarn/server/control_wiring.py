@@ -4,33 +4,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from forewarn.control.access.answering_once import AnsweringOnce
-from forewarn.control.access.browser_sessions import BrowserSessions
-from forewarn.control.access.tokens import Tokens
-from forewarn.control.callers import UseCases
+from forewarn.control.all_use_cases import UseCases
 from forewarn.control.driver import Driver
 from forewarn.control.engine.driver_calls import DriverCalls
 from forewarn.control.engine.engine import Engine
-from forewarn.control.engine.external_timeout import ExternalTimeout
-from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.order_work import OrderWork
+from forewarn.control.engine.outside_news import ExternalTimeout, GuestSaving
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.fleet.putting_things import FleetPuts
 from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.interfaces import ExternalReports, GuestActivity
 from forewarn.control.orders.guest_use_cases import GuestUseCases
-from forewarn.control.orders.host_orders import HostOrders
-from forewarn.control.orders.order_use_cases import OrderUseCases
-from forewarn.control.push.delivery_state import DeliveryState
-from forewarn.control.push.webhooks import Webhooks, WebhookTerms
-from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
-from forewarn.control.rehearsals.rehearsal import RehearsalEndpoint
+from forewarn.control.orders.order_use_cases import HostOrders, OrderUseCases
+from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals, RehearsalEndpoint
 from forewarn.control.rehearsals.rehearsals import Rehearsals
 from forewarn.control.rollouts.rollouts import Rollouts
+from forewarn.control.tokens import BrowserSessions, Tokens
 from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext
+from forewarn.control.webhooks import DeliveryState, Webhooks, WebhookTerms
 from forewarn.core.browser_sessions import USUAL_LIFE
 from forewarn.server.threads.batches import Batches
 from forewarn.store.sql import Store
@@ -69,7 +64,7 @@ def wire_control(context: Context, *, store: Store, around: Surroundings) -> Con
     batches = Batches(store, notices)
     context = EngineContext.of(context, store=store, transact=batches.transact)
     rehearsals = OpenRehearsals(context, endpoint=around.endpoint, monotonic=around.monotonic)
-    answering = AnsweringOnce(context, real_now=context.real_now)
+    answering = IdempotentCalls(context, real_now=context.real_now)
     declarations = FleetCommands(context, webhooks_changed=around.webhooks.changed)
     order_work = OrderWork(context, drivers=around.drivers, calls=around.calls)
     use_cases = UseCases(

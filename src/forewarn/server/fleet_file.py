@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from forewarn.control.driver import KnownDrivers
 from forewarn.control.fleet.declaring import FleetCommands, check_declaration
-from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.toml_text import parse_toml
 from forewarn.store.batch import Transact

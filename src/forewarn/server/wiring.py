@@ -14,17 +14,16 @@ from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import OperatorSettings, Settings
-from forewarn.control.access.tokens import Tokens
-from forewarn.control.callers import UseCases
-from forewarn.control.engine import prechecks
-from forewarn.control.engine.host_reach import HostReach
+from forewarn.control.all_use_cases import UseCases
+from forewarn.control.engine import driver_calls
+from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.job_kinds import Alone
-from forewarn.control.push.webhooks import SECRET_PREFIX, WebhookTerms
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
-from forewarn.control.use_case import Context
+from forewarn.control.tokens import Tokens
+from forewarn.control.use_case import Alone, Context
+from forewarn.control.webhooks import SECRET_PREFIX, WebhookTerms
 from forewarn.core.feed import Delta
 from forewarn.core.scope import EVERYTHING
 from forewarn.drivers.registry import Drivers
@@ -357,8 +356,8 @@ def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs)
     )
     lanes.reached = reaching.heard
     plans = context.plan_prechecks
-    lanes.planned = lambda answer: plans.heard(answer.call.task, prechecks.read(answer))
-    plans.submit = lambda task: lanes.submit(prechecks.call_for(task))
+    lanes.planned = lambda answer: plans.heard(answer.call.task, driver_calls.read(answer))
+    plans.submit = lambda task: lanes.submit(driver_calls.call_for(task))
     opened.drivers.restarted_by(reaching.ask_soon)
     return reaching
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from forewarn.api.services import Services
-from forewarn.control.callers import CallerReads
+from forewarn.control.all_use_cases import CallerReads
 from forewarn.core.model import event
 from forewarn.store.batch import Transact
 from forewarn.testing.events import Event

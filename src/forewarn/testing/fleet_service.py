@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import uvloop
 
 from forewarn.api.services import Services
-from forewarn.control.callers import CallerReads
-from forewarn.control.job_kinds import Alone
+from forewarn.control.all_use_cases import CallerReads
+from forewarn.control.use_case import Alone
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.rehearsal.faults import Fault

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from forewarn.api.services import Services
-from forewarn.control.callers import CallerReads
+from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Conflict, NotFound

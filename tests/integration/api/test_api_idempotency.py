@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from forewarn.control.access import answering_once
+from forewarn.control import idempotent_calls
 from forewarn.core.errors import Unavailable
 from forewarn.core.words import Action
 from tests.harness import Service
@@ -165,7 +165,7 @@ def test_answers_are_kept_for_a_day_of_real_time(service: Service, api: Api) -> 
 def test_old_answers_are_removed_in_batches(
     service: Service, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering_once, "BATCH", 2)
+    monkeypatch.setattr(idempotent_calls, "BATCH", 2)
     for number in range(3):
         post(api, "/v1/clock/advance", {"seconds": 1}, key=f"old-{number}")
     service.real += DAY + 1
@@ -177,8 +177,8 @@ def test_old_answers_are_removed_in_batches(
 def test_a_caller_keeps_so_many_answers_and_the_oldest_go(
     service: Service, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering_once, "MOST_ANSWERS", 2)
-    monkeypatch.setattr(answering_once, "PRUNE_AFTER", 4)
+    monkeypatch.setattr(idempotent_calls, "MOST_ANSWERS", 2)
+    monkeypatch.setattr(idempotent_calls, "PRUNE_AFTER", 4)
     service.answering.prune()
     for number in range(4):
         service.real += 1
@@ -198,7 +198,7 @@ def kept(service: Service) -> int:
 def test_an_answer_that_is_too_large_is_not_kept_but_nothing_is_done_twice(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering_once, "LARGEST_ANSWER", 10)
+    monkeypatch.setattr(idempotent_calls, "LARGEST_ANSWER", 10)
     first = post(api, RESTART)
     assert first.status_code == 202
     status, message = error_of(post(api, RESTART))

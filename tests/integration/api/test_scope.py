@@ -11,7 +11,7 @@ import pytest
 from forewarn.api.app import ENDPOINTS
 from forewarn.api.inputs import OpenedBy, Reach
 from forewarn.api.services import ApiParts, Services
-from forewarn.control.callers import FleetReads
+from forewarn.control.all_use_cases import FleetReads
 from forewarn.control.naming import narrowed
 from forewarn.control.use_case import Reading, ScopedReading, UseCase
 from forewarn.core.access import RIGHTS, Role

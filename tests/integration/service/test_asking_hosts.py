@@ -9,7 +9,7 @@ import pytest
 
 from forewarn.control.driver import Done, DriverTask, Running, Unknown
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Reached, Refused, Verb
-from forewarn.control.engine.host_reach import HostReach
+from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from forewarn.control.fleet import declaring
-from forewarn.control.job_kinds import Alone
+from forewarn.control.use_case import Alone
 from forewarn.core.errors import MAY_STILL_HAPPEN, Conflict, Unavailable, Uncertain
 from forewarn.core.words import Kind
 from forewarn.store.batch import Batch, Transaction

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.rollouts import notice_sums
+from forewarn.control.rollouts import rollout_cache
 from forewarn.control.rollouts.rollout_engine import FEW, TOGETHER
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.model.declaration import FleetSpec
@@ -212,7 +212,7 @@ def test_orders_are_read_again_if_it_is_not_known_what_was_saved(
 def test_the_notice_of_a_large_wave_is_summed_up_some_orders_at_a_time(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notice_sums, "AT_ONCE", 5)
+    monkeypatch.setattr(rollout_cache, "AT_ONCE", 5)
     rollout = begun(service)
     service.tick()
     service.fetch("vm-1", "vm-2")

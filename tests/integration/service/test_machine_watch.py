@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import pytest
 
-from forewarn.control.job_kinds import Alone
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
+from forewarn.control.use_case import Alone
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.engine.outside_news import GuestSaving
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.core.errors import Conflict

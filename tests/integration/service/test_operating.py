@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.access.answering_once import Answered, KeyedCall
+from forewarn.control.idempotent_calls import Answered, KeyedCall
 from forewarn.core.errors import Conflict, Unavailable
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy

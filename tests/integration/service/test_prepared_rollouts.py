@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.rollouts.rollout_plan import LONGEST_AGE, MOST_HOSTS_AT_ONCE, RolloutPlan
-from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutViews
+from forewarn.control.rollouts.rollout_views import (
+    LONGEST_AGE,
+    MOST_HOSTS_AT_ONCE,
+    RolloutPlan,
+    RolloutRequest,
+    RolloutViews,
+)
 from forewarn.core.errors import NotFound
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.rollout import RolloutState, WaveState

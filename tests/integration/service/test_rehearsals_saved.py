@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.rehearsals.rehearsal import Rehearsal
+from forewarn.control.rehearsals.open_rehearsals import Rehearsal
 from forewarn.core.errors import Conflict, NotFound, Unavailable, Uncertain
 from forewarn.core.rehearsal.faults import Fault, FaultKind
 from forewarn.core.words import Action, OrderState, ProjectName

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from forewarn.control.engine import engine, order_work
-from forewarn.control.engine.external_timeout import ExternalTimeout
+from forewarn.control.engine.outside_news import ExternalTimeout
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.orders.requests import OrderRequest

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.access.tokens import Tokens
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.tokens import Tokens
 from forewarn.core.access import Grant, Role
 from forewarn.core.filters import RecordFilter
 from forewarn.core.scope import EVERYTHING

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from forewarn.cli.main import app
 from forewarn.control.driver import Unknown
-from forewarn.control.engine.host_reach import HostReach
+from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.reached_hosts import UNKNOWN, Reachability
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.filters import HistoryFilter

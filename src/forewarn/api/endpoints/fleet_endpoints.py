@@ -13,8 +13,8 @@ from forewarn.api.request_fields import FLAG_IN_QUERY, GROUP, PROJECT
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service, Services
 from forewarn.control.fleet.applying_fleet import CheckedFleet
-from forewarn.control.fleet.fitting_domains import CheckedDomains
-from forewarn.control.job_kinds import Alone
+from forewarn.control.fleet.declaring import CheckedDomains
+from forewarn.control.use_case import Alone
 from forewarn.core.access import Right
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.words import GroupName, ProjectName

@@ -21,7 +21,7 @@ from forewarn.api.request_fields import (
 )
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Service, Services
-from forewarn.control.callers import CallerReads
+from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.history_search import Found, RecordSearch
 from forewarn.core.access import Right
 from forewarn.core.errors import ForewarnError, Invalid

@@ -10,7 +10,7 @@ from forewarn.api.queries import HoldInPath
 from forewarn.api.request_fields import HOST, PROJECT, free_text
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
-from forewarn.control.access.answering_once import Answered, KeyedCall
+from forewarn.control.idempotent_calls import Answered, KeyedCall
 from forewarn.core.errors import Invalid, Unavailable
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import HostName, ProjectName

@@ -23,8 +23,7 @@ from forewarn.api.queries import PageQuery, RolloutInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, NAME, free_text, seconds, several, whole
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
-from forewarn.control.rollouts.rollout_plan import RolloutPlan
-from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView
+from forewarn.control.rollouts.rollout_views import RolloutPlan, RolloutRequest, RolloutView
 from forewarn.core.errors import Invalid
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, RolloutTerms
 from forewarn.core.words import EXTERNAL, HostName, RolloutAction, ServiceMode

@@ -11,7 +11,7 @@ from forewarn.api.authentication import Authenticator
 from forewarn.api.credentials import cookie_name, is_secure, session_secret
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import IdentifiedCaller, OwnTx, Service, Services
-from forewarn.control.access.answering_once import Answered
+from forewarn.control.idempotent_calls import Answered
 from forewarn.core.access import Right, digest_of
 from forewarn.core.browser_sessions import Identified, csrf_of
 from forewarn.store.batch import Transaction

@@ -17,7 +17,7 @@ from forewarn.api.inputs import InHeader
 from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, several, whole_in_query
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import ApiSettings, Read, Service, Services
-from forewarn.control.callers import CallerReads
+from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.core.access import Right
 from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable

@@ -8,7 +8,7 @@ from forewarn.api.queries import ListQuery, WebhookInPath
 from forewarn.api.request_fields import LINE, PROJECT, line, one_of, several
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, ScopedTx, Service, Services
-from forewarn.control.push.webhooks import WebhookView
+from forewarn.control.webhooks import WebhookView
 from forewarn.core.access import Right
 from forewarn.core.model.webhook import WebhookId
 from forewarn.core.words import Kind, ProjectName

@@ -1,7 +1,12 @@
-"""Calls of drivers: what is asked, how it is answered, and the port for calls that take their time."""
+"""Calls of drivers: what is asked, how it is answered, and the port for calls that take their time.
+
+Drivers are asked about moves before these are announced. Such a call that is lost with the server is not
+forgotten: its order falls due, and asks again.
+"""
 
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, TypeAlias
@@ -22,9 +27,12 @@ from forewarn.control.driver import (
 )
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.errors import Unavailable
+from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
 from forewarn.core.operators_words import driver_named
-from forewarn.core.words import HOOK, Work
+from forewarn.core.rollouts.planned_moves import MoveAnswer
+from forewarn.core.words import HOOK, HostName, Work
+from forewarn.durations import Distribution
 
 log = logging.getLogger(__name__)
 
@@ -175,3 +183,73 @@ def _prechecked(driver: Driver, task: DriverTask) -> Refused | Unknown | None:
         return None
     why = driver.precheck(task)
     return Refused(why) if isinstance(why, str) else why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverCallCounts:
+    """The calls made in lanes since the start, and those that are being made."""
+
+    answered: Mapping[tuple[str, ...], int] = field(default_factory=dict)  # by driver, verb and answer
+    durations: Mapping[tuple[str, ...], Distribution] = field(default_factory=dict)  # by driver and verb
+    running: Mapping[str, int] = field(default_factory=dict)  # by driver
+    hung: Mapping[str, int] = field(default_factory=dict)  # by driver
+    crashes: Mapping[str, int] = field(default_factory=dict)  # of drivers' own processes, by driver
+
+
+class Prechecks:
+    """Asks drivers about moves, and knows of which no answer has come."""
+
+    def __init__(
+        self,
+        drivers: Mapping[str, Driver],
+        *,
+        calls: DriverCalls,
+        find_host: Callable[[HostName], Host | None],
+    ) -> None:
+        self._drivers = drivers
+        self._calls = calls
+        self._find_host = find_host
+        self._open: set[tuple[object, ...]] = set()
+
+    def ask(self, tasks: Iterable[DriverTask], now: datetime) -> list[DriverAnswer]:
+        """Have drivers asked about these moves; return what was answered at once."""
+        answers = []
+        for task in tasks:
+            if (named := task.target) is None or _move(task) in self._open:
+                continue
+            # A host that a machine may go to is often only named.
+            asked = replace(task, target=self._find_host(named.name) or named, now=now)
+            call = call_for(asked)
+            driver = self._drivers[task.driver]
+            if driver.limits is None:
+                answers.append(DriverAnswer(call=call, answer=perform(driver, call)))
+                continue
+            self._open.add(_move(task))
+            self._calls.submit(call)
+        return answers
+
+    def hear(self, answer: DriverAnswer) -> DriverAnswer:
+        """Take note of an answer; of a call that hangs another one comes in the end."""
+        if not answer.hangs:
+            self._open.discard(_move(answer.call.task))
+        return answer
+
+
+def call_for(task: DriverTask) -> DriverCall:
+    """Return the call that asks whether a step could be done."""
+    return DriverCall(verb=Verb.PRECHECK, task=task)
+
+
+def read(answer: DriverAnswer) -> MoveAnswer:
+    """Return what a driver says of a move."""
+    match answer.answer:
+        case Refused(why=why):
+            return MoveAnswer(refused=why)
+        case Unknown(why=why):
+            return MoveAnswer(unknown=why)
+        case _:
+            return MoveAnswer()
+
+
+def _move(task: DriverTask) -> tuple[object, ...]:
+    return *task.id, task.work, task.target and task.target.name

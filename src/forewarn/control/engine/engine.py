@@ -10,10 +10,9 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from forewarn.control.engine.driver_calls import DriverAnswer
-from forewarn.control.engine.external_timeout import ExternalTimeout
-from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.next_due import NextDue
 from forewarn.control.engine.order_work import OrderWork
+from forewarn.control.engine.outside_news import ExternalTimeout, GuestSaving
 from forewarn.control.engine.pruning import RecordPruning
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine

@@ -6,9 +6,17 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from forewarn.control.driver import Cancelled, Done, Driver, Failed, NotBegun, Running, TooLate, Unknown
-from forewarn.control.engine.driver_calls import DriverAnswer, DriverCalls, Possible, Reached, Refused, Verb
-from forewarn.control.engine.hands import Hands
-from forewarn.control.engine.prechecks import Prechecks, read
+from forewarn.control.engine.driver_attempts import DriverAttempts
+from forewarn.control.engine.driver_calls import (
+    DriverAnswer,
+    DriverCalls,
+    Possible,
+    Prechecks,
+    Reached,
+    Refused,
+    Verb,
+    read,
+)
 from forewarn.control.steps_under_way import StepUnderWay, steps_of
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.draft import Draft, RoomNotLoaded
@@ -38,7 +46,9 @@ class OrderWork(UseCase):
     def __init__(self, context: EngineContext, *, drivers: Mapping[str, Driver], calls: DriverCalls) -> None:
         super().__init__(context)
         self._transact = context.transact
-        self._hands = Hands(drivers, calls=calls, real_now=context.real_now, find_host=self._find_host)
+        self._attempts = DriverAttempts(
+            drivers, calls=calls, real_now=context.real_now, find_host=self._find_host
+        )
         self._started = False  # whether all that ran before the start is known
         self._wanted: dict[AttemptId, None] = {}  # whose drivers are to be asked
         self._prechecks = Prechecks(drivers, calls=calls, find_host=self._find_host)
@@ -64,8 +74,8 @@ class OrderWork(UseCase):
         """
         faults = self.tell_drivers(now)
         for some in _chunks(orders, FEW if few else TOGETHER):
-            self._hands.take_over(self._load(self._hands.unloaded(some), now))
-            answers = self._believed(self._hands.ask(self._hands.due(some, now), now))
+            self._attempts.take_over(self._load(self._attempts.unloaded(some), now))
+            answers = self._believed(self._attempts.ask(self._attempts.due(some, now), now))
             faults += self._decide_each(some, answers, now)
             if give_way():
                 break  # drivers are told with the next piece
@@ -76,10 +86,12 @@ class OrderWork(UseCase):
         """Have drivers begin, and call off, what was saved since the last time; return what cannot go on."""
         faults: list[OrderId] = []
         while True:
-            self._wanted.update(dict.fromkeys(self._hands.take_over(*self._under_way.take())))
+            self._wanted.update(dict.fromkeys(self._attempts.take_over(*self._under_way.take())))
             if self._under_way.incomplete:
                 self._wanted.update(dict.fromkeys(self._find_running(now)))
-            answers = self._believed(self._hands.ask(list(filter(self._hands.knows, self._wanted)), now))
+            answers = self._believed(
+                self._attempts.ask(list(filter(self._attempts.knows, self._wanted)), now)
+            )
             answers += self._prechecks.ask(self._under_way.take_prechecks(), now)
             for some in _chunks(_orders_of(answers)):
                 # They have been looked at: that something begins, or is under way, gives no machine a host.
@@ -99,11 +111,11 @@ class OrderWork(UseCase):
             self._decide_each(some, believed, now)
         self.tell_drivers(now)
         for each in answers:
-            self._hands.go_on(each)
+            self._attempts.go_on(each)
 
     def _believed(self, answers: Iterable[DriverAnswer]) -> list[DriverAnswer]:
         heard = (
-            self._prechecks.hear(each) if each.call.verb is Verb.PRECHECK else self._hands.hear(each)
+            self._prechecks.hear(each) if each.call.verb is Verb.PRECHECK else self._attempts.hear(each)
             for each in answers
         )
         return [each for each in heard if each is not None]
@@ -155,7 +167,7 @@ class OrderWork(UseCase):
                 if each.call.verb is Verb.PRECHECK:
                     _take_precheck(draft, each)
                 else:
-                    _take(draft, each, laned=self._hands.is_laned(each.call.task.driver))
+                    _take(draft, each, laned=self._attempts.is_laned(each.call.task.driver))
             for order in orders:
                 if order in draft.orders and draft.orders[order].open:
                     lifecycle.advance(draft, order, policy=self._policy)
@@ -175,24 +187,24 @@ class OrderWork(UseCase):
             for step in order.driven
         }
         if not self._started:
-            self._hands.suppose_begun(steps)
+            self._attempts.suppose_begun(steps)
             self._started = True
-        self._hands.keep(steps)
+        self._attempts.keep(steps)
         missing = [
             id_
             for id_, is_unasked in steps.items()
-            if not self._hands.knows(id_) or (is_unasked and not self._hands.is_loaded(id_))
+            if not self._attempts.knows(id_) or (is_unasked and not self._attempts.is_loaded(id_))
         ]
         for some in _chunks(dict.fromkeys(id_.order for id_ in missing)):
-            self._hands.take_over(self._load(some, now))
+            self._attempts.take_over(self._load(some, now))
         self._under_way.incomplete = False
-        return [id_ for id_ in missing if self._hands.is_loaded(id_)]
+        return [id_ for id_ in missing if self._attempts.is_loaded(id_)]
 
     def _is_unasked(self, order: Order, step: Step | HostStep) -> bool:
         """Return whether nothing but a call brings news of a step; those who work outside report."""
         driver = order.driver_of(step)
         falls_due = step.look_at is not None or driver == EXTERNAL
-        return self._hands.is_laned(driver) or not falls_due
+        return self._attempts.is_laned(driver) or not falls_due
 
     def _load(self, orders: Sequence[OrderId], now: datetime) -> dict[AttemptId, StepUnderWay]:
         """Load the steps of orders that run, as their drivers are given them."""

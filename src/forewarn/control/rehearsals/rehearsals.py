@@ -7,8 +7,12 @@ from typing import Protocol
 
 from forewarn.control.disclosing import disclosure_to
 from forewarn.control.naming import check_project, some
-from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals, declared_project
-from forewarn.control.rehearsals.rehearsal import OpenRehearsal, Rehearsal
+from forewarn.control.rehearsals.open_rehearsals import (
+    OpenRehearsal,
+    OpenRehearsals,
+    Rehearsal,
+    declared_project,
+)
 from forewarn.control.use_case import Context, ScopedReading, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from forewarn.control.rollouts.notice_sums import NoticeSums
-from forewarn.control.rollouts.rollout_cache import RolloutCache
+from forewarn.control.rollouts.rollout_cache import NoticeSums, RolloutCache
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace

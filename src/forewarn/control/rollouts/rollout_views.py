@@ -1,15 +1,17 @@
-"""What can be asked about rollouts that changes nothing: plan them, show them."""
+"""What can be asked about rollouts that changes nothing: plan them, show them.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+A rollout is planned before its turn: others should not wait while many hosts are cut into waves.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
 from forewarn.control.interfaces import LastPolls
-from forewarn.control.rollouts import asked_moves
-from forewarn.control.rollouts.notice_sums import with_notice
+from forewarn.control.rollouts import move_prechecks
+from forewarn.control.rollouts.rollout_cache import with_notice
 from forewarn.control.rollouts.rollout_engine import surveyed, with_alike
-from forewarn.control.rollouts.rollout_plan import RolloutPlan, are_alike, is_large
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, Reading
 from forewarn.core.admission.timing import check_deadline
@@ -30,6 +32,45 @@ from forewarn.core.words import HostName, HostState, NameKind, RolloutAction, Se
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
 from forewarn.wire.texts import either
+
+# A rollout over more hosts has its orders placed by the engine's next look, some at a time.
+MOST_HOSTS_AT_ONCE = 20
+# A plan that is older, in service time, may have missed the beginning or the end of a window.
+LONGEST_AGE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutPlan:
+    """A rollout that may be begun; the first wave of a large one has been chosen."""
+
+    rollout: Rollout
+    survey: HostSurvey  # what of the fleet it was decided by
+    warnings: tuple[str, ...]
+    made_at: datetime
+    number: int  # the newest change that was known
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its orders are placed later."""
+        return is_large(self.rollout.hosts)
+
+    def is_recent(self, now: datetime) -> bool:
+        """Return whether little time has passed since."""
+        return timedelta() <= now - self.made_at <= LONGEST_AGE
+
+
+def is_large(hosts: Collection[HostName]) -> bool:
+    """Return whether the orders of a rollout over these hosts are placed some at a time from the first."""
+    return len(hosts) > MOST_HOSTS_AT_ONCE
+
+
+def are_alike(one: HostSurvey, other: HostSurvey) -> bool:
+    """Return whether a plan that was made of one survey may be carried out by another.
+
+    How long moves have taken decides nothing.
+    """
+    return replace(one, pace=other.pace) == other
+
 
 EVERY_HOST = 10_000_000
 # A plan names so many machines that cannot be moved live.
@@ -107,8 +148,10 @@ class RolloutViews(Reading):
             drivers = mine.driven_by(snapshot.rules.host_drivers(), self._policy.hooks)
             around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else Surroundings()
             asks = mine.empties and bool(self._policy.prechecking)
-            asked, more = asked_moves.load(snapshot, mine, survey, around, self._policy) if asks else ([], 0)
-        obstacles, lowered = asked_moves.find_obstacles(asked, self._plan_prechecks, now=self._real_now())
+            asked, more = (
+                move_prechecks.load(snapshot, mine, survey, around, self._policy) if asks else ([], 0)
+            )
+        obstacles, lowered = move_prechecks.find_obstacles(asked, self._plan_prechecks, now=self._real_now())
         mine = replace(mine, id="", state=RolloutState.PLANNED)
         candidates = Candidates(mine, survey, self._policy)
         reasons = (candidates.why_not(host, now=now) for host in mine.hosts)
@@ -120,7 +163,7 @@ class RolloutViews(Reading):
             waiting=waiting,
             drivers=drivers,
             expected=expected,
-            warnings=(*warnings, *asked_moves.warnings_of(more), *lowered[:MOST_LOWERED]),
+            warnings=(*warnings, *move_prechecks.warnings_of(more), *lowered[:MOST_LOWERED]),
             emptying=planned_moves.with_obstacles(emptying.emptying(mine, survey, around), obstacles),
         )
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from forewarn.api.services import RunRead, RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.following.followed_records import FollowedRecords
-from forewarn.control.push.delivery_state import DeliveryState
-from forewarn.control.push.webhooks import wanted_by
+from forewarn.control.webhooks import DeliveryState, wanted_by
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook

@@ -12,7 +12,7 @@ from queue import Empty
 from typing import Any, Protocol, TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.control.job_kinds import Alone, ForeseenUseCase
+from forewarn.control.use_case import Alone, ForeseenUseCase
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 from forewarn.server.threads.follow_up import FollowUp
 from forewarn.store.batch import Transaction

@@ -18,8 +18,15 @@ from functools import partial
 from typing import Protocol
 
 from forewarn.control.driver import Driver, DriverLimits, DriverTask, Unknown
-from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Reached, Verb, perform
-from forewarn.control.engine.driver_counts import DriverCallCounts
+from forewarn.control.engine.driver_calls import (
+    Answer,
+    DriverAnswer,
+    DriverCall,
+    DriverCallCounts,
+    Reached,
+    Verb,
+    perform,
+)
 from forewarn.core.model.order import AttemptId
 from forewarn.core.operators_words import driver_named
 from forewarn.core.words import MachineId

@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from forewarn.clock import ScaledClock, monotonic
-from forewarn.control.access.answering_once import AnsweringOnce
 from forewarn.control.engine.engine import Engine, Stuck
 from forewarn.control.following.board_feed import BoardFeed
-from forewarn.control.job_kinds import Alone
+from forewarn.control.idempotent_calls import IdempotentCalls
+from forewarn.control.use_case import Alone
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.server.threads.jobs import Job, Jobs, Turn
@@ -80,7 +80,7 @@ class Worker:
         *,
         batches: Batches,
         engine: Engine,
-        answering: AnsweringOnce,
+        answering: IdempotentCalls,
         feed: BoardFeed,
         time: TimeWatch,
     ) -> None:

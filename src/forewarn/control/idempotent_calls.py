@@ -56,7 +56,7 @@ class Answered:
     again: bool = False  # whether it was given before
 
 
-class AnsweringOnce(UseCase):
+class IdempotentCalls(UseCase):
     """Carries out each call once, and answers it as often as it is repeated."""
 
     def __init__(self, context: Context, *, real_now: Callable[[], datetime]) -> None:

@@ -62,7 +62,7 @@ class _Attempt:
         return self.step is not None and self.step.given_up
 
 
-class Hands:
+class DriverAttempts:
     """Asks drivers, each attempt what is its turn."""
 
     def __init__(

@@ -30,7 +30,7 @@ NOT_HEARD = MoveAnswer(unknown="its driver has not answered yet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedMove:
+class PrecheckedMove:
     """A move of a plan as its driver is asked about it."""
 
     move: PlannedMove
@@ -61,7 +61,7 @@ class AskedMove:
 
 def load(
     snapshot: Snapshot, rollout: Rollout, survey: HostSurvey, around: Surroundings, policy: Policy
-) -> tuple[list[AskedMove], int]:
+) -> tuple[list[PrecheckedMove], int]:
     """Load the first moves of a plan whose drivers can be asked about them, and count the others."""
     known = snapshot.rules.host_drivers()
     drivers = {host: rollout.terms.driver or known.of(host) for host in rollout.hosts}
@@ -71,7 +71,7 @@ def load(
     moves = planned_moves(leaving[:MOST_MACHINES], around)
     reader = _Reader(snapshot)
     found = [
-        AskedMove(
+        PrecheckedMove(
             move=move,
             machine=machine,
             source=survey.hosts[move.source],
@@ -114,7 +114,7 @@ class _Reader:
 
 
 def find_obstacles(
-    asked: Sequence[AskedMove], prechecks: PlanPrechecks, *, now: datetime
+    asked: Sequence[PrecheckedMove], prechecks: PlanPrechecks, *, now: datetime
 ) -> tuple[dict[tuple[HostName, MachineName], str], list[str]]:
     """Return what drivers say against moves, and of which machines they say that they cannot move live."""
     found, lowered = _round(asked, prechecks, 0, now=now)
@@ -131,7 +131,7 @@ def find_obstacles(
 
 
 def _round(
-    asked: Sequence[AskedMove], prechecks: PlanPrechecks, rung: int, *, now: datetime
+    asked: Sequence[PrecheckedMove], prechecks: PlanPrechecks, rung: int, *, now: datetime
 ) -> tuple[dict[tuple[HostName, MachineName], str], dict[tuple[HostName, MachineName], str]]:
     """Ask about one way to leave; return what is against it, and which machines have another way."""
     answers = _answers(asked, prechecks, rung, now=now)
@@ -149,7 +149,7 @@ def _round(
 
 
 def _answers(
-    asked: Sequence[AskedMove], prechecks: PlanPrechecks, rung: int, *, now: datetime
+    asked: Sequence[PrecheckedMove], prechecks: PlanPrechecks, rung: int, *, now: datetime
 ) -> dict[tuple[HostName, MachineName], dict[HostName, MoveAnswer]]:
     """Ask about some hosts of each machine, and about more until one takes it or time is up."""
     answers: dict[tuple[HostName, MachineName], dict[HostName, MoveAnswer]] = {
@@ -171,10 +171,10 @@ def _answers(
     return answers
 
 
-def _goes_on(asked: AskedMove, answers: Mapping[HostName, MoveAnswer]) -> bool:
+def _goes_on(asked: PrecheckedMove, answers: Mapping[HostName, MoveAnswer]) -> bool:
     """Return whether there is a host that was not asked about, and may be the first to take a machine."""
     return len(answers) < len(asked.targets) and MoveAnswer() not in answers.values()
 
 
-def _named(asked: AskedMove) -> tuple[HostName, MachineName]:
+def _named(asked: PrecheckedMove) -> tuple[HostName, MachineName]:
     return asked.move.source, asked.move.machine

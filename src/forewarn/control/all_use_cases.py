@@ -6,29 +6,26 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from forewarn.control import naming
-from forewarn.control.access.answering_once import AnsweringOnce
-from forewarn.control.access.browser_sessions import BrowserSessions, SessionViews
-from forewarn.control.access.tokens import Tokens, TokenViews
 from forewarn.control.disclosing import disclosed_refusal
 from forewarn.control.fleet.declaring import FleetCommands, FleetDryRuns
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.fleet.putting_things import FleetPuts
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.orders.guest_use_cases import GuestUseCases
-from forewarn.control.orders.host_orders import HostOrders
-from forewarn.control.orders.order_use_cases import OrderUseCases
-from forewarn.control.push.delivery_state import DeliveryState
-from forewarn.control.push.webhooks import Webhooks, WebhookViews
+from forewarn.control.orders.order_use_cases import HostOrders, OrderUseCases
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rehearsals.rehearsals import Rehearsals, RehearsalViews
 from forewarn.control.rollouts.rollout_views import RolloutViews
 from forewarn.control.rollouts.rollouts import Rollouts
+from forewarn.control.tokens import BrowserSessions, SessionViews, Tokens, TokenViews
 from forewarn.control.unsaved_holds import HoldsInMemory, UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context
 from forewarn.control.views import Views
+from forewarn.control.webhooks import DeliveryState, Webhooks, WebhookViews
 from forewarn.core.errors import Conflict, ForewarnError, Refused
 from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName
@@ -136,7 +133,7 @@ class UseCases:
     webhooks: Webhooks
     rehearsals: Rehearsals
     sessions: BrowserSessions
-    answering: AnsweringOnce
+    answering: IdempotentCalls
     # For those who see everything: a project's transaction does not fit.
     declarations: FleetCommands
     puts: FleetPuts

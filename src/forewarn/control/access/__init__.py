@@ -1,1 +1,0 @@
-"""Who may call: tokens, sessions of browsers, and answers that are given once."""

@@ -1,1 +1,0 @@
-"""Webhooks: declaring them, and what is kept of how they are served."""
