@@ -15,7 +15,7 @@ from bench.workplace import Workplace
 from forewarn.clock import ManualClock, monotonic
 from forewarn.control.engine.driver_calls import DriverCall
 from forewarn.control.interfaces import LastPolls, SentSoFar
-from forewarn.control.webhooks import WebhookTerms
+from forewarn.control.webhook_use_cases import WebhookTerms
 from forewarn.core.model.order import AttemptId
 from forewarn.core.model.slice import Sent
 from forewarn.core.orders.requests import OrderRequest

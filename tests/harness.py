@@ -24,7 +24,7 @@ from forewarn.control.interfaces import LastPolls, SentSoFar
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.control.use_case import Context
-from forewarn.control.webhooks import WebhookTerms
+from forewarn.control.webhook_use_cases import WebhookTerms
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.event import Event

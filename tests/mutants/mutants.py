@@ -436,7 +436,7 @@ def a_machine_that_restarts_with_its_host_is_not_verified(
     return real(draft, order, replace(policy, verifying_restarts=frozenset()))
 
 
-@mutant("control.engine.hands:Hands._verb", ORDERS, rule="8")
+@mutant("control.engine.driver_attempts:DriverAttempts._verb", ORDERS, rule="8")
 def a_step_is_begun_whenever_it_is_looked_at(real: Real, *_: Any) -> Verb:
     return Verb.BEGIN
 

@@ -11,43 +11,56 @@ from starlette.routing import Route
 from forewarn.api import errors, guards
 from forewarn.api.authentication import Authenticator
 from forewarn.api.endpoints import (
-    calendar_endpoints,
     clock_endpoints,
-    driver_endpoints,
     event_endpoints,
     fleet_endpoints,
-    group_endpoints,
     history_endpoints,
     hold_endpoints,
     host_endpoints,
-    import_endpoints,
     machine_endpoints,
     order_endpoints,
     overview_endpoints,
     probe_endpoints,
     project_endpoints,
-    promise_endpoints,
-    put_endpoints,
     rehearsal_endpoints,
     rollout_endpoints,
-    session_endpoints,
     stream_endpoints,
     token_endpoints,
     webhook_endpoints,
 )
+from forewarn.api.endpoints.probe_endpoints import ProbeLog
 from forewarn.api.limits import Bodies, CallerTable, Refusals
-from forewarn.api.probe_log import ProbeLog
 from forewarn.api.services import ApiSettings, Services
 from forewarn.durations import Durations
 
-PARTS = (
-    *(machine_endpoints, group_endpoints, host_endpoints, driver_endpoints, project_endpoints),
-    *(rehearsal_endpoints, order_endpoints, rollout_endpoints, event_endpoints, hold_endpoints),
-    *(calendar_endpoints, history_endpoints, promise_endpoints, stream_endpoints, webhook_endpoints),
-    *(fleet_endpoints, overview_endpoints, import_endpoints, put_endpoints),
-    *(clock_endpoints, token_endpoints, session_endpoints, probe_endpoints),
+# In the order in which the OpenAPI document shows them.
+ROUTERS = (
+    machine_endpoints.router,
+    project_endpoints.group_router,
+    host_endpoints.router,
+    host_endpoints.driver_router,
+    project_endpoints.router,
+    rehearsal_endpoints.router,
+    order_endpoints.router,
+    rollout_endpoints.router,
+    event_endpoints.router,
+    hold_endpoints.router,
+    history_endpoints.calendar_router,
+    history_endpoints.router,
+    history_endpoints.promise_router,
+    stream_endpoints.router,
+    webhook_endpoints.router,
+    fleet_endpoints.router,
+    overview_endpoints.router,
+    fleet_endpoints.import_router,
+    host_endpoints.declaration_router,
+    project_endpoints.declaration_router,
+    clock_endpoints.router,
+    token_endpoints.router,
+    token_endpoints.session_router,
+    probe_endpoints.router,
 )
-ENDPOINTS = tuple(route for part in PARTS for route in part.router.routes)
+ENDPOINTS = tuple(route for router in ROUTERS for route in router.routes)
 
 
 def create_app(services: Services, settings: ApiSettings | None = None) -> Starlette:

@@ -14,8 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forewarn.api import errors
 from forewarn.api.audit import READING, AuditedChanges
-from forewarn.api.authentication import Authenticator
-from forewarn.api.credentials import credentials_of
+from forewarn.api.authentication import Authenticator, credentials_of
 from forewarn.api.limits import Bodies, CallerTable, LimitExceeded, Who, address_of
 from forewarn.core.access import LOCAL_OPERATOR, Caller
 from forewarn.core.browser_sessions import CSRF_HEADER, check_csrf

@@ -1,24 +1,31 @@
-"""Where the arguments of an endpoint come from: each parameter's annotation says it."""
+"""Where the arguments of an endpoint come from: each parameter's annotation says it.
+
+The end has those that many endpoints share: pages of lists, and names and ids in paths.
+"""
 
 import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from enum import Enum
+from functools import partial
 from types import NoneType
-from typing import Any, NamedTuple, Protocol, get_args, get_origin, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, get_args, get_origin, runtime_checkable
 
 from starlette.requests import ClientDisconnect, Request
 
-from forewarn.api.declared import Body, Query
-from forewarn.api.request_fields import FreeText
+from forewarn.api.declared import Body, Query, declared, given, maybe
+from forewarn.api.request_fields import CURSOR, PROJECT, FreeText, whole_in_query
 from forewarn.control.all_use_cases import check_whole
 from forewarn.core.access import Caller
-from forewarn.core.errors import Invalid
+from forewarn.core.errors import Invalid, NotFound
+from forewarn.core.model.webhook import WebhookId
 from forewarn.core.operators_words import said_by_operator
 from forewarn.core.scope import Scope
+from forewarn.core.words import EventId, OrderId, ProjectName
 from forewarn.store.batch import ScopedTransaction, Transaction
-from forewarn.wire.fields import Schema, table
+from forewarn.wire.fields import Schema, name, table
+from forewarn.wire.texts import is_guid, is_name
 
 
 @runtime_checkable
@@ -171,3 +178,72 @@ async def _json(request: Request, *, required: bool) -> Any:
     if written is None and required:
         raise Invalid("the body: this is missing")
     return written
+
+
+# As many as a person or a script reads at once; a fleet of any size is read page by page.
+DEFAULT_LIMIT = 100
+MAX_LIMIT = 1000
+
+
+@declared
+class PageQuery(Query):
+    """Which page of a list."""
+
+    limit: int = given(
+        whole_in_query(minimum=1, maximum=MAX_LIMIT), "How many at most.", default=DEFAULT_LIMIT
+    )
+    after: str | None = maybe(CURSOR, "The `next` of the page before.")
+
+
+@declared
+class ListQuery(PageQuery):
+    """Which page of a list, and whose things."""
+
+    project: ProjectName | None = maybe(PROJECT, "Only of this project.")
+
+
+def order_id(text: str) -> OrderId:
+    """Return the id of an order, in any case; NotFound for what cannot be one."""
+    return OrderId(_guid("order", text))
+
+
+def event_id(text: str) -> EventId:
+    """Return the id of an event, in any case; NotFound for what cannot be one."""
+    return EventId(_guid("event", text))
+
+
+def _guid(what: str, text: str) -> str:
+    if not is_guid(text):
+        raise NotFound(f"{what} {text[:100]} does not exist")
+    return text.upper()
+
+
+def _name(what: str, text: str) -> str:
+    """Return a name; what cannot be one is the name of nothing, and the store is not asked."""
+    if not is_name(text):
+        raise NotFound(f'{what} "{text[:100]}" does not exist')
+    return text
+
+
+def _named(what: str) -> InPath:
+    return InPath(partial(_name, what), "Its name.")
+
+
+def _numbered(what: str) -> InPath:
+    return InPath(partial(_guid, what), "Its id: a GUID, in any case.")
+
+
+MachineInPath = Annotated[str, _named("machine")]
+# One that may not be there yet: its declaration says what is wrong with its name.
+NewMachineInPath = Annotated[str, InPath(str, "Its name.")]
+# The same of a host, group or project.
+DeclaredNameInPath = Annotated[str, InPath(name, "Its name.")]
+GroupInPath = Annotated[str, _named("group")]
+HostInPath = Annotated[str, _named("host")]
+ProjectInPath = Annotated[ProjectName, _named("project")]
+TokenInPath = Annotated[str, _named("token")]
+OrderInPath = Annotated[OrderId, _numbered("order")]
+EventInPath = Annotated[EventId, _numbered("event")]
+HoldInPath = Annotated[str, _numbered("hold")]
+WebhookInPath = Annotated[WebhookId, _numbered("webhook")]
+RolloutInPath = Annotated[str, _numbered("rollout")]

@@ -14,7 +14,7 @@ from prometheus_client.exposition import generate_latest
 from forewarn.api.limits import Limit
 from forewarn.control.engine.driver_calls import DriverCallCounts
 from forewarn.control.fleet.fleet_views import Counts
-from forewarn.control.webhooks import WebhookView
+from forewarn.control.webhook_use_cases import WebhookView
 from forewarn.durations import BOUNDS, Distribution, ReadCounts
 from forewarn.supervision import Supervisor
 from forewarn.version import version

@@ -13,13 +13,12 @@ from typing import Any, NewType, Union, get_args, get_origin
 
 from starlette.responses import Response
 
-from forewarn.api.conditions import DESCRIPTIONS, InConditions
-from forewarn.api.credentials import COOKIE
+from forewarn.api.authentication import COOKIE
 from forewarn.api.declared import Body
 from forewarn.api.errors import documented
 from forewarn.api.guards import OPEN_TO_ALL
-from forewarn.api.idempotency import ABOUT_KEY, KEY_HEADER, KEY_SCHEMA
 from forewarn.api.inputs import InBody, InHeader, InPath, Input, InQuery, TableInBody
+from forewarn.api.request_headers import ABOUT_KEY, DESCRIPTIONS, KEY_HEADER, KEY_SCHEMA, InConditions
 from forewarn.api.routing import ApiRoute, WithStatus
 from forewarn.core.browser_sessions import CSRF_HEADER
 from forewarn.version import RELEASE

@@ -13,8 +13,8 @@ from starlette.routing import Route
 
 from forewarn.api.audit import changes_nothing
 from forewarn.api.errors import status_of
-from forewarn.api.idempotency import REPEATED_HEADER, keyed_call
 from forewarn.api.inputs import Input, OpenedBy, Prepared, inputs
+from forewarn.api.request_headers import REPEATED_HEADER, keyed_call
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
 from forewarn.control.idempotent_calls import Answered, KeyedCall

@@ -16,16 +16,16 @@ from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.orders.order_use_cases import HostOrders, OrderUseCases
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
-from forewarn.control.rehearsals.rehearsals import Rehearsals, RehearsalViews
+from forewarn.control.rehearsals.rehearsal_use_cases import Rehearsals, RehearsalViews
+from forewarn.control.rollouts.rollout_use_cases import Rollouts
 from forewarn.control.rollouts.rollout_views import RolloutViews
-from forewarn.control.rollouts.rollouts import Rollouts
-from forewarn.control.tokens import BrowserSessions, SessionViews, Tokens, TokenViews
+from forewarn.control.token_use_cases import BrowserSessions, SessionViews, Tokens, TokenViews
 from forewarn.control.unsaved_holds import HoldsInMemory, UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context
 from forewarn.control.views import Views
-from forewarn.control.webhooks import DeliveryState, Webhooks, WebhookViews
+from forewarn.control.webhook_use_cases import DeliveryState, Webhooks, WebhookViews
 from forewarn.core.errors import Conflict, ForewarnError, Refused
 from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName

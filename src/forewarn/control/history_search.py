@@ -35,7 +35,7 @@ class RecordSearch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundRecords:
     """What was found in a batch of records, and where to go on."""
 
     records: Sequence[Record]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 from forewarn.clock import Clock
@@ -47,12 +47,15 @@ class EngineContext(Context):
 
     store: Store
     transact: Transact
+    keep_history: timedelta | None = None  # how long records are kept; None: for ever
 
     @classmethod
-    def of(cls, context: Context, *, store: Store, transact: Transact) -> "EngineContext":
+    def of(
+        cls, context: Context, *, store: Store, transact: Transact, keep_history: timedelta | None = None
+    ) -> "EngineContext":
         """Add what commits to a context."""
         mine = {each.name: getattr(context, each.name) for each in fields(Context)}
-        return cls(**{**mine, "store": store, "transact": transact})
+        return cls(**{**mine, "store": store, "transact": transact}, keep_history=keep_history)
 
 
 class _Base:

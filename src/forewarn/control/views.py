@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from forewarn.control import naming
 from forewarn.control.disclosing import check_sees_hosts, sees_hosts
-from forewarn.control.history_search import BATCH, PROJECT_BATCH, Found, RecordSearch
+from forewarn.control.history_search import BATCH, PROJECT_BATCH, FoundRecords, RecordSearch
 from forewarn.control.interfaces import LastPolls
 from forewarn.control.unsaved_notices import NoticesNow, UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
@@ -249,11 +249,11 @@ class Views(ScopedReading):
                 naming.check_filter(snapshot, wanted, scope=self._scope)
             return self._disclosed(snapshot.fleet, found)
 
-    def search(self, wanted: HistoryFilter, search: RecordSearch) -> Found:
+    def search(self, wanted: HistoryFilter, search: RecordSearch) -> FoundRecords:
         """Look for something in what is shown of the next records, no further than a batch of them."""
         batch = BATCH if self._scope.caller is None else PROJECT_BATCH
         shown = self.history(replace(wanted, limit=batch))
-        return Found(
+        return FoundRecords(
             records=[record for record in shown if search.finds(record)],
             reached=shown[-1].number if shown else None,
             more=len(shown) == batch,

@@ -18,14 +18,15 @@ from forewarn.control.interfaces import ExternalReports, GuestActivity
 from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.orders.order_use_cases import HostOrders, OrderUseCases
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals, RehearsalEndpoint
-from forewarn.control.rehearsals.rehearsals import Rehearsals
-from forewarn.control.rollouts.rollouts import Rollouts
-from forewarn.control.tokens import BrowserSessions, Tokens
+from forewarn.control.rehearsals.rehearsal_use_cases import Rehearsals
+from forewarn.control.rollouts.rollout_engine import RolloutEngine
+from forewarn.control.rollouts.rollout_use_cases import Rollouts
+from forewarn.control.token_use_cases import BrowserSessions, Tokens
 from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext
-from forewarn.control.webhooks import DeliveryState, Webhooks, WebhookTerms
+from forewarn.control.webhook_use_cases import DeliveryState, Webhooks, WebhookTerms
 from forewarn.core.browser_sessions import USUAL_LIFE
 from forewarn.server.threads.batches import Batches
 from forewarn.store.sql import Store
@@ -62,10 +63,13 @@ def wire_control(context: Context, *, store: Store, around: Surroundings) -> Con
     """Make the use cases and the engine of a service on a store."""
     notices, polls = UnsavedNotices(around.guests), UnsavedPolls(around.guests)
     batches = Batches(store, notices)
-    context = EngineContext.of(context, store=store, transact=batches.transact)
+    context = EngineContext.of(
+        context, store=store, transact=batches.transact, keep_history=around.keep_history
+    )
     rehearsals = OpenRehearsals(context, endpoint=around.endpoint, monotonic=around.monotonic)
     answering = IdempotentCalls(context, real_now=context.real_now)
     declarations = FleetCommands(context, webhooks_changed=around.webhooks.changed)
+    rollout_engine = RolloutEngine(context, polls=polls)
     order_work = OrderWork(context, drivers=around.drivers, calls=around.calls)
     use_cases = UseCases(
         context=context,
@@ -83,7 +87,7 @@ def wire_control(context: Context, *, store: Store, around: Surroundings) -> Con
         declarations=declarations,
         puts=FleetPuts(context, declarations),
         hosts=HostOrders(context),
-        rollouts=Rollouts(context, polls=polls),
+        rollouts=Rollouts(context, polls=polls, engine=rollout_engine),
         tokens=Tokens(context, new_secret=around.new_secret),
         guests=GuestUseCases(context),
         unsaved_holds=UnsavedHolds(context, answering=answering),
@@ -92,10 +96,10 @@ def wire_control(context: Context, *, store: Store, around: Surroundings) -> Con
     engine = Engine(
         context,
         orders=order_work,
+        rollouts=rollout_engine,
         guests=GuestSaving(context, polls=polls, unsaved=notices),
         external=ExternalTimeout(context, external=around.external),
         rehearsals=rehearsals,
-        keep_history=around.keep_history,
     )
     return Control(
         context=context, batches=batches, use_cases=use_cases, order_work=order_work, engine=engine

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from forewarn.api.audit import audit
-from forewarn.control.tokens import Tokens
+from forewarn.control.token_use_cases import Tokens
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.server import store_time

@@ -21,9 +21,9 @@ from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
-from forewarn.control.tokens import Tokens
+from forewarn.control.token_use_cases import Tokens
 from forewarn.control.use_case import Alone, Context
-from forewarn.control.webhooks import SECRET_PREFIX, WebhookTerms
+from forewarn.control.webhook_use_cases import SECRET_PREFIX, WebhookTerms
 from forewarn.core.feed import Delta
 from forewarn.core.scope import EVERYTHING
 from forewarn.drivers.registry import Drivers

@@ -15,7 +15,7 @@ import pytest
 from starlette.types import ASGIApp
 
 from forewarn.api import authentication
-from forewarn.api.app import PARTS
+from forewarn.api.app import ENDPOINTS
 from forewarn.api.authentication import Authenticator
 from forewarn.api.routing import ApiRouter
 from forewarn.core.access import Grant, Right, Role
@@ -371,7 +371,7 @@ def test_every_endpoint_is_in_the_table(api: Api) -> None:
 
 
 def test_every_endpoint_is_guarded(api: Api) -> None:
-    guarded = {(route.method, route.path) for part in PARTS for route in part.router.routes}
+    guarded = {(route.method, route.path) for route in ENDPOINTS}
     assert {each for each in endpoints(api) if each[1].startswith("/v1/")} <= guarded
 
 

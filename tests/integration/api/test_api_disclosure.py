@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from forewarn.control.webhooks import wanted_by
+from forewarn.control.webhook_use_cases import wanted_by
 from forewarn.core.access import Grant, Role
 from forewarn.core.filters import RecordFilter
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec

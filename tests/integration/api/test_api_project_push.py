@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forewarn.api.services import ApiSettings
-from forewarn.control.webhooks import MOST_OF_A_PROJECT
+from forewarn.control.webhook_use_cases import MOST_OF_A_PROJECT
 from forewarn.core.access import Grant, Role
 from forewarn.core.model.webhook import TRIES_BEFORE_REPORTING
 from forewarn.core.words import DEFAULT_PROJECT

@@ -11,8 +11,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
-from forewarn.api.authentication import Authenticator
-from forewarn.api.credentials import credentials_of, session_secret
+from forewarn.api.authentication import Authenticator, credentials_of, session_secret
 from forewarn.api.services import ApiSettings
 from forewarn.core.access import LOCAL_OPERATOR, Grant, Role, digest_of
 from forewarn.core.browser_sessions import CSRF_HEADER, MOST_SESSIONS, Credentials, Identified

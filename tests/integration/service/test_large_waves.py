@@ -184,6 +184,17 @@ def test_no_order_of_a_wave_is_read_that_this_process_has_saved(
     assert (service.rollout(rollout).state, read) == (RolloutState.DONE, [])
 
 
+def test_a_person_who_pauses_a_rollout_has_its_orders_from_the_cache_of_the_engine(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollout = begun(service)
+    service.tick()
+    service.advance(minutes=15)
+    read = reads_of(service, monkeypatch)
+    paused = service.rollouts.pause(rollout.id, by="ops").rollout
+    assert (paused.state, read) == (RolloutState.PAUSED, [])
+
+
 def test_the_orders_of_a_wave_are_read_once_after_a_start(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,7 +223,7 @@ def test_orders_are_read_again_if_it_is_not_known_what_was_saved(
 def test_the_notice_of_a_large_wave_is_summed_up_some_orders_at_a_time(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rollout_cache, "AT_ONCE", 5)
+    monkeypatch.setattr(rollout_cache, "SUMMED_AT_ONCE", 5)
     rollout = begun(service)
     service.tick()
     service.fetch("vm-1", "vm-2")

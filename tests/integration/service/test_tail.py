@@ -9,7 +9,7 @@ import pytest
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.tokens import Tokens
+from forewarn.control.token_use_cases import Tokens
 from forewarn.core.access import Grant, Role
 from forewarn.core.filters import RecordFilter
 from forewarn.core.scope import EVERYTHING

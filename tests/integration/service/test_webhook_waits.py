@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from forewarn.control.webhooks import DeliveryState
+from forewarn.control.webhook_use_cases import DeliveryState
 from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import Action

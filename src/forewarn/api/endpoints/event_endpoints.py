@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from forewarn.api.declared import declared, given, maybe
-from forewarn.api.queries import EventInPath, ListQuery
+from forewarn.api.inputs import EventInPath, ListQuery
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, ID_BEGINNING, MACHINE, TIME
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service

@@ -1,12 +1,15 @@
-"""The history: every record of what happened."""
+"""What happened and what is coming: the history, what became of promises, and a calendar of events."""
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from forewarn.api.declared import declared, given, maybe
-from forewarn.api.queries import ListQuery, event_id, order_id
+from starlette.responses import Response
+
+from forewarn.api.declared import Query, declared, given, maybe
+from forewarn.api.inputs import ListQuery, event_id, order_id
 from forewarn.api.request_fields import (
     GROUP,
     GUID,
@@ -14,21 +17,26 @@ from forewarn.api.request_fields import (
     LARGEST,
     LINE,
     MACHINE,
+    PROJECT,
     TIME,
     one_of,
     several,
     whole_in_query,
 )
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Service, Services
+from forewarn.api.services import CallerReading, KnownCaller, Service, Services
 from forewarn.control.all_use_cases import CallerReads
-from forewarn.control.history_search import Found, RecordSearch
+from forewarn.control.history_search import FoundRecords, RecordSearch
 from forewarn.core.access import Right
 from forewarn.core.errors import ForewarnError, Invalid
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.record import Record
 from forewarn.core.words import GroupName, HostName, Kind, MachineName, ProjectName
-from forewarn.wire.answers.record_answers import RecordAnswer, RecordsAnswer
+from forewarn.wire import icalendar
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.record_answers import PromiseAnswer, RecordAnswer, RecordsAnswer
+from forewarn.wire.fields import Field
+from forewarn.wire.texts import shown
 
 router = ApiRouter("history")
 
@@ -110,7 +118,7 @@ async def _searched(
 
 def _search(
     project: ProjectName | None, wanted: HistoryFilter, search: RecordSearch, reads: CallerReads
-) -> Found:
+) -> FoundRecords:
     return reads.narrowed(project).views.search(wanted, search)
 
 
@@ -143,3 +151,63 @@ def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text[:20]) > LARGEST:
         raise Invalid(f"expected the `next` of the page before, got {text!r}")
     return int(text)
+
+
+promise_router = ApiRouter("promises")
+
+_MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
+
+
+def _month(value: object) -> str:
+    text = LINE.read(value)
+    if not _MONTH.fullmatch(text):
+        raise Invalid(f"expected a month such as 2026-11, got {shown(value)}")
+    return text
+
+
+MONTH = Field(read=_month, schema={"type": "string", "pattern": f"^{_MONTH.pattern}$"})
+
+
+@declared
+class PromisesQuery(ListQuery):
+    """Which promises."""
+
+    month: str | None = maybe(MONTH, "Only of this month, in UTC, as 2026-11.")
+
+
+@promise_router.call("GET /v1/promises", "List what became of promises", right=Right.SEE, errors=(404,))
+def list_promises(query: PromisesQuery, reads: CallerReading) -> Page[PromiseAnswer]:
+    """List by project and month how many machines got their notice in time, late or never.
+
+    `broken` counts the records of kind `promise-broken`, `unannounced` those of `unannounced-impact`. What
+    was simulated, also in a rehearsal, is counted apart. These counts stay when old records are removed.
+    """
+    found, after = reads.narrowed(query.project).views.promises(
+        month=query.month, after=query.after, limit=query.limit
+    )
+    return Page(kind=PromiseAnswer, items=[PromiseAnswer.like(each) for each in found], next=after)
+
+
+calendar_router = ApiRouter("events")
+
+
+@declared
+class CalendarQuery(Query):
+    """Whose events."""
+
+    project: ProjectName | None = maybe(PROJECT, "Only of this project; left out: all you may see.")
+
+
+class CalendarResponse(Response):
+    """An iCalendar file."""
+
+    media_type = "text/calendar"
+
+
+@calendar_router.call("GET /v1/calendar.ics", "Subscribe to coming events", right=Right.SEE, errors=(404,))
+def show_calendar(query: CalendarQuery, reads: CallerReading, caller: KnownCaller) -> CalendarResponse:
+    """Write the current events of a project, or all that the caller may see, as an iCalendar feed."""
+    coming = reads.narrowed(query.project).views.coming()
+    whose = query.project or caller.project
+    name = "forewarn" if whose is None else f"forewarn: {whose}"
+    return CalendarResponse(icalendar.calendar(name, ((each.event, each.deferrals) for each in coming)))

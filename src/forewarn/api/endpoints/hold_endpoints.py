@@ -5,8 +5,7 @@ from typing import Annotated
 from starlette.responses import JSONResponse
 
 from forewarn.api.declared import Body, declared, given, maybe
-from forewarn.api.inputs import FromRequest
-from forewarn.api.queries import HoldInPath
+from forewarn.api.inputs import FromRequest, HoldInPath
 from forewarn.api.request_fields import HOST, PROJECT, free_text
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx

@@ -1,20 +1,29 @@
-"""Hosts: show them, and order something to be done to one."""
+"""Hosts and the drivers of their work: show them, declare a host, and order something to be done to one."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from forewarn.api.bodies import FailBody, HostOrderBody, MaintenanceBody, OrderBody, ServiceBody
-from forewarn.api.conditions import tag_of
-from forewarn.api.queries import HostInPath, PageQuery
+from forewarn.api.inputs import (
+    DeclaredNameInPath,
+    HostInPath,
+    PageQuery,
+    TableInBody,
+)
+from forewarn.api.request_headers import PutCondition, tag_of
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.reached_hosts import ReachState
 from forewarn.core.fleet.declared import host_spec
-from forewarn.core.model.declaration import HostDrivers
+from forewarn.core.model.declaration import HostDrivers, HostSpec
 from forewarn.core.model.host import Host
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action
+from forewarn.core.words import Action, HostName
+from forewarn.store.batch import Transaction
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer, ListedHostAnswer
+from forewarn.wire.answers.fleet_answers import DriverAnswer, HostWithMachinesAnswer, ListedHostAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
 router = ApiRouter("hosts")
@@ -130,3 +139,53 @@ def _add_order(action: Action, summary: str) -> None:
 
 for _action, _summary in SUMMARIES.items():
     _add_order(_action, _summary)
+
+
+driver_router = ApiRouter("drivers")
+
+
+@driver_router.call("GET /v1/drivers", "List drivers")
+def list_drivers(reads: CallerReading) -> Page[DriverAnswer]:
+    """List by name who can do work, and those that hosts name though they are not installed."""
+    found = reads.fleet.views.drivers()
+    return Page(kind=DriverAnswer, items=[DriverAnswer.like(each) for each in found])
+
+
+declaration_router = ApiRouter("fleet")
+
+HostDeclaration = Annotated[Mapping[str, Any], TableInBody(fleet.HOST_CHANGES)]
+
+
+@declaration_router.call(
+    "PUT /v1/hosts/{name}", "Add or change a host", errors=(404, 409, 413), also={201: "The host is new."}
+)
+async def put_host(
+    name: DeclaredNameInPath,
+    body: HostDeclaration,
+    condition: PutCondition,
+    service: Service,
+    caller: CallerName,
+) -> WithStatus[HostWithMachinesAnswer]:
+    """Add a host, or change one: what the body leaves out stays as it is, what is null goes."""
+
+    def change(present: HostSpec | None) -> HostSpec:
+        condition.check(f'host "{name}"', None if present is None else fleet.write_host(present))
+        return fleet.read_host(body, name=name, present=present)
+
+    def put(tx: Transaction) -> WithStatus[HostWithMachinesAnswer]:
+        new = service.fleet.puts.put_host(tx, HostName(name), change, by=caller)
+        return shown_host(service.reads_in(tx).fleet.views, name, status=201 if new else 200)
+
+    return await service.run_whole(put)
+
+
+@declaration_router.call("DELETE /v1/hosts/{name}", "Remove a host", errors=(404, 409, 413))
+async def delete_host(name: HostInPath, service: Service, caller: CallerName) -> HostWithMachinesAnswer:
+    """Take a host out of the fleet; 409 while it carries a machine, or something is ordered on it."""
+
+    def delete(tx: Transaction) -> HostWithMachinesAnswer:
+        shown = shown_host(service.reads_in(tx).fleet.views, name).body
+        service.fleet.puts.delete_host(tx, HostName(name), by=caller)
+        return shown
+
+    return await service.run_whole(delete)

@@ -2,17 +2,15 @@
 
 from typing import TypeVar
 
-from forewarn.api.endpoints.driver_endpoints import list_drivers
 from forewarn.api.endpoints.event_endpoints import EventsQuery, list_events
 from forewarn.api.endpoints.fleet_endpoints import SummaryQuery, show_summary
-from forewarn.api.endpoints.group_endpoints import list_groups
 from forewarn.api.endpoints.hold_endpoints import list_holds
-from forewarn.api.endpoints.host_endpoints import list_hosts
+from forewarn.api.endpoints.host_endpoints import list_drivers, list_hosts
 from forewarn.api.endpoints.machine_endpoints import MachinesQuery, list_machines
 from forewarn.api.endpoints.order_endpoints import OrdersQuery, list_orders
-from forewarn.api.endpoints.project_endpoints import list_projects
+from forewarn.api.endpoints.project_endpoints import list_groups, list_projects
 from forewarn.api.endpoints.rollout_endpoints import RolloutsQuery, list_rollouts
-from forewarn.api.queries import MAX_LIMIT, ListQuery, PageQuery
+from forewarn.api.inputs import MAX_LIMIT, ListQuery, PageQuery
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerReading, KnownCaller, Service
 from forewarn.core.access import Right, may

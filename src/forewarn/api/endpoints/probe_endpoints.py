@@ -1,5 +1,7 @@
 """Probes and metrics, for whatever watches over the service."""
 
+import logging
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -9,6 +11,27 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import OpenService, Service
 from forewarn.core.errors import Unavailable
 from forewarn.wire.answers.service_answers import StatusAnswer
+
+log = logging.getLogger(__name__)
+
+
+class ProbeLog:
+    """Remembers what each probe was answered last."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, str | None] = {}
+
+    def note(self, path: str, trouble: str | None) -> None:
+        """Log what a probe is answered, if it was answered something else before."""
+        before = self._told.get(path)
+        self._told[path] = trouble
+        if trouble == before:
+            return
+        if trouble is None:
+            log.info("GET %s is answered with 200 again", path)
+        else:
+            log.warning("GET %s is answered with 503: %s", path, trouble)
+
 
 router = ApiRouter("probes")
 

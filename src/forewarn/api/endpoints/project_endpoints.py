@@ -1,13 +1,31 @@
-"""Projects: show what each has declared; the fleet is where that is changed."""
+"""Projects and groups: show them, and declare or remove one at a time."""
 
-from forewarn.api.conditions import tag_of
-from forewarn.api.queries import PageQuery, ProjectInPath
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from starlette.requests import Request
+
+from forewarn.api.inputs import (
+    DeclaredNameInPath,
+    GroupInPath,
+    ListQuery,
+    PageQuery,
+    ProjectInPath,
+    TableInBody,
+)
+from forewarn.api.request_headers import PutCondition, tag_of
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerReading
+from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.core.access import Right
+from forewarn.core.fleet.declared import group_spec
+from forewarn.core.model.declaration import GroupSpec
+from forewarn.core.model.group import Group
 from forewarn.core.model.project import Project
+from forewarn.core.words import GroupName, ProjectName
+from forewarn.store.batch import Transaction
+from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.fleet_answers import ProjectAnswer
+from forewarn.wire.answers.fleet_answers import GroupAnswer, ProjectAnswer
 from forewarn.wire.projects import write_project
 
 router = ApiRouter("projects")
@@ -32,3 +50,104 @@ def show_project(name: ProjectInPath, reads: CallerReading) -> WithStatus[Projec
 def shown_project(project: Project, *, status: int = 200) -> WithStatus[ProjectAnswer]:
     """Show a project, with the ETag of its declaration."""
     return WithStatus(ProjectAnswer.of(project), status, tag_of(write_project(project)))
+
+
+group_router = ApiRouter("groups")
+
+
+@group_router.call("GET /v1/groups", "List groups", right=Right.SEE, errors=(404,))
+def list_groups(query: ListQuery, reads: CallerReading) -> Page[GroupAnswer]:
+    """List groups by name; a standalone machine's own is not among them."""
+    found, after = reads.narrowed(query.project).views.groups(after=query.after, limit=query.limit)
+    return Page(kind=GroupAnswer, items=[GroupAnswer.of(group) for group in found], next=after)
+
+
+@group_router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE, errors=(404,))
+def show_group(name: GroupInPath, reads: CallerReading) -> WithStatus[GroupAnswer]:
+    """Show a group, and whether its guests listen; the ETag is that of its declaration."""
+    return shown_group(reads.views.group(name))
+
+
+def shown_group(group: Group, *, status: int = 200) -> WithStatus[GroupAnswer]:
+    """Show a group, with the ETag of its declaration."""
+    return WithStatus(GroupAnswer.of(group), status, tag_of(fleet.write_group(group_spec(group))))
+
+
+declaration_router = ApiRouter("fleet")
+
+GroupDeclaration = Annotated[Mapping[str, Any], TableInBody(fleet.GROUP_CHANGES)]
+ProjectDeclaration = Annotated[Mapping[str, Any], TableInBody(fleet.PROJECT_CHANGES)]
+
+_ERRORS = (404, 409, 413)
+
+
+@declaration_router.call(
+    "PUT /v1/groups/{name}", "Add or change a group", errors=_ERRORS, also={201: "The group is new."}
+)
+async def put_group(
+    name: DeclaredNameInPath,
+    body: GroupDeclaration,
+    condition: PutCondition,
+    service: Service,
+    caller: CallerName,
+) -> WithStatus[GroupAnswer]:
+    """Add a group, or change one: what the body leaves out stays as it is, what is null goes.
+
+    So it is with each key of its policy.
+
+    A group that gets another project takes its machines along.
+    """
+
+    def change(present: GroupSpec | None) -> GroupSpec:
+        declaration = None if present is None else fleet.write_group(present)
+        about = "" if present is None else f"in project {present.project}"
+        condition.check(f'group "{name}"', declaration, about=about)
+        return fleet.read_group(body, name=name, present=present)
+
+    def put(tx: Transaction) -> WithStatus[GroupAnswer]:
+        new = service.fleet.puts.put_group(tx, GroupName(name), change, by=caller)
+        return shown_group(service.reads_in(tx).views.group(name), status=201 if new else 200)
+
+    return await service.run_whole(put)
+
+
+@declaration_router.call("DELETE /v1/groups/{name}", "Remove a group", errors=_ERRORS)
+async def delete_group(name: GroupInPath, service: Service, caller: CallerName) -> GroupAnswer:
+    """Take a group out of the fleet; 409 while it has machines."""
+    return GroupAnswer.of(
+        await service.run_whole(lambda tx: service.fleet.puts.delete_group(tx, GroupName(name), by=caller))
+    )
+
+
+@declaration_router.call(
+    "PUT /v1/projects/{name}", "Add or change a project", errors=_ERRORS, also={201: "The project is new."}
+)
+async def put_project(
+    name: DeclaredNameInPath,
+    body: ProjectDeclaration,
+    condition: PutCondition,
+    service: Service,
+    caller: CallerName,
+) -> WithStatus[ProjectAnswer]:
+    """Add a project, or change one: what the body leaves out stays as it is, what is null goes."""
+    own = ProjectName(name)
+
+    def change(present: Project | None) -> Project:
+        condition.check(f'project "{name}"', None if present is None else write_project(present))
+        return fleet.read_one_project(body, name=name, present=present)
+
+    def put(tx: Transaction) -> WithStatus[ProjectAnswer]:
+        new = service.fleet.puts.put_project(tx, own, change, by=caller)
+        return shown_project(service.reads_in(tx).views.project(own), status=201 if new else 200)
+
+    return await service.run_whole(put)
+
+
+@declaration_router.call("DELETE /v1/projects/{name}", "Remove a project", errors=_ERRORS)
+async def delete_project(
+    name: ProjectInPath, request: Request, service: Service, caller: CallerName
+) -> ProjectAnswer:
+    """Take a project out of the fleet, with its tokens and webhooks; 409 while it has groups or machines."""
+    gone = await service.run_whole(lambda tx: service.fleet.puts.delete_project(tx, name, by=caller))
+    request.app.state.authenticator.forget()  # a project that is gone has no tokens
+    return ProjectAnswer.of(gone)

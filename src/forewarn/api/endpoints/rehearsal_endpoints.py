@@ -4,12 +4,12 @@ from datetime import datetime
 
 from forewarn.api.bodies import DAY
 from forewarn.api.declared import Body, Query, declared, given, maybe
-from forewarn.api.queries import ProjectInPath
+from forewarn.api.inputs import ProjectInPath
 from forewarn.api.request_fields import LARGEST, MACHINE, NAME, TIME, one_of, seconds, several, whole
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.rehearsals.open_rehearsals import Rehearsal
-from forewarn.control.rehearsals.rehearsals import RehearsalView
+from forewarn.control.rehearsals.rehearsal_use_cases import RehearsalView
 from forewarn.control.use_case import Alone
 from forewarn.core.access import Right
 from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, Fault, FaultKind

@@ -18,8 +18,7 @@ from forewarn.api.bodies import (
     check_heartbeat,
 )
 from forewarn.api.declared import Body, Query, declared, given, maybe
-from forewarn.api.inputs import Prepared
-from forewarn.api.queries import PageQuery, RolloutInPath
+from forewarn.api.inputs import PageQuery, Prepared, RolloutInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, NAME, free_text, seconds, several, whole
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx

@@ -10,8 +10,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Send
 
-from forewarn.api.authentication import Authenticator
-from forewarn.api.credentials import credentials_of
+from forewarn.api.authentication import Authenticator, credentials_of
 from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import InHeader
 from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, several, whole_in_query

@@ -4,11 +4,11 @@ Their addresses are often secrets: who may not keep any need not see those of ot
 """
 
 from forewarn.api.declared import Body, declared, given, maybe
-from forewarn.api.queries import ListQuery, WebhookInPath
+from forewarn.api.inputs import ListQuery, WebhookInPath
 from forewarn.api.request_fields import LINE, PROJECT, line, one_of, several
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, ScopedTx, Service, Services
-from forewarn.control.webhooks import WebhookView
+from forewarn.control.webhook_use_cases import WebhookView
 from forewarn.core.access import Right
 from forewarn.core.model.webhook import WebhookId
 from forewarn.core.words import Kind, ProjectName

@@ -62,23 +62,22 @@ class Engine(UseCase):
         context: EngineContext,
         *,
         orders: OrderWork,
+        rollouts: RolloutEngine,
         guests: GuestSaving,
         external: ExternalTimeout,
         rehearsals: OpenRehearsals,
-        keep_history: timedelta | None = None,
     ) -> None:
-        """Take how long records are kept; None: for ever."""
         super().__init__(context)
         self._transact = context.transact
         self._orders = orders
+        self._rollouts = rollouts
         self._guests = guests
         self._external = external
         self._rehearsals = rehearsals
-        self.pruning = RecordPruning(context, keep=keep_history)
+        self.pruning = RecordPruning(context, keep=context.keep_history)
         self.due = NextDue(context.policy)
         self._failed_last = OrderId("")  # of the external orders that are overdue
         self._only_told = False  # whether the last tick has only told drivers what was started
-        self._rollouts = RolloutEngine(context, polls=guests.polls)
 
     def note(self, saved: Saved) -> None:
         """Take what was saved, on the thread that saved it."""

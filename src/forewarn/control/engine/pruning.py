@@ -7,7 +7,7 @@ became of the promises is counted for good.
 from datetime import datetime, timedelta
 
 from forewarn.control.use_case import EngineContext, UseCase
-from forewarn.control.webhooks import MOST_WEBHOOKS
+from forewarn.control.webhook_use_cases import MOST_WEBHOOKS
 from forewarn.core import retention
 from forewarn.core.copies import replace
 from forewarn.core.filters import RecordFilter

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from forewarn.control.use_case import Context, UseCase
-from forewarn.control.webhooks import MOST_WEBHOOKS, named
+from forewarn.control.webhook_use_cases import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core.access import Token
 from forewarn.core.copies import replace
@@ -35,7 +35,7 @@ from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.queries.webhooks import WebhookQueries
 from forewarn.store.snapshots import Snapshot
 
-WHY = "its project is removed"
+PROJECT_REMOVED = "its project is removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +66,10 @@ def let_go(tx: Transaction, draft: Draft, leaving: Leaving, *, by: str) -> None:
     """Revoke the tokens and remove the webhooks."""
     for token in leaving.tokens:
         tx.tokens.save(access.revoke(token.name, [token], now=draft.now))
-        draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=f"{access.describe(token)}: {WHY}")
+        draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=f"{access.describe(token)}: {PROJECT_REMOVED}")
     for webhook in leaving.webhooks:
         tx.webhooks.remove(webhook.id)
-        draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=f"{named(webhook)}: {WHY}")
+        draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=f"{named(webhook)}: {PROJECT_REMOVED}")
 
 
 def _own_webhooks(webhooks: WebhookQueries, projects: Collection[ProjectName]) -> list[Webhook]:

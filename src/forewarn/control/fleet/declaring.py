@@ -30,7 +30,7 @@ from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries
 
 # A refusal names no more machines than a person reads.
-_NAMED = 5
+_MACHINES_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +79,8 @@ def _refuse_while_announced(base: Slice, fitted: FittedDomains) -> None:
     named = {each.machine: each.name for event in base.events.values() for each in event.resources}
     names = sorted(name for id_, name in named.items() if id_ in fitted.domains)
     if names:
-        shown = ", ".join(f'"{name}"' for name in names[:_NAMED])
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        shown = ", ".join(f'"{name}"' for name in names[:_MACHINES_NAMED])
+        more = f" and {len(names) - _MACHINES_NAMED} more" if len(names) > _MACHINES_NAMED else ""
         raise Conflict(
             f"update domains of {shown}{more} would change, and open events name them: "
             "wait until those are over, or fit another group alone (group)"

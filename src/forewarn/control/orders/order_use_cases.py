@@ -186,9 +186,9 @@ def _listed_event(work: WorkQueries, event: EventId) -> Event:
 
 
 # Orders that are loaded and saved together.
-TOGETHER = 20
+STOPPED_TOGETHER = 20
 # Machines that are found together.
-AT_ONCE = 1000
+MACHINES_AT_ONCE = 1000
 
 
 class HostOrders(UseCase):
@@ -260,8 +260,8 @@ class HostOrders(UseCase):
     def _stop(self, tx: Transaction, hold: Hold) -> None:
         """Call off what is under way where a hold reaches."""
         under_way = [order.id for order in tx.due.orders_under_way()]
-        for start in range(0, len(under_way), TOGETHER):
-            some = under_way[start : start + TOGETHER]
+        for start in range(0, len(under_way), STOPPED_TOGETHER):
+            some = under_way[start : start + STOPPED_TOGETHER]
             with self._saving(tx, tx.rules.around(orders=some)) as draft:
                 for order in some:
                     stopping.stop(draft, order, hold)
@@ -277,7 +277,7 @@ def _coming_to(tx: Transaction, host: HostName) -> list[MachineId]:
     found: list[MachineId] = []
     after: str | None = None
     while True:
-        some, after = tx.fleet.machines(MachineFilter(bound_for=host), after=after, limit=AT_ONCE)
+        some, after = tx.fleet.machines(MachineFilter(bound_for=host), after=after, limit=MACHINES_AT_ONCE)
         found += [machine.id for machine in some]
         if after is None:
             return found

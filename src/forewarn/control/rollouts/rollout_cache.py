@@ -98,7 +98,7 @@ class RolloutCache:
 
 
 # Orders whose notice is summed up before others get their turn.
-AT_ONCE = 200
+SUMMED_AT_ONCE = 200
 
 
 @dataclass(slots=True)
@@ -119,9 +119,9 @@ class NoticeSums:
     def add(self, snapshot: Snapshot, rollout: Rollout) -> bool:
         """Sum up the next orders of a large wave that is over; return whether there were any."""
         for wave in rollout.waves:
-            if _lacks(wave, (WaveState.DONE,)) and len(wave.orders) > AT_ONCE:
+            if _lacks(wave, (WaveState.DONE,)) and len(wave.orders) > SUMMED_AT_ONCE:
                 part = self._part(rollout, wave)
-                some = wave.orders[part.done : part.done + AT_ONCE]
+                some = wave.orders[part.done : part.done + SUMMED_AT_ONCE]
                 if some:
                     part.sums.append(_summary(snapshot, some))
                     part.done += len(some)

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 import httpx
 
-from forewarn.control.webhooks import WHO_ALLOWS
+from forewarn.control.webhook_use_cases import WHO_ALLOWS
 from forewarn.core.errors import LimitReached
 from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from forewarn.api.services import RunRead, RunUseCase
 from forewarn.control.following.followed_records import FollowedRecords
-from forewarn.control.webhooks import DeliveryState
+from forewarn.control.webhook_use_cases import DeliveryState
 from forewarn.core.errors import LimitReached, Unavailable
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.server.push.webhook_sender import STORE_RETRY, Pace, PushContext, WebhookSender

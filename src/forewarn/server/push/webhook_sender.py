@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from forewarn.api.services import RunRead, RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.following.followed_records import FollowedRecords
-from forewarn.control.webhooks import DeliveryState, wanted_by
+from forewarn.control.webhook_use_cases import DeliveryState, wanted_by
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook

@@ -27,9 +27,10 @@ from forewarn.store.queries.rollouts import RolloutQueries
 class Rollouts(RolloutViews, UseCase):
     """The use cases about rollouts."""
 
-    def __init__(self, context: Context, *, polls: UnsavedPolls) -> None:
+    def __init__(self, context: Context, *, polls: UnsavedPolls, engine: RolloutEngine) -> None:
+        """Take the engine that looks at rollouts later: its cache knows what was saved."""
         super().__init__(context, polls=polls)
-        self._engine = RolloutEngine(context, polls=polls)
+        self._engine = engine
 
     def begin(
         self, tx: Transaction, request: RolloutRequest, prepared: RolloutPlan | None = None

@@ -1,7 +1,8 @@
-"""Conditions of a PUT: only if the thing is new, or only if it is unchanged since it was read.
+"""Headers that say how a call is carried out: only under a condition, and only once.
 
-A GET of one thing answers with an ETag of its declaration. Times, counts and states that change by
-themselves are no part of it.
+A PUT may be conditional: only if the thing is new, or only if it is unchanged since it was read. A GET of one
+thing answers with an ETag of its declaration. Times, counts and states that change by themselves are no part
+of it. A caller may send a call with an Idempotency-Key again, and it is carried out once.
 """
 
 import hashlib
@@ -14,6 +15,8 @@ from typing import Annotated, Any, NamedTuple
 from starlette.requests import Request
 
 from forewarn.api.errors import AlreadyExists, Changed
+from forewarn.control.idempotent_calls import KeyedCall
+from forewarn.core.access import Caller, describe
 from forewarn.core.errors import Invalid
 
 IF_NONE_MATCH, IF_MATCH = "If-None-Match", "If-Match"
@@ -84,3 +87,34 @@ class InConditions(NamedTuple):
 
 
 PutCondition = Annotated[Condition, InConditions()]
+
+
+KEY_HEADER = "Idempotency-Key"
+# Of an answer that was given before.
+REPEATED_HEADER = "Idempotency-Replayed"
+ABOUT_KEY = (
+    "Made by the caller, for each thing to be done: a GUID, or anything that cannot be guessed. Within 24 h "
+    "the same request with the same key is answered as before, and nothing is done again; 409 if the key was "
+    "used for another."
+)
+KEY_SCHEMA = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
+
+_KEY = re.compile(r"[!-~]{1,255}")
+
+
+async def keyed_call(request: Request) -> KeyedCall | None:
+    """Return a call that may be sent again; None if it has no key."""
+    keys = request.headers.getlist(KEY_HEADER)
+    if not keys:
+        return None
+    if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
+        raise Invalid(f"{KEY_HEADER}: expected one, of 1 to 255 visible ASCII characters")
+    caller: Caller = request.state.caller
+    query = request.url.query
+    return KeyedCall(
+        caller=describe(caller),
+        key=keys[0],
+        method=request.method,
+        path=f"{request.url.path}?{query}" if query else request.url.path,
+        body=await request.body(),
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.control.use_case import Context, Reading, UseCase
-from forewarn.control.webhooks import MOST_WEBHOOKS, named
+from forewarn.control.webhook_use_cases import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core import browser_sessions as rules
 from forewarn.core.access import Grant, Keyring, Token, digest_of
@@ -103,7 +103,7 @@ def _keyring(snapshot: Snapshot) -> Keyring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class BegunSession:
     """A session that was begun; its secret is never to be had again."""
 
     session: BrowserSession
@@ -154,7 +154,7 @@ class BrowserSessions(UseCase, SessionViews):
         self.real_now = real_now
         self.life = life
 
-    def sign_in(self, tx: Transaction, by: Identified, *, instead_of: str | None = None) -> Begun:
+    def sign_in(self, tx: Transaction, by: Identified, *, instead_of: str | None = None) -> BegunSession:
         """Begin a session of the token that a call was made with, perhaps instead of one with this digest.
 
         Sessions that are over are removed meanwhile: so there are never many.
@@ -169,7 +169,7 @@ class BrowserSessions(UseCase, SessionViews):
             gone.append(instead_of)
         tx.sessions.remove(gone)
         tx.sessions.save(session)
-        return Begun(session=session, secret=secret, ended_others=bool(gone))
+        return BegunSession(session=session, secret=secret, ended_others=bool(gone))
 
     def check_open(self, tx: Transaction, secret: str) -> None:
         """Refuse to answer a sign-in again whose session has ended."""
