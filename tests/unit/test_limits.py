@@ -13,9 +13,9 @@ from forewarn.api.limits import (
     BodyLimits,
     CallerLimits,
     CallerTable,
-    Limit,
+    CallLimit,
+    CallRefusals,
     LimitExceeded,
-    Refusals,
     Who,
     address_of,
 )
@@ -39,7 +39,7 @@ def time() -> Time:
 
 
 def table(time: Time, **wanted: float) -> CallerTable:
-    return CallerTable(CallerLimits(**wanted), Refusals(monotonic=time), monotonic=time)  # type: ignore[arg-type]
+    return CallerTable(CallerLimits(**wanted), CallRefusals(monotonic=time), monotonic=time)  # type: ignore[arg-type]
 
 
 def admitted(act: Callable[[], object], *, tries: int) -> int:
@@ -156,11 +156,11 @@ def test_more_addresses_at_once_than_can_be_remembered_share_what_is_one_callers
 
 
 def test_refusals_are_counted_and_logged_once(time: Time, caplog: pytest.LogCaptureFixture) -> None:
-    refusals = Refusals(monotonic=time)
+    refusals = CallRefusals(monotonic=time)
     for seconds in (0, 30, 30, 61):
         time.seconds += seconds
-        refusals.note(Limit.RATE, "rate of token 'ci' is exceeded")
-    assert refusals.counts[Limit.RATE] == 4
+        refusals.note(CallLimit.RATE, "rate of token 'ci' is exceeded")
+    assert refusals.counts[CallLimit.RATE] == 4
     assert [record.getMessage() for record in caplog.records] == [
         "operator requests are refused: rate of token 'ci' is exceeded"
     ] * 2
@@ -172,7 +172,7 @@ SIZES = BodyLimits(usual=100, fleet=1000, free=10, all_of_projects=150, all_of_f
 
 
 def test_a_body_is_refused_at_the_first_byte_too_many() -> None:
-    bodies = Bodies(SIZES, Refusals())
+    bodies = Bodies(SIZES, CallRefusals())
     with bodies.reading(100, of_project=True) as take:
         take(100)
         with pytest.raises(HTTPException, match="larger than 100 bytes") as refused:
@@ -181,7 +181,7 @@ def test_a_body_is_refused_at_the_first_byte_too_many() -> None:
 
 
 def test_all_bodies_together_are_bounded_until_their_calls_are_answered() -> None:
-    bodies = Bodies(SIZES, Refusals())
+    bodies = Bodies(SIZES, CallRefusals())
     with bodies.reading(100, of_project=True) as first, bodies.reading(100, of_project=True) as second:
         first(100)
         second(70)
@@ -192,7 +192,7 @@ def test_all_bodies_together_are_bounded_until_their_calls_are_answered() -> Non
 
 
 def test_small_bodies_and_those_of_operators_find_room_whatever_projects_send() -> None:
-    bodies = Bodies(SIZES, Refusals())
+    bodies = Bodies(SIZES, CallRefusals())
     with bodies.reading(200, of_project=True) as large:
         large(160)
         with bodies.reading(100, of_project=True) as small:

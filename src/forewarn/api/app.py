@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from forewarn.api import errors, guards
+from forewarn.api import error_answers, guards
 from forewarn.api.authentication import Authenticator
 from forewarn.api.endpoints import (
     clock_endpoints,
@@ -29,7 +29,7 @@ from forewarn.api.endpoints import (
     webhook_endpoints,
 )
 from forewarn.api.endpoints.probe_endpoints import ProbeLog
-from forewarn.api.limits import Bodies, CallerTable, Refusals
+from forewarn.api.limits import Bodies, CallerTable, CallRefusals
 from forewarn.api.services import ApiSettings, Services
 from forewarn.durations import Durations
 
@@ -67,7 +67,7 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> Starl
     """Make the operator API: an ASGI app that any server can serve."""
     settings = settings or ApiSettings()
     authenticator = Authenticator(services.sessions, run=services.run_read, now=services.timekeeper.now)
-    refusals = Refusals()
+    refusals = CallRefusals()
     app = Starlette(
         routes=(*ENDPOINTS, DOCUMENT),
         middleware=guards.guards(
@@ -77,7 +77,7 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> Starl
             callers=CallerTable(settings.limits, refusals),
             bodies=Bodies(settings.bodies, refusals),
         ),
-        exception_handlers=errors.HANDLERS,
+        exception_handlers=error_answers.HANDLERS,
     )
     app.router.redirect_slashes = False
     app.state.services = services

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any, Final
 
-from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.request_fields import HOST, NAME, TIME, free_text, seconds
+from forewarn.api.request_parts import Body, declared, given, maybe
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid

@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from forewarn.api import errors
+from forewarn.api import error_answers
 from forewarn.api.audit import READING, AuditedChanges
 from forewarn.api.authentication import Authenticator, credentials_of
 from forewarn.api.limits import Bodies, CallerTable, LimitExceeded, Who, address_of
@@ -46,7 +46,7 @@ class OnlyKnownHosts:
         """Let a request through if its Host is an address, localhost or a configured name."""
         if scope["type"] == "http" and not self._is_known(scope):
             message = "the Host header must be an IP address, localhost or set in [operator] names or origins"
-            await errors.answer(400, "BadHost", message)(scope, receive, send)
+            await error_answers.answer(400, "BadHost", message)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -94,7 +94,7 @@ class OnlySameOrigin:
             if foreign:
                 hint = _BEHIND_A_PROXY if own[0] == "http" and foreign[0].startswith("https:") else ""
                 message = f"requests from web pages of {foreign[0][:100]!r} are not accepted{hint}"
-                await errors.answer(403, "Forbidden", message)(scope, receive, send)
+                await error_answers.answer(403, "Forbidden", message)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -123,8 +123,8 @@ class OnlyKnownCallers:
         try:
             self._callers.admit(address_of(_peer(scope)))
         except LimitExceeded as exceeded:
-            return errors.http_refusal(exceeded)
-        return errors.refusal(error)
+            return error_answers.http_refusal(exceeded)
+        return error_answers.refusal(error)
 
 
 class OnlyWithinLimits:
@@ -143,7 +143,7 @@ class OnlyWithinLimits:
             with self._callers.call(_who(scope), is_stream=scope["path"] == STREAM):
                 await self._app(scope, receive, send)
         except LimitExceeded as exceeded:
-            await errors.http_refusal(exceeded)(scope, receive, send)
+            await error_answers.http_refusal(exceeded)(scope, receive, send)
 
 
 class OnlyOwnPages:
@@ -162,7 +162,7 @@ class OnlyOwnPages:
             try:
                 check_csrf(identified, Headers(scope=scope).getlist(CSRF_HEADER))
             except ForewarnError as error:
-                await errors.refusal(error)(scope, receive, send)
+                await error_answers.refusal(error)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -183,7 +183,7 @@ class OnlySmallBodies:
         limit = self._bodies.limits.fleet if is_fleet else self._bodies.limits.usual
         announced = Headers(scope=scope).get("content-length", "0")
         if announced.isdigit() and int(announced) > limit:
-            await errors.http_refusal(self._bodies.too_large(limit))(scope, receive, send)
+            await error_answers.http_refusal(self._bodies.too_large(limit))(scope, receive, send)
             return
         caller: Caller | None = scope.get("state", {}).get("caller")
         of_project = caller is None or caller.project is not None
@@ -222,7 +222,7 @@ class UnexpectedErrors:
             if started:
                 raise
             message = "something went wrong in the service; its log says what"
-            await errors.answer(500, "Internal", message)(scope, receive, send)
+            await error_answers.answer(500, "Internal", message)(scope, receive, send)
 
 
 def at_this_address(*, names: Collection[str], origins: Collection[str]) -> list[Middleware]:

@@ -14,8 +14,8 @@ from typing import Annotated, Any, NamedTuple, Protocol, get_args, get_origin, r
 
 from starlette.requests import ClientDisconnect, Request
 
-from forewarn.api.declared import Body, Query, declared, given, maybe
 from forewarn.api.request_fields import CURSOR, PROJECT, FreeText, whole_in_query
+from forewarn.api.request_parts import Body, Query, declared, given, maybe
 from forewarn.control.all_use_cases import check_whole
 from forewarn.core.access import Caller
 from forewarn.core.errors import Invalid, NotFound

@@ -33,7 +33,7 @@ MOST_CALLERS = 10_000
 CALM_SECONDS = 60.0
 
 
-class Limit(StrEnum):
+class CallLimit(StrEnum):
     """What there was too much of."""
 
     RATE = "rate"
@@ -110,15 +110,15 @@ class _Taken:
         self.calls = self.streams = 0
 
 
-class Refusals:
+class CallRefusals:
     """Counts what was refused, by its limit; the first after a calm time is logged."""
 
     def __init__(self, *, monotonic: Callable[[], float] = monotonic) -> None:
-        self.counts = dict.fromkeys(Limit, 0)
+        self.counts = dict.fromkeys(CallLimit, 0)
         self._monotonic = monotonic
-        self._last: dict[Limit, float] = {}
+        self._last: dict[CallLimit, float] = {}
 
-    def note(self, limit: Limit, why: str) -> None:
+    def note(self, limit: CallLimit, why: str) -> None:
         """Count a refusal."""
         now = self._monotonic()
         if now - self._last.get(limit, -math.inf) > CALM_SECONDS:
@@ -131,7 +131,7 @@ class CallerTable:
     """What each caller has taken; lives on one event loop."""
 
     def __init__(
-        self, limits: CallerLimits, refusals: Refusals, *, monotonic: Callable[[], float] = monotonic
+        self, limits: CallerLimits, refusals: CallRefusals, *, monotonic: Callable[[], float] = monotonic
     ) -> None:
         self._limits = {False: limits, True: limits.times(LOCAL_FACTOR)}
         self._refusals = refusals
@@ -150,7 +150,7 @@ class CallerTable:
         if early > 0:
             seconds = math.ceil(early)
             exceeded = f"rate of {who.shown} is exceeded ({limits.rate:g} a second)"
-            raise self._refused(Limit.RATE, exceeded, retry_after=seconds)
+            raise self._refused(CallLimit.RATE, exceeded, retry_after=seconds)
         taken.due = due + limits.interval
 
     @contextmanager
@@ -161,12 +161,12 @@ class CallerTable:
         if is_stream:
             if 0 < limits.streams <= taken.streams:
                 exceeded = f"{who.shown} has {limits.streams} streams open, as many as it may have"
-                raise self._refused(Limit.STREAMS, exceeded, retry_after=RETRY_STREAM)
+                raise self._refused(CallLimit.STREAMS, exceeded, retry_after=RETRY_STREAM)
             taken.streams += 1
         else:
             if 0 < limits.calls <= taken.calls:
                 exceeded = f"{limits.calls} calls of {who.shown} are being answered, as many as may be"
-                raise self._refused(Limit.CALLS, exceeded, retry_after=RETRY_CALL)
+                raise self._refused(CallLimit.CALLS, exceeded, retry_after=RETRY_CALL)
             taken.calls += 1
         try:
             yield
@@ -176,7 +176,7 @@ class CallerTable:
             else:
                 taken.calls -= 1
 
-    def _refused(self, limit: Limit, exceeded: str, *, retry_after: int) -> LimitExceeded:
+    def _refused(self, limit: CallLimit, exceeded: str, *, retry_after: int) -> LimitExceeded:
         self._refusals.note(limit, exceeded)
         advice = f"try again in {retry_after} s; [operator] {limit} raises it"
         return LimitExceeded(f"{exceeded}: {advice}", retry_after=retry_after)
@@ -213,7 +213,7 @@ class BodyLimits:
 class Bodies:
     """The bodies that are being read, and held until their calls are answered."""
 
-    def __init__(self, limits: BodyLimits, refusals: Refusals) -> None:
+    def __init__(self, limits: BodyLimits, refusals: CallRefusals) -> None:
         self.limits = limits
         self._refusals = refusals
         self._held = {True: 0, False: 0}  # by whether it is of a project
@@ -221,7 +221,7 @@ class Bodies:
     def too_large(self, limit: int) -> HTTPException:
         """Return the refusal of a body, and count it."""
         message = f"the body is larger than {limit} bytes"
-        self._refusals.note(Limit.BODY, message)
+        self._refusals.note(CallLimit.BODY, message)
         return HTTPException(413, message)
 
     @contextmanager
@@ -238,7 +238,7 @@ class Bodies:
             more = max(size - self.limits.free, 0) - held
             if self._held[of_project] + more > most:
                 message = f"the bodies that are being read at once have {most} bytes, as many as may be"
-                self._refusals.note(Limit.BODIES, message)
+                self._refusals.note(CallLimit.BODIES, message)
                 raise LimitExceeded(f"{message}: try again in {RETRY_CALL} s", retry_after=RETRY_CALL)
             held += more
             self._held[of_project] += more

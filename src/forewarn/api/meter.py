@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 from prometheus_client.exposition import generate_latest
 
-from forewarn.api.limits import Limit
+from forewarn.api.limits import CallLimit
 from forewarn.control.engine.driver_calls import DriverCallCounts
 from forewarn.control.fleet.fleet_views import Counts
 from forewarn.control.webhook_use_cases import WebhookView
@@ -44,7 +44,7 @@ class Unanswered:
     """Connections and requests that were not answered: refused by a limit, or given up by the client."""
 
     connections: Mapping[tuple[str, str], int]  # refused, by port and limit
-    requests: Mapping[Limit, int]  # refused, of the operator API
+    requests: Mapping[CallLimit, int]  # refused, of the operator API
     hang_ups: int
 
 

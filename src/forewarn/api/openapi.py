@@ -14,11 +14,11 @@ from typing import Any, NewType, Union, get_args, get_origin
 from starlette.responses import Response
 
 from forewarn.api.authentication import COOKIE
-from forewarn.api.declared import Body
-from forewarn.api.errors import documented
+from forewarn.api.error_answers import documented
 from forewarn.api.guards import OPEN_TO_ALL
 from forewarn.api.inputs import InBody, InHeader, InPath, Input, InQuery, TableInBody
 from forewarn.api.request_headers import ABOUT_KEY, DESCRIPTIONS, KEY_HEADER, KEY_SCHEMA, InConditions
+from forewarn.api.request_parts import Body
 from forewarn.api.routing import ApiRoute, WithStatus
 from forewarn.core.browser_sessions import CSRF_HEADER
 from forewarn.version import RELEASE

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 from starlette.requests import Request
 
-from forewarn.api.errors import AlreadyExists, Changed
+from forewarn.api.error_answers import AlreadyExists, ChangedMeanwhile
 from forewarn.control.idempotent_calls import KeyedCall
 from forewarn.core.access import Caller, describe
 from forewarn.core.errors import Invalid
@@ -57,9 +57,11 @@ class Condition:
         if not self.tags:
             return
         if declaration is None:
-            raise Changed(f"{thing} does not exist any more: it was removed or renamed since you read it")
+            raise ChangedMeanwhile(
+                f"{thing} does not exist any more: it was removed or renamed since you read it"
+            )
         if _ANY not in self.tags and tag_of(declaration) not in self.tags:
-            raise Changed(
+            raise ChangedMeanwhile(
                 f"{thing} was changed since you read it, and your change is not saved: "
                 "read it again, then repeat your change"
             )

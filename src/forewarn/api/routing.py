@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from forewarn.api.audit import changes_nothing
-from forewarn.api.errors import status_of
+from forewarn.api.error_answers import status_of
 from forewarn.api.inputs import Input, OpenedBy, Prepared, inputs
 from forewarn.api.request_headers import REPEATED_HEADER, keyed_call
 from forewarn.api.services import Services

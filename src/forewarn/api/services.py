@@ -43,7 +43,7 @@ class RunUseCase(Protocol):
         ...
 
 
-class RunRead(Protocol):
+class RunReading(Protocol):
     """Runs a read on one of the threads that only read."""
 
     async def __call__(self, job: Callable[[], T], /) -> T:
@@ -159,8 +159,8 @@ class ApiParts:
     use_cases: UseCases
     run: RunUseCase  # before what callers wait for
     run_for: Callable[[str], RunUseCase]  # in a caller's turn, by its name
-    read: RunRead  # the same for what only reads
-    read_for: Callable[[str, int], RunRead]  # and with so many of its reads at once
+    read: RunReading  # the same for what only reads
+    read_for: Callable[[str, int], RunReading]  # and with so many of its reads at once
     pushing: Pushing
     inventories: Inventories
     timekeeper: TurnedTime

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.api.errors import http_refusal
+from forewarn.api.error_answers import http_refusal
 from forewarn.api.limits import BodyLimits, CallerLimits, LimitExceeded
 from forewarn.api.services import ApiSettings
 from forewarn.client.calls import OperatorClient

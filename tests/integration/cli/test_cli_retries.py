@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from forewarn.api.errors import refusal
+from forewarn.api.error_answers import refusal
 from forewarn.cli.main import app
 from forewarn.client import retrying
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain

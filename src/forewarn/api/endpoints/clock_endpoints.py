@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from forewarn.api.declared import Body, declared, given
 from forewarn.api.request_fields import seconds
+from forewarn.api.request_parts import Body, declared, given
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service, Services, WholeTx
 from forewarn.core.access import Right

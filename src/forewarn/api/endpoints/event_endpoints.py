@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from forewarn.api.declared import declared, given, maybe
 from forewarn.api.inputs import EventInPath, ListQuery
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, ID_BEGINNING, MACHINE, TIME
+from forewarn.api.request_parts import declared, given, maybe
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service
 from forewarn.core.access import Right

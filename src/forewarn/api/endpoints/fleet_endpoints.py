@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from starlette.requests import Request
 
 from forewarn.api.audit import changes_nothing
-from forewarn.api.declared import Body, Query, declared, given, maybe
 from forewarn.api.inputs import TableInBody
 from forewarn.api.request_fields import FLAG_IN_QUERY, GROUP, PROJECT
+from forewarn.api.request_parts import Body, Query, declared, given, maybe
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service, Services
 from forewarn.control.fleet.applying_fleet import CheckedFleet

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from starlette.responses import Response
 
-from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import ListQuery, event_id, order_id
 from forewarn.api.request_fields import (
     GROUP,
@@ -23,6 +22,7 @@ from forewarn.api.request_fields import (
     several,
     whole_in_query,
 )
+from forewarn.api.request_parts import Query, declared, given, maybe
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerReading, KnownCaller, Service, Services
 from forewarn.control.all_use_cases import CallerReads

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from starlette.responses import JSONResponse
 
-from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.inputs import FromRequest, HoldInPath
 from forewarn.api.request_fields import HOST, PROJECT, free_text
+from forewarn.api.request_parts import Body, declared, given, maybe
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.idempotent_calls import Answered, KeyedCall

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from forewarn.api.bodies import MachineOrderBody, MoveBody
-from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import ListQuery, MachineInPath, NewMachineInPath, TableInBody
 from forewarn.api.request_fields import GROUP, HOST, LINE, MACHINE, PROJECT, several
 from forewarn.api.request_headers import Condition, PutCondition, tag_of
+from forewarn.api.request_parts import Query, declared, given, maybe
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service, Services
 from forewarn.control.naming import narrowed

@@ -5,9 +5,9 @@ Programs that do the work of an order outside report how it goes: done, failed, 
 
 from collections.abc import Callable
 
-from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.inputs import ListQuery, OrderInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, MACHINE, free_text, one_of
+from forewarn.api.request_parts import Body, declared, given, maybe
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed

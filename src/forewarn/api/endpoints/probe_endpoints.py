@@ -5,8 +5,8 @@ import logging
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarn.api.errors import Unwell
-from forewarn.api.limits import Refusals
+from forewarn.api.error_answers import ProbeFailed
+from forewarn.api.limits import CallRefusals
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import OpenService, Service
 from forewarn.core.errors import Unavailable
@@ -51,7 +51,7 @@ async def check_readiness(request: Request, service: OpenService) -> StatusAnswe
 def _answer(request: Request, well: str, *, trouble: str | None) -> StatusAnswer:
     request.app.state.probe_log.note(request.url.path, trouble)
     if trouble is not None:
-        raise Unwell(trouble)
+        raise ProbeFailed(trouble)
     return StatusAnswer(status=well)
 
 
@@ -79,7 +79,7 @@ async def show_metrics(request: Request, service: Service) -> Response:
     except Unavailable:
         # The rest must be seen all the same, and that this is missing.
         counted = None
-    refusals: Refusals = request.app.state.refusals
+    refusals: CallRefusals = request.app.state.refusals
     driver_calls = service.driver_calls()
     meter = Meter(
         service.guest_counters,

@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from forewarn.api.bodies import DAY
-from forewarn.api.declared import Body, Query, declared, given, maybe
 from forewarn.api.inputs import ProjectInPath
 from forewarn.api.request_fields import LARGEST, MACHINE, NAME, TIME, one_of, seconds, several, whole
+from forewarn.api.request_parts import Body, Query, declared, given, maybe
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.rehearsals.open_rehearsals import Rehearsal

@@ -17,9 +17,9 @@ from forewarn.api.bodies import (
     OrderBody,
     check_heartbeat,
 )
-from forewarn.api.declared import Body, Query, declared, given, maybe
 from forewarn.api.inputs import PageQuery, Prepared, RolloutInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, NAME, free_text, seconds, several, whole
+from forewarn.api.request_parts import Body, Query, declared, given, maybe
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.rollouts.rollout_views import RolloutPlan, RolloutRequest, RolloutView

@@ -11,9 +11,9 @@ from starlette.responses import StreamingResponse
 from starlette.types import Message, Send
 
 from forewarn.api.authentication import Authenticator, credentials_of
-from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import InHeader
 from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, several, whole_in_query
+from forewarn.api.request_parts import Query, declared, given, maybe
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import ApiSettings, Read, Service, Services
 from forewarn.control.all_use_cases import CallerReads

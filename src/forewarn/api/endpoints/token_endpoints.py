@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from forewarn.api.authentication import Authenticator, cookie_name, is_secure, session_secret
-from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.inputs import PageQuery, TokenInPath
 from forewarn.api.request_fields import NAME, PROJECT, one_of, seconds
+from forewarn.api.request_parts import Body, declared, given, maybe
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import (
     CallerName,

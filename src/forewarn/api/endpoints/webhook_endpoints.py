@@ -3,9 +3,9 @@
 Their addresses are often secrets: who may not keep any need not see those of others.
 """
 
-from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.inputs import ListQuery, WebhookInPath
 from forewarn.api.request_fields import LINE, PROJECT, line, one_of, several
+from forewarn.api.request_parts import Body, declared, given, maybe
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, ScopedTx, Service, Services
 from forewarn.control.webhook_use_cases import WebhookView

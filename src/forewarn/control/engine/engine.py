@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from forewarn.control.engine.driver_calls import DriverAnswer
-from forewarn.control.engine.next_due import NextDue
+from forewarn.control.engine.next_due import NOTHING_DUE, NextDue
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.engine.outside_news import ExternalTimeout, GuestSaving
 from forewarn.control.engine.pruning import RecordPruning
@@ -43,17 +43,6 @@ class Stuck(Unavailable):
 Id = TypeVar("Id", bound=str)
 
 
-class _Found(NamedTuple):
-    """When orders, rollouts and the silence of groups are due."""
-
-    order: datetime | None
-    rollout: datetime | None
-    silent: datetime | None
-
-
-_NOTHING = _Found(None, None, None)
-
-
 class Engine(UseCase):
     """Carries out what falls due."""
 
@@ -75,7 +64,7 @@ class Engine(UseCase):
         self._external = external
         self._rehearsals = rehearsals
         self.pruning = RecordPruning(context, keep=context.keep_history)
-        self.due = NextDue(context.policy)
+        self.due = NextDue(context.store, policy=context.policy)
         self._failed_last = OrderId("")  # of the external orders that are overdue
         self._only_told = False  # whether the last tick has only told drivers what was started
 
@@ -103,7 +92,7 @@ class Engine(UseCase):
             _report(faults)
             return True
         # What is saved is noted: before the first moment that is known, nothing is due, and nothing is read.
-        found = self._look(now) if self.due.is_reached(now) else _NOTHING
+        found = self.due.look(now) if self.due.is_reached(now) else NOTHING_DUE
         # If more polls are left, the newest of a group may be one of those.
         silent = not more_polls and _is_past(found.silent, now)
         if silent:
@@ -119,20 +108,6 @@ class Engine(UseCase):
         if due or rollouts or more_polls or silent or more_overdue:
             return True  # what was done may have made something else due
         return self._prune(now)  # it can wait until there is nothing better to do
-
-    def _look(self, now: datetime) -> "_Found":
-        """Read what falls due next; all that a tick reads if nothing is."""
-        self.due.read(None)  # what is saved from now on is noted
-        try:
-            with self._store.read() as snapshot:
-                moments, absences = snapshot.due.moments(after=now), snapshot.time.absences()
-        except BaseException:
-            self.due.note(None)
-            raise
-        active = moments.oldest_activity
-        silent = listening.silent_at(active, absences, policy=self._policy) if active else None
-        self.due.sooner(moments.order, moments.rollout, moments.ready, silent)
-        return _Found(moments.order, moments.rollout, silent)
 
     def may_be_due(self, now: datetime) -> bool:
         """Return whether there may be something to do by now, without asking the store."""
@@ -167,7 +142,7 @@ class Engine(UseCase):
 
     def next_due(self, now: datetime) -> datetime | None:
         """Return when something falls due next."""
-        self._look(now)
+        self.due.look(now)
         return self.known_due(now)
 
     def known_due(self, now: datetime) -> datetime | None:

@@ -1,23 +1,48 @@
-"""When something falls due next, as far as it is known without asking the store: never later than it does."""
+"""When something falls due next: as it was last read, or as saved since, and so never later than it does."""
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import NamedTuple
 
+from forewarn.core.guests import listening
 from forewarn.core.policy import Policy
 from forewarn.store.saved import Saved, SavedChanges
+from forewarn.store.snapshots import ReadStore
+
+
+class DueMoments(NamedTuple):
+    """When orders, rollouts and the silence of groups are due."""
+
+    order: datetime | None
+    rollout: datetime | None
+    silent: datetime | None
+
+
+NOTHING_DUE = DueMoments(None, None, None)
 
 
 class NextDue:
     """The earliest moment at which there is something to do: as last read, or as saved since."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, store: ReadStore, *, policy: Policy) -> None:
+        self._store = store
         self._policy = policy
         self.at: datetime | None = None  # None: nothing will be, as far as is known
         self._unknown = True
 
-    def read(self, at: datetime | None) -> None:
-        """Take what the store says."""
-        self.at, self._unknown = at, False
+    def look(self, now: datetime) -> DueMoments:
+        """Read what falls due next; all that a tick reads if nothing is."""
+        self.at, self._unknown = None, False  # what is saved from now on is noted
+        try:
+            with self._store.read() as snapshot:
+                moments, absences = snapshot.due.moments(after=now), snapshot.time.absences()
+        except BaseException:
+            self.note(None)
+            raise
+        active = moments.oldest_activity
+        silent = listening.silent_at(active, absences, policy=self._policy) if active else None
+        self.sooner(moments.order, moments.rollout, moments.ready, silent)
+        return DueMoments(moments.order, moments.rollout, silent)
 
     def note(self, saved: Saved) -> None:
         """Take what was saved; what may have been is looked for."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from forewarn.api.services import RunRead, RunUseCase
+from forewarn.api.services import RunReading, RunUseCase
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.webhook_use_cases import DeliveryState
 from forewarn.core.errors import LimitReached, Unavailable
@@ -36,7 +36,7 @@ class Pusher:
         *,
         changed: Signal,
         run: RunUseCase,
-        read: RunRead,
+        read: RunReading,
         delivery: "Callable[[], Delivery]",
     ) -> None:
         """Take a maker of the delivery: it belongs to the loop that is made here."""

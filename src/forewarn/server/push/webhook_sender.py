@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from forewarn.api.services import RunRead, RunUseCase
+from forewarn.api.services import RunReading, RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.webhook_use_cases import DeliveryState, wanted_by
@@ -52,7 +52,7 @@ class PushContext:
     state: DeliveryState
     records: FollowedRecords
     run: RunUseCase
-    read: RunRead
+    read: RunReading
     delivery: "Delivery"
     pace: Pace
 

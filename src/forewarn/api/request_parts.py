@@ -45,7 +45,7 @@ def declared(kind: type[T]) -> type[T]:
 
 
 @declared
-class Declared:
+class RequestPart:
     """What a request carries; anything unknown is an error."""
 
     # What an unknown field is not.
@@ -82,7 +82,7 @@ class Declared:
 
 
 @declared
-class Query(Declared):
+class Query(RequestPart):
     """Query parameters; an empty one is none."""
 
     CALLED = "query parameter"
@@ -98,7 +98,7 @@ class Query(Declared):
 
 
 @declared
-class Body(Declared):
+class Body(RequestPart):
     """A body of JSON."""
 
     CALLED = "key in the body"

@@ -36,11 +36,11 @@ class AlreadyExists(Conflict):
     """A PUT that was to add something names what exists."""
 
 
-class Changed(Conflict):
+class ChangedMeanwhile(Conflict):
     """A PUT is based on a declaration that another caller has changed meanwhile."""
 
 
-class Unwell(Unavailable):
+class ProbeFailed(Unavailable):
     """What a probe was asked for, and says: whoever answers it logs it when it changes."""
 
 
@@ -64,11 +64,11 @@ KINDS: Mapping[type[ForewarnError], ErrorKind] = {
     NotFound: ErrorKind(status=404, code="NotFound"),
     Conflict: ErrorKind(status=409, code="Conflict"),
     AlreadyExists: ErrorKind(status=409, code="AlreadyExists"),
-    Changed: ErrorKind(status=409, code="Changed"),
+    ChangedMeanwhile: ErrorKind(status=409, code="Changed"),
     LimitReached: ErrorKind(status=429, code="LimitReached", headers={"Retry-After": str(RETRY_LIMIT)}),
     Unavailable: ErrorKind(status=503, code="Unavailable", headers=_RETRY_SOON, is_logged=True),
     Uncertain: ErrorKind(status=503, code="Uncertain", headers=_RETRY_SOON, is_logged=True),
-    Unwell: ErrorKind(status=503, code="Unavailable", headers=_RETRY_SOON),
+    ProbeFailed: ErrorKind(status=503, code="Unavailable", headers=_RETRY_SOON),
 }
 
 CODES = {
