@@ -1,4 +1,4 @@
-"""A store whose every transaction is held against `core/checks`."""
+"""A store whose every transaction is held against `tests/rules`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +12,6 @@ from forewarn.control.parts.records import HistoryFilter
 from forewarn.control.parts.rules import ChangeSaving
 from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.ports.store import Snapshot, Transaction
-from forewarn.core.checks import Change, violations
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.model.slice import Slice
@@ -20,6 +19,7 @@ from forewarn.core.words import MachineId, OrderId
 from forewarn.store import tables
 from forewarn.store.sql import SqlStore
 from tests.harness import Service
+from tests.rules import Change, violations
 
 # Of which orders each machine has heard.
 Announced: TypeAlias = set[tuple[OrderId, MachineId]]

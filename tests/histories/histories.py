@@ -19,7 +19,6 @@ from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.parts.feed import Delta
 from forewarn.control.ports.saved import Saved
-from forewarn.core.checks import misplaced, overdue, unexplained
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.declaration import FleetDefaults
@@ -48,6 +47,7 @@ from tests.boards import read_whole, sent_by
 from tests.harness import START, Service, fleet, group, machine
 from tests.histories.checked_store import Announced, CheckedStore
 from tests.histories.situations import Look, Reached
+from tests.rules import misplaced, overdue, unexplained
 from tests.stores import sqlite_url
 
 T = TypeVar("T")

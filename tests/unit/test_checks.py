@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
-from forewarn.core.checks.promises import promises_are_counted
-from forewarn.core.checks.violations import RULES
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Step
@@ -36,6 +33,9 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from tests.rules import Change, misplaced, overdue, unexplained, violations
+from tests.rules.timing import promises_are_counted
+from tests.rules.violations import RULES
 from tests.unit.slices import HOUR, MINUTE, SECOND, Fleet, machine
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,6 @@ from datetime import datetime
 
 import pytest
 
-from forewarn.core.checks import violations
 from forewarn.core.model.event import Approval
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order, Stage
@@ -27,6 +26,7 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from tests.rules import violations
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 from tests.unit.test_checks import NIGHT, broken, change, fleet, of_web, with_event
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from forewarn.core.checks import violations
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.machine import Machine
@@ -23,6 +22,7 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from tests.rules import violations
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 from tests.unit.test_checks import broken, change
 

@@ -13,7 +13,6 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from sqlalchemy import Connection, delete, select
 
-from forewarn.core.checks import misplaced, overdue, unexplained
 from forewarn.core.draft import Draft
 from forewarn.core.orders import events
 from forewarn.core.words import ApprovalRule, ApprovedBy, GroupKind, HostState, Kind, MachineState
@@ -30,6 +29,7 @@ from tests.fixtures.versions import RELEASED, VERSIONS
 from tests.harness import Service
 from tests.histories.checked_store import CheckedStore
 from tests.process import Program, free_port, until
+from tests.rules import misplaced, overdue, unexplained
 from tests.stores import sqlite_url
 
 PRESENT = "present"  # what this version would leave

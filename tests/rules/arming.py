@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from forewarn.core.catalogue import ACTIONS
-from forewarn.core.checks.change import MOVING, PLANNED, Change, newly_armed
 from forewarn.core.model.event import Event
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import EventStatus, EventType, GroupName, Kind, MachineState
+from tests.rules.change import MOVING, PLANNED, Change, newly_armed
 
 SECOND = timedelta(seconds=1)
 

@@ -4,8 +4,8 @@ The checks look at the whole fleet before and after one transaction and share no
 changes, so that the two can be held against each other.
 """
 
-from forewarn.core.checks.change import Change
-from forewarn.core.checks.standing import misplaced, overdue, unexplained
-from forewarn.core.checks.violations import violations
+from tests.rules.change import Change
+from tests.rules.standing import misplaced, overdue, unexplained
+from tests.rules.violations import violations
 
 __all__ = ["Change", "misplaced", "overdue", "unexplained", "violations"]
