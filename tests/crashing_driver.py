@@ -21,8 +21,8 @@ from forewarn.control.driver import (
     Running,
 )
 from forewarn.core.errors import Conflict
+from forewarn.core.model.found_fleet import Found
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found
 from forewarn.core.words import MachineId
 from forewarn.drivers.driver_setup import CallOptions, DriverSetup
 

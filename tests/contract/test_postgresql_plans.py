@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Update, text
 
 from forewarn.control.ports.foreseen import Foreseen
-from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.words import GroupName, HostName, Source
 from forewarn.store.reads.loading import load
 from forewarn.store.reads.open_transaction import KnownMeta

@@ -7,7 +7,7 @@ import pytest
 from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
 from forewarn.core.model.changes import Changes
-from forewarn.core.model.hold import Grace
+from forewarn.core.model.constraints import Grace
 from forewarn.store.opening.backup import backup
 from forewarn.store.opening.lock import hold
 from forewarn.store.sql import SqlStore, open_store

@@ -4,13 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from forewarn.core.model.changes import Changes
+from forewarn.core.model.constraints import Hold, Waiting
+from forewarn.core.model.footprint import Pace
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.model.pace import Pace
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
     GroupName,
     HostName,

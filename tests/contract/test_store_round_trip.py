@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.model.changes import Changes
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Approval, Deferral, Event, Postponement, Resource
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Precheck, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.model.waiting import Waiting
 from forewarn.store.snapshots import SqlTransaction
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW

@@ -13,7 +13,7 @@ from forewarn.control.parts.rules import ChangeSaving
 from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.core.model.changes import Changes
-from forewarn.core.model.promise import PromiseCounts
+from forewarn.core.model.record import PromiseCounts
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import MachineId, OrderId
 from forewarn.store import tables

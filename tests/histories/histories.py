@@ -20,15 +20,14 @@ from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.parts.feed import Delta
 from forewarn.control.ports.saved import Saved
 from forewarn.core.errors import ForewarnError
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order, OrderTerms
-from forewarn.core.model.project import Project
+from forewarn.core.model.project import ALWAYS, Calendar, Project, Window
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.model.windows import ALWAYS, Calendar, Window
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import (
     DEFAULT_PROJECT,

@@ -11,15 +11,13 @@ from sqlalchemy import Engine, event
 from forewarn.control.engine.driver_calls import Verb
 from forewarn.control.ports.store import Snapshot
 from forewarn.core.draft import Draft
-from forewarn.core.model.armed import ArmedDomain
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import ArmedDomain, Budget, Waiting
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, HostStep, Order, Stage, Step
+from forewarn.core.model.project import Calendar, Opening
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.model.windows import Calendar, Opening
 from forewarn.core.orders import departures, reasons, stages
 from forewarn.core.policy import Notice, Policy
 from forewarn.core.words import (
@@ -218,7 +216,7 @@ def what_is_not_armed_starts_if_it_is_approved(
     return () if all(each.approved for each in announced) else refused
 
 
-@mutant("core.model.armed:ArmedDomain.minus", ARMING, rule="4")
+@mutant("core.model.constraints:ArmedDomain.minus", ARMING, rule="4")
 def what_is_over_keeps_others_away(real: Real, known: ArmedDomain, over: Event) -> ArmedDomain:
     return known
 
@@ -622,7 +620,7 @@ def work_is_announced_outside_its_window(real: Real, *_: Any, **__: Any) -> tupl
     return ()
 
 
-@mutant("core.model.windows:Calendar._blackouts", "unit/test_windows.py", rule="windows")
+@mutant("core.model.project:Calendar._blackouts", "unit/test_windows.py", rule="windows")
 def a_blackout_day_is_a_day_as_any(real: Real, *_: Any) -> Iterator[object]:
     return iter(())
 
@@ -632,7 +630,7 @@ def a_budget_is_not_asked(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
 
-@mutant("core.model.budget:Budget.unwell", "unit/test_announcing.py", rule="budgets")
+@mutant("core.model.constraints:Budget.unwell", "unit/test_announcing.py", rule="budgets")
 def a_machine_under_an_event_counts_as_healthy(real: Real, budget: Budget) -> frozenset[MachineId]:
     return frozenset(budget.down)
 

@@ -6,8 +6,7 @@ from datetime import datetime
 
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
-from forewarn.core.model.promise import PromiseCounts
-from forewarn.core.model.record import Record
+from forewarn.core.model.record import PromiseCounts, Record
 from forewarn.core.model.slice import Slice
 from forewarn.core.policy import Policy
 from forewarn.core.words import Action, MachineId, OrderId, StageKind

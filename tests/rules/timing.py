@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 from forewarn.core.copies import replace
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
-from forewarn.core.model.promise import PromiseCounts
-from forewarn.core.model.record import Record
-from forewarn.core.model.windows import Calendar
+from forewarn.core.model.project import Calendar
+from forewarn.core.model.record import PromiseCounts, Record
 from forewarn.core.words import Action, EventStatus, Kind, Source
 from tests.rules.change import MOVING, PLANNED, Change
 

@@ -13,8 +13,7 @@ from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec,
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.project import Project
-from forewarn.core.model.windows import Calendar
+from forewarn.core.model.project import Calendar, Project
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     GroupKind,

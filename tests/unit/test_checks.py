@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.core.model.clock_slew import Slew
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Step
-from forewarn.core.model.promise import PromiseCounts
-from forewarn.core.model.record import Record
-from forewarn.core.model.service_time import Slew
+from forewarn.core.model.project import Calendar, Window
+from forewarn.core.model.record import PromiseCounts, Record
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     DEFAULT_PROJECT,

@@ -8,8 +8,8 @@ import pytest
 from forewarn.core.model.event import Approval
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order, Stage
+from forewarn.core.model.project import Calendar
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.windows import Calendar
 from forewarn.core.orders import stages
 from forewarn.core.words import (
     Action,

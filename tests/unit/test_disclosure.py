@@ -16,10 +16,10 @@ from forewarn.core.disclosure import (
     words,
     words_in,
 )
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Approval, Event, Postponement
 from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.operators_words import (
     NOT_FOR_PROJECTS,

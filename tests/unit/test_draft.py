@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from forewarn.core.draft import Draft
+from forewarn.core.model.changes import UNSAVED
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.numbers import UNSAVED
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.orders import departures, events, interventions, placement
 from forewarn.core.words import (

@@ -3,12 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.emptying import Emptying, Leaver, Surroundings
 from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.hold import Hold
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import Host, Room
 from forewarn.core.model.rollout import Rollout, RolloutTerms, Wave
-from forewarn.core.model.room import Room
 from forewarn.core.rollouts.emptying import CANNOT_LEAVE, emptying
 from forewarn.core.words import DEFAULT_PROJECT, MachineName, Mobility, ServiceMode, Work
 from tests.unit.test_rollout import NOW, host, over, survey

@@ -8,12 +8,11 @@ import pytest
 
 from forewarn.core.admission import budgets, expected
 from forewarn.core.errors import Conflict
-from forewarn.core.model.armed import ArmedDomain
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import ArmedDomain, Budget
 from forewarn.core.model.footprint import Footprint, Share
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout, RolloutTerms
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import ends_about

@@ -2,7 +2,7 @@
 
 from forewarn.core.fleet import applying, importing
 from forewarn.core.fleet.import_terms import ImportTerms
-from forewarn.core.model.inventory import Found, FoundGroup, FoundHost, FoundMachine
+from forewarn.core.model.found_fleet import Found, FoundGroup, FoundHost, FoundMachine
 from forewarn.core.words import GroupName, HostName, MachineId, MachineName, ProjectName
 from tests.unit.slices import Fleet
 

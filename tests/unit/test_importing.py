@@ -14,8 +14,8 @@ from forewarn.core.fleet.found_fields import fit_name, is_awkward
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.importing import ImportPlan
 from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.model.found_fleet import Found, FoundGroup, FoundHost, FoundMachine
 from forewarn.core.model.host import Host, HostResource
-from forewarn.core.model.inventory import Found, FoundGroup, FoundHost, FoundMachine
 from forewarn.core.model.order import Order
 from forewarn.core.orders import interventions
 from forewarn.core.words import (

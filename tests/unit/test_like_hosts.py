@@ -5,7 +5,7 @@ from typing import Any
 
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import LikeHosts, Rollout, Wave, WaveState
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts import halves, like_hosts, plan_warnings, waves
 from forewarn.core.rollouts.like_hosts import MOST_HOMES
 from forewarn.core.words import HostName, HostState, OrderId, ServiceMode, Work

@@ -6,8 +6,7 @@ import pytest
 
 from forewarn.core.admission import expected
 from forewarn.core.copies import replace
-from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.pace import LEAST, MOST, NO_MOVES, REMEMBERED, Pace
+from forewarn.core.model.footprint import LEAST, MOST, NO_MOVES, REMEMBERED, Footprint, Pace
 from forewarn.core.words import Mobility
 from tests.unit.slices import MINUTE, Fleet, machine
 from tests.unit.test_foreseen import share, spans

@@ -1,7 +1,7 @@
 """Which moves of a plan drivers are asked about, and what their answers say of its hosts."""
 
 from forewarn.core.model.emptying import Emptying, Obstacle, Surroundings
-from forewarn.core.model.room import Room
+from forewarn.core.model.host import Room
 from forewarn.core.rollouts.planned_moves import (
     MOST_TARGETS,
     MoveAnswer,

@@ -8,8 +8,8 @@ import pytest
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, putting
 from forewarn.core.model.declaration import GroupSpec, HostSpec
+from forewarn.core.model.found_fleet import Found, FoundGroup, FoundMachine, confirmed, together
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.inventory import Found, FoundGroup, FoundMachine, confirmed, together
 from forewarn.core.model.project import Project
 from forewarn.core.words import (
     DECLARED,

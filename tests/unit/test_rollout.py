@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given
 
 from forewarn.core.errors import Invalid
-from forewarn.core.model.armed import ArmedDomain
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import ArmedDomain, Budget, Hold
 from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
-from forewarn.core.model.project import Project
+from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.model.rollout import Rollout, Wave, WaveState
-from forewarn.core.model.survey import HostSurvey
-from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.operators_words import unmarked
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning

@@ -5,11 +5,10 @@ from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from forewarn.core.model.budget import Budget
-from forewarn.core.model.project import Project
+from forewarn.core.model.constraints import Budget
+from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
-from forewarn.core.model.survey import HostSurvey
-from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.operators_words import unmarked
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import forecast, halves, plan_warnings, planning, progress, waves

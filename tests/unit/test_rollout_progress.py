@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from forewarn.core.admission import holds
+from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.declaration import FleetDefaults, HostDrivers
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import Order, Stage
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, progress
 from forewarn.core.rollouts.machine_health import Unwell

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.core.model.service_time import (
+from forewarn.core.model.clock_slew import (
     LARGEST_SLEW,
     SLEWING,
     TOLERANCE,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence
 from forewarn.core.orders.silence import Presence, before_start
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

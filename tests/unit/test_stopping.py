@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.model.hold import Hold
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.orders import reports, stopping
 from forewarn.core.words import (

@@ -27,8 +27,8 @@ from forewarn.control.supervision import Supervisor
 from forewarn.core import access
 from forewarn.core.browser_sessions import Identified
 from forewarn.core.errors import ForewarnError
+from forewarn.core.model.found_fleet import Found
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found
 from forewarn.core.model.webhook import Webhook
 
 T = TypeVar("T")

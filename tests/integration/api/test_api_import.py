@@ -11,7 +11,7 @@ from forewarn.control.driver import DriverLimits
 from forewarn.control.fleet.importing_fleet import tidied
 from forewarn.core.errors import Unavailable
 from forewarn.core.fleet.import_terms import ImportTerms
-from forewarn.core.model.inventory import Found, FoundMachine
+from forewarn.core.model.found_fleet import Found, FoundMachine
 from forewarn.core.words import HostName, MachineId, MachineName
 from forewarn.wire.answers.fleet_answers import ImportAnswer
 from tests.harness import Service, fleet, machine

@@ -6,8 +6,8 @@ from datetime import datetime
 from forewarn.control.parts.service_time import TimeQueries
 from forewarn.control.ports.external import ExternalReports
 from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.core.model.clock_slew import TimeKind
 from forewarn.core.model.order import Order
-from forewarn.core.model.service_time import TimeKind
 from forewarn.core.orders import reports, silence
 from forewarn.core.orders.silence import Presence
 from forewarn.core.words import FOREWARN, OrderId

@@ -14,8 +14,8 @@ from forewarn.core.fleet import applying, importing
 from forewarn.core.fleet.found_fields import TAKEN, fit_name, is_awkward
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.parts import cut
+from forewarn.core.model.found_fleet import Found, FoundGroup, FoundMachine
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found, FoundGroup, FoundMachine
 from forewarn.core.model.slice import Slice
 from forewarn.core.spelling import counted, hint
 from forewarn.core.words import GroupName, HostName, MachineId, ProjectName

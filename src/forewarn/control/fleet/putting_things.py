@@ -10,8 +10,9 @@ from forewarn.control.ports.store import Transaction
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
-from forewarn.core.fleet import declared, putting
+from forewarn.core.fleet import putting
 from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.model import declaration
 from forewarn.core.model.declaration import GroupSpec, HostSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
@@ -33,7 +34,7 @@ class FleetPuts(FleetUseCase):
         """Add a host, or change one, and return whether it is new; `change` makes the new declaration."""
         with self._store.write() as tx:
             known = tx.fleet.host(name)
-            wanted = change(None if known is None else declared.host_spec(known))
+            wanted = change(None if known is None else declaration.host_spec(known))
             self._drivers_known.check(wanted.driver, where=f'host "{name}": driver')
             self._save(putting.host_part(known, wanted), by=by)
         return known is None
@@ -42,7 +43,7 @@ class FleetPuts(FleetUseCase):
         """Add a group, or change one, and return whether it is new; `change` makes the new declaration."""
         with self._store.write() as tx:
             known = _listed_group(tx, name)
-            wanted = change(None if known is None else declared.group_spec(known))
+            wanted = change(None if known is None else declaration.group_spec(known))
             projects = {project.name: project for project in tx.fleet.projects()}
             draft = self._draft(replace(tx.rules.around(), projects=projects))
             members = [] if known is None else _members(tx, name)

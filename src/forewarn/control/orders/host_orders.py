@@ -8,7 +8,7 @@ from forewarn.control.ports.store import Transaction
 from forewarn.control.use_case import FleetUseCase
 from forewarn.core.admission import holds
 from forewarn.core.admission.timing import check_deadline
-from forewarn.core.model.hold import Hold
+from forewarn.core.model.constraints import Hold
 from forewarn.core.orders import lifecycle, lost_hosts, requests, stopping
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, HostName, MachineId, NameKind, ProjectName, Work

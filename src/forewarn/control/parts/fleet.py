@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Protocol
 
 from forewarn.core.disclosure import Names
+from forewarn.core.model.fleet_summary import FleetSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
-from forewarn.core.model.summary import FleetSummary
 from forewarn.core.words import GroupName, HostName, MachineId, NameKind, ProjectName
 
 # Fewer characters occur in the vm-ids of many machines.

@@ -9,7 +9,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.words import GroupName, HostName, MachineId, MachineName, OrderId
 
 

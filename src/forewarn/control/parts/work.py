@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
-from forewarn.core.model.promise import MonthlyPromises
+from forewarn.core.model.record import MonthlyPromises
 from forewarn.core.model.slice import Sent
 from forewarn.core.words import EventId, HostName, MachineName, OrderId, OrderState, ProjectName
 

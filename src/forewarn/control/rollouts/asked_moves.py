@@ -13,7 +13,7 @@ from forewarn.core.model.emptying import Surroundings
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import emptying
 from forewarn.core.rollouts.planned_moves import MoveAnswer, PlannedMove, leavers, planned_moves, verdict

@@ -13,8 +13,8 @@ from forewarn.control.use_case import FleetReading, FleetUseCase
 from forewarn.core.copies import replace
 from forewarn.core.fleet import sightings
 from forewarn.core.fleet.parts import SeenMachine
+from forewarn.core.model.found_fleet import Found
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found
 from forewarn.core.model.rollout import Rollout, RolloutState
 from forewarn.core.rollouts import machine_health
 from forewarn.core.words import FOREWARN, HostName, MachineId, MachineState

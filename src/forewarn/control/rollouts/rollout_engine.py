@@ -15,7 +15,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.rollout import Rollout, RolloutState
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.orders import interventions, lifecycle, requests, winding_down
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy

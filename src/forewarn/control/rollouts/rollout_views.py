@@ -18,12 +18,12 @@ from forewarn.core.admission.timing import check_deadline
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
+from forewarn.core.model.changes import UNSAVED
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.emptying import Emptying, Surroundings
-from forewarn.core.model.numbers import UNSAVED
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
-from forewarn.core.model.survey import HostSurvey
-from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts import emptying, forecast, plan_warnings, planned_moves, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected

@@ -11,10 +11,8 @@ from datetime import datetime
 from forewarn.core.admission import budgets
 from forewarn.core.admission.timing import Timing
 from forewarn.core.errors import Conflict
-from forewarn.core.model.armed import ArmedDomain
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import ArmedDomain, Budget, Waiting
 from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import GroupName
 
 # Hosts that a refusal names; the others are counted.

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from forewarn.core.errors import Invalid
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import Budget, Waiting
 from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import GroupName, MachineName
 
 # What a person can do about a host that carries too many machines of a group.

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-from forewarn.core.model.footprint import Share
+from forewarn.core.model.footprint import NO_MOVES, Pace, Share
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.policy import Policy
 from forewarn.core.words import EXTERNAL, Action, Mobility, Work
 

@@ -4,13 +4,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from forewarn.core.model.service_time import Slew
-from forewarn.core.model.windows import (
-    DAY,
-    Calendar,
-    Opening,
-    overlap,
-)
+from forewarn.core.model.clock_slew import Slew
+from forewarn.core.model.project import DAY, Calendar, Opening, overlap
 
 # How far ahead a moment that fits is looked for, near first; what has not come by then never will.
 REACHES = (8 * DAY, 60 * DAY, 400 * DAY)

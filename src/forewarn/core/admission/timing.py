@@ -5,10 +5,9 @@ from datetime import datetime, timedelta
 
 from forewarn.core.admission.joint_calendar import FOR_EVER, JointCalendar
 from forewarn.core.errors import Invalid
-from forewarn.core.model.project import Project
-from forewarn.core.model.service_time import Slew
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.model.windows import Calendar, Opening
+from forewarn.core.model.clock_slew import Slew
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.project import Calendar, Opening, Project
 from forewarn.core.moments import format_span, format_time, whole_second
 from forewarn.core.operators_words import project_name
 from forewarn.core.words import ProjectName

@@ -13,7 +13,7 @@ from typing import Any
 from forewarn.core.copies import replace
 from forewarn.core.fleet.parts import Claim, claims
 from forewarn.core.model.declaration import MachineSpec
-from forewarn.core.model.inventory import FoundMachine
+from forewarn.core.model.found_fleet import FoundMachine
 from forewarn.core.words import GroupName, MachineId, MachineName, ProjectName
 
 # What an import may say of a machine, as people name it in --take.

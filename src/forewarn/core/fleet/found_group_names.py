@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.fleet.found_places import places
-from forewarn.core.model.inventory import Found, FoundGroup
+from forewarn.core.model.found_fleet import Found, FoundGroup
 from forewarn.core.words import GroupName, MachineId
 
 

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
-from forewarn.core.fleet.declared import group_spec
 from forewarn.core.fleet.found_fields import Candidate
 from forewarn.core.fleet.import_terms import Dispute
-from forewarn.core.model.declaration import GroupSpec, MachineSpec
+from forewarn.core.model.declaration import GroupSpec, MachineSpec, group_spec
+from forewarn.core.model.found_fleet import Found, FoundGroup
 from forewarn.core.model.group import Group
-from forewarn.core.model.inventory import Found, FoundGroup
 from forewarn.core.model.project import Project
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, ProjectName
 

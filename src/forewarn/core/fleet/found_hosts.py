@@ -5,11 +5,10 @@ from typing import Any
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
-from forewarn.core.fleet.declared import host_spec
 from forewarn.core.fleet.import_terms import Dispute
-from forewarn.core.model.declaration import HostSpec
+from forewarn.core.model.declaration import HostSpec, host_spec
+from forewarn.core.model.found_fleet import Found, FoundHost
 from forewarn.core.model.host import Host, HostResource
-from forewarn.core.model.inventory import Found, FoundHost
 
 
 def found_hosts(draft: Draft, found: Found, dispute: Dispute) -> tuple[HostSpec, ...]:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from forewarn.core.model.inventory import FoundMachine
+from forewarn.core.model.found_fleet import FoundMachine
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import MachineId
 

@@ -19,7 +19,7 @@ from forewarn.core.fleet.found_places import places
 from forewarn.core.fleet.import_terms import Dispute, ImportTerms
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, SeenMachine
 from forewarn.core.model.declaration import MachineSpec
-from forewarn.core.model.inventory import Found, FoundMachine
+from forewarn.core.model.found_fleet import Found, FoundMachine
 from forewarn.core.model.machine import Machine
 from forewarn.core.spelling import counted
 from forewarn.core.words import (

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import declared, machines
+from forewarn.core.fleet import machines
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart
+from forewarn.core.model import declaration
 from forewarn.core.model.declaration import GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
@@ -19,7 +20,7 @@ from forewarn.core.words import BY_PEOPLE, PUT, MachineName, Mobility
 def host_part(known: Host | None, wanted: HostSpec) -> FleetPart:
     """Return what putting a host changes; one that is bare metal comes with its machine."""
     if known is not None:
-        present = declared.host_spec(known)
+        present = declaration.host_spec(known)
         return FleetPart(hosts=(replace(wanted, source=_speaker(known.source, same=wanted == present)),))
     machine = MachineSpec(name=MachineName(wanted.name), host=wanted.name, mobility=Mobility.NONE, source=PUT)
     own = (DeclaredMachine(spec=machine, known=None),) if wanted.bare_metal else ()
@@ -31,7 +32,7 @@ def group_part(draft: Draft, known: Group | None, wanted: GroupSpec, members: Se
     _check_group(draft, wanted, members)
     if known is None:
         return FleetPart(groups=(replace(wanted, source=PUT),))
-    same = wanted == declared.group_spec(known)
+    same = wanted == declaration.group_spec(known)
     moved = [
         replace(machines.spec_of(each, known), project=wanted.project)
         for each in members

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from forewarn.core.model.room import Room
+from forewarn.core.model.host import Room
 from forewarn.core.words import HostName, MachineName, Mobility, ProjectName
 
 

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import NoticeSummary
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
     HOOK,
     Action,

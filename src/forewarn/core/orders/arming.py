@@ -8,9 +8,9 @@ from forewarn.core.admission.arming import arm_at, is_ready, postponed_until
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Step
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders import events, reasons
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind

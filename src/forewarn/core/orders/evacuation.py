@@ -10,9 +10,9 @@ from datetime import datetime
 from forewarn.core.admission.arming import arm_at, with_announcement
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import (

@@ -3,9 +3,9 @@
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import HostStep, Order
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders import failures, host_steps, steps, superseding
 from forewarn.core.policy import Policy
 from forewarn.core.words import (

@@ -5,8 +5,8 @@ A host is let go, and machines return to it, once its health is known: a host th
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import HostStep, Order, Step
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import departures, host_steps, service, stages, steps
 from forewarn.core.policy import Policy

@@ -12,9 +12,9 @@ from datetime import datetime
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.orders import events, stages, steps
 from forewarn.core.orders.prechecks import LIVE_ONLY, MOST_DOUBLINGS, REFUSED_FOR

@@ -12,9 +12,9 @@ from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order, Step
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import (
     abandonment,

@@ -6,9 +6,9 @@ The work goes on meanwhile, unless rule 4 forbids it. The order stays open while
 from datetime import datetime
 
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.orders import departures, events, stages
 from forewarn.core.policy import Policy

@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, Step
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_span, format_time
 from forewarn.core.orders import departures, host_steps
 from forewarn.core.policy import Policy

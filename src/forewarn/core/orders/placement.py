@@ -8,11 +8,11 @@ from forewarn.core.admission import expected
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.host import RACK, Room, most_lack, no_room_for, unreached
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.model.room import RACK, Room, lacking, most_lack, unreached
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders import bare_metal
 from forewarn.core.words import (
     ANSWERING_AT_ONCE,
@@ -215,7 +215,7 @@ def no_room(draft: Draft, order: Order, machine: Machine) -> str:
     if there:
         return f"cannot go yet: {there}"
     away = _out_of_reach(draft, machine, but={machine.host}, order=order)
-    return away or lacking(_usable_rooms(draft), machine)
+    return away or no_room_for(_usable_rooms(draft), machine)
 
 
 def why_not_there(draft: Draft, machine: Machine, host: HostName) -> str:

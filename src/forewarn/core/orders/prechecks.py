@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from forewarn.core.admission import expected
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.host import Room
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order, Precheck, RefusedHost, Step
-from forewarn.core.model.room import Room
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import placement, stages, steps
 from forewarn.core.policy import Policy

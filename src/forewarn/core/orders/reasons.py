@@ -10,12 +10,11 @@ from forewarn.core.admission.timing import Timing, calendars
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import Budget, Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import events, fencing, lost_hosts, placement, steps

@@ -7,7 +7,7 @@ was saved is known, by the system's clock.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.model.absence import BRIEF, Absence
+from forewarn.core.model.clock_slew import BRIEF, Absence
 
 NOTHING = timedelta()
 

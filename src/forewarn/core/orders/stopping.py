@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from forewarn.core.admission import holds
 from forewarn.core.draft import Draft
-from forewarn.core.model.hold import Hold
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.order import Order
 from forewarn.core.orders import abandonment
 from forewarn.core.words import Action, OrderId, StageState, StepState

@@ -7,8 +7,8 @@ bring them back would be new work with new notice.
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import HostStep, Order, Stage, Step
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import departures, events, host_steps, host_work, service, stages, steps
 from forewarn.core.words import (

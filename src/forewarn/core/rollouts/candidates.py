@@ -10,10 +10,10 @@ from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.joint_calendar import FOR_EVER
 from forewarn.core.admission.timing import Timing, calendars
 from forewarn.core.copies import replace
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.survey import HostSurvey
-from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts.foreseen import Alike, ForeseenStage, carrying, foreseen, staying

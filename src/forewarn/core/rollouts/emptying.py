@@ -7,11 +7,11 @@ takes of a host is not there for the next.
 from collections.abc import Iterable, Sequence
 
 from forewarn.core.admission import holds
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.emptying import Emptying, Leaver, Obstacle, Surroundings
-from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import no_room_for, unreached
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.room import lacking, unreached
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.words import HostName, Mobility
 
 CANNOT_LEAVE = "cannot leave its host, and restarts with it"
@@ -81,6 +81,6 @@ class _Targets:
                 self._next = index
                 return ""
         away = {name: since for name, since in self._away.items() if not self._rooms[name].why_not(machine)}
-        why = lacking([self._rooms[name] for name in self._names], machine)
+        why = no_room_for([self._rooms[name] for name in self._names], machine)
         self._hopeless[needs] = f"{why}; {unreached(away)}" if away else why
         return self._hopeless[needs]

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from forewarn.core.copies import replace
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, waves
 from forewarn.core.rollouts.candidates import Candidates, Stages

@@ -9,7 +9,7 @@ from forewarn.core.admission import expected
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy, event_type
 from forewarn.core.rollouts import machine_health
 from forewarn.core.words import EXTERNAL, HostName, Mobility, ProjectName, Work

@@ -7,9 +7,9 @@ others, and make more waves.
 from dataclasses import dataclass
 
 from forewarn.core.catalogue import WORKS
+from forewarn.core.model.host import RACK
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.room import RACK
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.words import HostName
 
 HALF_OF_A_RACK = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from forewarn.core.copies import replace
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import LikeHosts, Rollout
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.waves import WaveBuilder, WaveLimits
 from forewarn.core.words import GroupName, HostName
 

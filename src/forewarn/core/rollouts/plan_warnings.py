@@ -5,7 +5,7 @@ from itertools import chain
 
 from forewarn.core.admission.joint_calendar import FOR_EVER
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import waves

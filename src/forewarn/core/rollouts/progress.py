@@ -6,10 +6,9 @@ from typing import TypeAlias
 
 from forewarn.core.admission import holds as in_force
 from forewarn.core.copies import replace
-from forewarn.core.model.hold import Hold
+from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.rollouts.machine_health import Unwell
 from forewarn.core.words import HostName, HostTask, OrderId, OrderState, StageKind, StageState, StepState
 

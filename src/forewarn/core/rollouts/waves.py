@@ -14,7 +14,7 @@ from itertools import zip_longest
 from forewarn.core.copies import replace
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.halves import Half, halves
 from forewarn.core.words import GroupName, HostName
 

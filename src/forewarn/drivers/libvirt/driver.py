@@ -17,8 +17,8 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.errors import Unavailable
+from forewarn.core.model.found_fleet import Found, together
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found, together
 from forewarn.core.words import MachineId, Work
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.libvirt import inventory

@@ -18,8 +18,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from forewarn.core.errors import Unavailable
+from forewarn.core.model.found_fleet import Found, FoundHost, FoundMachine, unknown_metadata
 from forewarn.core.model.host import Host, HostResource
-from forewarn.core.model.inventory import Found, FoundHost, FoundMachine, unknown_metadata
 from forewarn.core.words import GroupName, MachineId, MachineName, Mobility, ProjectName
 from forewarn.drivers.libvirt import definitions
 from forewarn.drivers.libvirt.definitions import MACHINE_NAMESPACE

@@ -15,8 +15,8 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.model.found_fleet import Found
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.openstack import host_tasks, inventory
 from forewarn.drivers.openstack.attempts import Attempts

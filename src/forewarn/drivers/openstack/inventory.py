@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forewarn.core.errors import Unavailable
-from forewarn.core.model.inventory import Found, FoundGroup, FoundHost, FoundMachine, unknown_metadata
+from forewarn.core.model.found_fleet import Found, FoundGroup, FoundHost, FoundMachine, unknown_metadata
 from forewarn.core.words import GroupKind, HostName, MachineId, MachineName, Mobility, ProjectName
 from forewarn.drivers.openstack import marks
 from forewarn.drivers.openstack.compute_api import ComputeApi, ComputeService, NoAnswerError, RefusedError

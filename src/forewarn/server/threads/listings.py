@@ -14,8 +14,8 @@ from contextlib import suppress
 from forewarn.control.driver import Driver, Listing
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLook, HypervisorLooks, MachineSightings
 from forewarn.core.errors import Conflict, ForewarnError, Invalid, Unavailable
+from forewarn.core.model.found_fleet import Found, together
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found, together
 from forewarn.core.moments import format_span
 from forewarn.server.threads.jobs import RunJob
 

@@ -13,7 +13,7 @@ from forewarn.core.model.footprint import Footprint, Share
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.words import (
     STANDALONE,
     GroupName,

@@ -7,19 +7,17 @@ from forewarn.core.access import Token
 from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
+from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
 from forewarn.core.model.event import Deferral, Event, NoticeSummary, Resource
+from forewarn.core.model.footprint import NO_MOVES, Pace
 from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.hold import Hold
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import RACK, Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
-from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms, Wave
-from forewarn.core.model.room import RACK
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
 from forewarn.core.words import Work

@@ -10,7 +10,7 @@ from forewarn.control.ports.saved import SavedChanges
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import Changes
-from forewarn.core.model.pace import NO_MOVES
+from forewarn.core.model.footprint import NO_MOVES
 from forewarn.core.model.slice import Sent
 from forewarn.store import tables
 from forewarn.store.reads.open_transaction import OpenTransaction

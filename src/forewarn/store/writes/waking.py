@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Table, Update, bindparam, or_, select, update
 
 from forewarn.core.model.changes import Changes
-from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.constraints import Waiting
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_found, one_of
 from forewarn.store.reads.reader import Reader, chunks

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Table, bindparam, delete, insert
 
-from forewarn.core.model.changes import Changes
+from forewarn.core.model.changes import ROOM, Changes
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
-from forewarn.core.wakes import ROOM
 from forewarn.core.words import StageKind, StageState, StepState
 from forewarn.store import tables
 from forewarn.store.many_rows import execute_many

@@ -1,4 +1,4 @@
-"""The kind of time that a store lives in: the system's, or one that was turned."""
+"""Service time beside the system's clock: its kind, its slew, and when guests could not be heard."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -68,3 +68,20 @@ def can_be_the_systems(kind: TimeKind, *, ahead: timedelta) -> bool:
     was set back, and time goes on by the monotonic one until that has caught up.
     """
     return kind is TimeKind.SYSTEM or ahead <= TOLERANCE
+
+
+# A restart takes that long at most. A client that gets no answer for so long, and retries, loses nothing.
+BRIEF = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """The service was down or frozen, or its clock jumped: nothing follows from not hearing guests."""
+
+    since: datetime
+    until: datetime
+
+    @property
+    def brief(self) -> bool:
+        """Whether it is too short to matter for silence; it still takes notice from guests."""
+        return self.until - self.since <= BRIEF
