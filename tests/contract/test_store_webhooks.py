@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from forewarn.control.ports.scope import Scope
-from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.words import Kind, ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND

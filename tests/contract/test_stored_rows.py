@@ -16,9 +16,8 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import HostStep, OrderTerms, Stage
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
-from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.rehearsal.faults import Fault, FaultKind
-from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
+from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.rehearsal import Fault, FaultKind, KeptRehearsal
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

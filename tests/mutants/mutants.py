@@ -167,12 +167,12 @@ def what_is_done_together_waits_for_nobody(
     return () if footprint.at_once else real(footprint, armed, **more)
 
 
-@mutant("core.admission.arming:with_announcement", ARMING, rule="4")
+@mutant("core.orders.events:with_announcement", ARMING, rule="4")
 def everything_is_armed_with_its_announcement(real: Real, *_: Any) -> bool:
     return True
 
 
-@mutant("core.admission.arming:arm_at", ARMING, rule="4")
+@mutant("core.orders.events:arm_at", ARMING, rule="4")
 def events_are_armed_a_second_late(real: Real, announced: Event, policy: Policy) -> datetime:
     return real(announced, policy) + SECOND
 
@@ -600,9 +600,7 @@ def a_live_only_machine_whose_move_fails_is_left_as_it_is(
 # Windows, budgets, holds, deferrals, placement
 
 
-@mutant(
-    "core.admission.joint_calendar:JointCalendar._openings", "unit/test_windows.py", OUTAGES, rule="windows"
-)
+@mutant("core.admission.timing:JointCalendar._openings", "unit/test_windows.py", OUTAGES, rule="windows")
 def windows_open_by_service_time_that_is_ahead(
     real: Real, joint: object, calendar: Calendar, until: datetime
 ) -> list[Opening]:
@@ -625,7 +623,7 @@ def a_blackout_day_is_a_day_as_any(real: Real, *_: Any) -> Iterator[object]:
     return iter(())
 
 
-@mutant("core.admission.budgets:lacking", REASONS, rule="budgets")
+@mutant("core.admission.announcing:lacking", REASONS, rule="budgets")
 def a_budget_is_not_asked(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 

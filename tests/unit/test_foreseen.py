@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.admission import budgets, expected
+from forewarn.core.admission import announcing, durations
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import ArmedDomain, Budget
 from forewarn.core.model.footprint import Footprint, Share
@@ -79,12 +79,12 @@ def test_update_domains_of_a_group_leave_one_after_another() -> None:
 
 def test_how_long_moves_take_follows_from_memory_and_how_many_go_at_once() -> None:
     shares = [share(Mobility.COLD, group=f"g{i}", unsized=0, memory=32, largest=32) for i in range(4)]
-    one = expected.LEAST_MOVE + 32 * expected.PER_GIB
-    assert expected.shares_time(shares, 2) == 2 * one
-    assert expected.shares_time(shares, None) == one
-    assert expected.shares_time([], None) == timedelta()
+    one = durations.LEAST_MOVE + 32 * durations.PER_GIB
+    assert durations.shares_time(shares, 2) == 2 * one
+    assert durations.shares_time(shares, None) == one
+    assert durations.shares_time([], None) == timedelta()
     in_bytes = share(Mobility.COLD, unsized=0, memory=10.0**15, largest=10.0**15)
-    assert expected.shares_time([in_bytes], 2) < timedelta(days=2)
+    assert durations.shares_time([in_bytes], 2) < timedelta(days=2)
     ground = survey(Footprint.of(shares))
     quick = replace(ground, hosts={host(1): Host(name=host(1), at_once=4)})
     assert spans(quick)[0][1] == one
@@ -176,7 +176,7 @@ def test_what_is_armed_later_waits_for_a_budget_only_if_that_can_never_be_met() 
     down = {MachineId("2"): MachineName("web-2")}
     ground = survey(Footprint.of([share(Mobility.COLD, machines=2)]), notices={WEB: timedelta(hours=1)})
     for members, reasons in [
-        (3, ["web: needs 2 healthy of 3, but host-1 carries 2 of one update domain: " + budgets.WAYS_OUT]),
+        (3, ["web: needs 2 healthy of 3, but host-1 carries 2 of one update domain: " + announcing.WAYS_OUT]),
         (4, []),
     ]:
         known = replace(ground, budgets={WEB: Budget(needs=2, members=members, down=down)})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forewarn.core.push.targets import is_plainly_inside, is_public
+from forewarn.core.push import is_plainly_inside, is_public
 
 
 @pytest.mark.parametrize(

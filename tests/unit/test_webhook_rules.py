@@ -6,8 +6,7 @@ import pytest
 
 from forewarn.core.errors import Invalid
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.push.webhooks import delivered, failed, has_to_send, left_alone_for, pushable
+from forewarn.core.push import Webhook, WebhookId, delivered, failed, has_to_send, left_alone_for, pushable
 from forewarn.core.words import Kind, ProjectName
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

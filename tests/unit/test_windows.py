@@ -8,8 +8,14 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from forewarn.core.admission.joint_calendar import FOR_EVER, JointCalendar
-from forewarn.core.admission.timing import LEEWAY, LONGEST_DEADLINE, Timing, check_deadline
+from forewarn.core.admission.timing import (
+    FOR_EVER,
+    LEEWAY,
+    LONGEST_DEADLINE,
+    JointCalendar,
+    Timing,
+    check_deadline,
+)
 from forewarn.core.errors import Invalid
 from forewarn.core.model.clock_slew import Slew
 from forewarn.core.model.project import ALWAYS, Calendar, Window

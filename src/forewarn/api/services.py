@@ -29,7 +29,7 @@ from forewarn.core.browser_sessions import Identified
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.found_fleet import Found
 from forewarn.core.model.host import Host
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 
 T = TypeVar("T")
 

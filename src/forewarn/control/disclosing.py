@@ -13,7 +13,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.words import ProjectName
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)

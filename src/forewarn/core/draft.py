@@ -22,7 +22,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import MonthlyPromises, PromiseCounts, Record, month_of
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.words import (
     EventId,
     GroupName,

@@ -21,7 +21,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.core.access import Grant, Right, Role
 from forewarn.core.browser_sessions import Credentials
 from forewarn.core.errors import Unavailable
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.words import Action, OrderId, ProjectName, Work
 from forewarn.wire.answers.service_answers import StatusAnswer
 from forewarn.wire.fleet import write_fleet

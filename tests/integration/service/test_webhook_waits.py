@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.words import Action
 from forewarn.server.push.webhook_sender import Pace, PushContext, WebhookSender
 from tests.harness import Service, fleet, machine

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.words import ProjectName
 
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 from forewarn.control.ports.store import Transaction
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.control.use_case import FleetUseCase
-from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.push import webhooks as rules
+from forewarn.core import push as rules
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.words import Kind
 
 

@@ -13,12 +13,10 @@ from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, ScopedReading, ScopedUseCase
+from forewarn.core import push as rules
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.push import webhooks as rules
-from forewarn.core.push.targets import is_plainly_inside
-from forewarn.core.push.webhooks import NEVER_PUSHED
+from forewarn.core.push import NEVER_PUSHED, Webhook, WebhookId, is_plainly_inside
 from forewarn.core.words import Kind, ProjectName
 
 # Each has a task and a connection of its own.

@@ -7,7 +7,6 @@ its own notice. It starts once it may and a slot is free; its machines move as s
 from collections.abc import Sequence
 from datetime import datetime
 
-from forewarn.core.admission.arming import arm_at, with_announcement
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
@@ -30,6 +29,7 @@ from forewarn.core.orders import (
     stages,
     steps,
 )
+from forewarn.core.orders.events import arm_at, with_announcement
 from forewarn.core.orders.slots import Slots
 from forewarn.core.policy import Policy, notice_of
 from forewarn.core.words import (

@@ -7,7 +7,6 @@ the second time. All that waits carries its reason.
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from forewarn.core.admission.arming import arm_at, with_announcement
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -37,6 +36,7 @@ from forewarn.core.orders import (
     superseding,
     winding_down,
 )
+from forewarn.core.orders.events import arm_at, with_announcement
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.words import (
     Action,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from forewarn.core.admission import announcing, arming, expected, holds
+from forewarn.core.admission import announcing, durations, holds
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing, calendars
 from forewarn.core.catalogue import ACTIONS
@@ -44,7 +44,7 @@ def not_to_announce(
     if proposed.armed or proposed.budgets:
         if armed is None:
             notice = notice_of(order, affected[0].work, groups_of(draft, affected), policy)
-            armed = arming.with_announcement(notice)
+            armed = events.with_announcement(notice)
         # Events that are armed later are held against other domains and budgets then.
         proposed = proposed if armed else replace(proposed, armed={}, budgets={})
     return (
@@ -255,12 +255,12 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
 
 def _work_time(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> timedelta:
     """Return how long a stage takes: as long as its machines move, or as its order says."""
-    if not expected.is_move(order, affected):
-        return expected.host_time(order, policy)
+    if not durations.is_move(order, affected):
+        return durations.host_time(order, policy)
     host = draft.hosts.get(order.host) if order.host else None
-    at_once = expected.moves_at_once(order, host.at_once if host else None)
+    at_once = durations.moves_at_once(order, host.at_once if host else None)
     machines = [draft.machines.get(step.machine) for step in affected]
-    return expected.moves_time(machines, at_once, draft.pace)
+    return durations.moves_time(machines, at_once, draft.pace)
 
 
 def longest_notice(draft: Draft, order: Order, affected: Iterable[Step], policy: Policy) -> timedelta:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from forewarn.core.admission import expected
+from forewarn.core.admission import durations
 from forewarn.core.draft import Draft
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Step
@@ -20,7 +20,7 @@ class Slots:
 
     def __init__(self, draft: Draft, order: Order, index: int, listed: Iterable[Event]) -> None:
         host = draft.hosts.get(order.host) if order.host else None
-        self._at_once = expected.moves_at_once(order, host.at_once if host else None)
+        self._at_once = durations.moves_at_once(order, host.at_once if host else None)
         self._draft = draft
         self._steps = {step.machine: step for step in order.stages[index].steps}
         self._events = sorted(listed, key=lambda event: (event.started_at or event.not_before, event.number))
@@ -67,7 +67,7 @@ class Slots:
         if step.state not in (StepState.WAITING, StepState.RUNNING):
             return
         slot = free.index(min(free))
-        takes = expected.move_time(self._draft.machines.get(step.machine), self._draft.pace)
+        takes = durations.move_time(self._draft.machines.get(step.machine), self._draft.pace)
         if step.state is StepState.RUNNING:
             begun = step.begun_at or now
             # One that takes longer than expected will take a while longer; guests see each later NotBefore.

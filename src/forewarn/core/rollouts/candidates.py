@@ -5,10 +5,9 @@ from datetime import datetime
 from itertools import pairwise
 from typing import TypeAlias
 
-from forewarn.core.admission import announcing, budgets, holds
+from forewarn.core.admission import announcing, holds
 from forewarn.core.admission.announcing import Proposal
-from forewarn.core.admission.joint_calendar import FOR_EVER
-from forewarn.core.admission.timing import Timing, calendars
+from forewarn.core.admission.timing import FOR_EVER, Timing, calendars
 from forewarn.core.copies import replace
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.footprint import Footprint
@@ -147,7 +146,7 @@ class Candidates:
         proposal = self._proposal(host)
         first = next((stage for stage, _ in self.stages(host)), None)
         if first is not None and first.armed_later:
-            never_met = budgets.never_met(proposal.footprint, proposal.budgets)
+            never_met = announcing.never_met(proposal.footprint, proposal.budgets)
             return replace(proposal, armed={}, budgets=never_met)
         return proposal
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from forewarn.core.admission import expected
+from forewarn.core.admission import durations
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout
@@ -85,14 +85,14 @@ class _Service:
         if not shares:
             return ()
         at_once = _moves_at_once(self._rollout, host)
-        works = {expected.MOVES[share.mobility] for share in shares}
+        works = {durations.MOVES[share.mobility] for share in shares}
         stage = _stage(
             leaving,
             works,
             self._survey,
             self._policy,
-            work=max(expected.shares_time((share,), at_once, self._survey.pace) for share in shares),
-            lasting=expected.shares_time(shares, at_once, self._survey.pace) / leaving.stages,
+            work=max(durations.shares_time((share,), at_once, self._survey.pace) for share in shares),
+            lasting=durations.shares_time(shares, at_once, self._survey.pace) / leaving.stages,
         )
         return (stage,) * leaving.stages
 
@@ -107,7 +107,7 @@ class _Service:
 
 def _moves_at_once(rollout: Rollout, host: Host) -> int | None:
     outside = EXTERNAL in (rollout.terms.driver, host.driver if rollout.terms.driver is None else None)
-    return expected.at_once(host.at_once, outside=outside)
+    return durations.at_once(host.at_once, outside=outside)
 
 
 def _stage(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from forewarn.core.admission.joint_calendar import FOR_EVER
+from forewarn.core.admission.timing import FOR_EVER
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.moments import format_time

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from forewarn.core.admission import expected
+from forewarn.core.admission import durations
 from forewarn.core.copies import replace
 from forewarn.core.model.emptying import Emptying, Leaver, Obstacle, Surroundings
 from forewarn.core.model.rollout import Rollout, Wave
@@ -28,7 +28,7 @@ class PlannedMove:
     @property
     def works(self) -> tuple[Work, ...]:
         """How it may leave, the best way first."""
-        first = expected.MOVES[self.mobility]
+        first = durations.MOVES[self.mobility]
         return (first, Work.REDEPLOY) if self.mobility is Mobility.LIVE else (first,)
 
 

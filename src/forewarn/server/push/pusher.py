@@ -17,7 +17,7 @@ from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.signal import Signal, waking
 from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.errors import LimitReached, Unavailable
-from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.server.push.webhook_sender import STORE_RETRY, Pace, PushContext, WebhookSender
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from forewarn.control.push.webhooks import wanted_by
 from forewarn.control.signal import waking
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 
 if TYPE_CHECKING:
     from forewarn.server.push.delivery import Delivery

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import and_, exists, func, or_, select
 
-from forewarn.core.admission.expected import MEMORY
+from forewarn.core.admission.durations import MEMORY
 from forewarn.core.model.emptying import Surroundings
 from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint, Share

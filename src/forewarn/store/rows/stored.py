@@ -18,8 +18,8 @@ from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms, Wave
-from forewarn.core.model.webhook import Webhook
-from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
+from forewarn.core.push import Webhook
+from forewarn.core.rehearsal import KeptRehearsal
 from forewarn.core.words import Work
 from forewarn.store import tables
 from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped

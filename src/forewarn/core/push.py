@@ -1,10 +1,97 @@
-"""Which addresses a project's webhooks may call.
+"""Webhooks: which records each gets, how its deliveries are counted, which addresses a project's may call."""
 
-A webhook makes the server call an address that a tenant has chosen, from where the server stands: a
-tenant must not reach through it what only the server can, such as its own loopback or a private network.
-"""
-
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import NewType
+
+from forewarn.core.copies import replace
+from forewarn.core.errors import Invalid
+from forewarn.core.model.record import Record
+from forewarn.core.words import Kind, ProjectName
+
+WebhookId = NewType("WebhookId", str)  # an upper-case GUID
+# A receiver that restarts misses a try or two; that is not worth a line in the history.
+TRIES_BEFORE_REPORTING = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """An address that records are pushed to, in their order; each is kept until it is delivered."""
+
+    id: WebhookId
+    number: int  # of the record that says it was added; it is sent what came after
+    url: str
+    project: ProjectName | None  # whose records; None: the whole fleet's
+    owner: ProjectName | None = None  # the project whose people keep it; None: the operators
+    kinds: frozenset[Kind]  # nothing: all that are ever pushed
+    secret: str
+    by: str
+    created_at: datetime
+    delivered: int  # the number up to which everything has been delivered
+    failures: int = 0  # tries in vain since the last success
+    failing_since: datetime | None = None
+    error: str = ""
+    next_try: datetime | None = None  # real time: when it is called again after a failure
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether the history says that it is failing."""
+        return self.failures >= TRIES_BEFORE_REPORTING
+
+
+# Records about webhooks are pushed to none: two that fail would keep each other busy for ever.
+NEVER_PUSHED = frozenset(
+    {Kind.WEBHOOK_ADDED, Kind.WEBHOOK_REMOVED, Kind.WEBHOOK_FAILING, Kind.WEBHOOK_RECOVERED}
+)
+
+
+def pushable(kinds: Collection[Kind]) -> frozenset[Kind]:
+    """Return the kinds that a webhook asks for; refuse one that is never pushed."""
+    never = sorted(NEVER_PUSHED & set(kinds))
+    if never:
+        raise Invalid(f"kinds: {never[0]} is never pushed: follow the stream for it")
+    return frozenset(kinds)
+
+
+def has_to_send(webhook: Webhook, record: Record) -> bool:
+    """Return whether a record is still to be pushed to a webhook."""
+    if record.number <= webhook.delivered or record.kind in NEVER_PUSHED:
+        return False
+    if webhook.project is not None and record.project != webhook.project:
+        return False
+    return not webhook.kinds or record.kind in webhook.kinds
+
+
+def delivered(webhook: Webhook, number: int) -> Webhook:
+    """Return a webhook that has everything up to a number."""
+    return replace(
+        webhook,
+        delivered=max(number, webhook.delivered),
+        failures=0,
+        failing_since=None,
+        error="",
+        next_try=None,
+    )
+
+
+def failed(webhook: Webhook, error: str, *, number: int, now: datetime, next_try: datetime) -> Webhook:
+    """Return a webhook after one more failure, with everything up to a number delivered."""
+    return replace(
+        webhook,
+        delivered=max(number, webhook.delivered),
+        failures=webhook.failures + 1,
+        failing_since=webhook.failing_since or now,
+        error=error,
+        next_try=next_try,
+    )
+
+
+def left_alone_for(webhook: Webhook, *, real_now: datetime) -> float | None:
+    """Return for how many seconds a webhook that fails is not called; None if it is not failing."""
+    return None if webhook.next_try is None else max(0.0, (webhook.next_try - real_now).total_seconds())
+
 
 # All blocks of the IANA IPv4 Special-Purpose Address Registry, and multicast: also the blocks that IANA
 # marks as globally reachable: such an anycast address leads to the nearest instance, which may be private.

@@ -1,11 +1,16 @@
-"""The faults of a rehearsal: what a guest may meet instead of the answer that is due."""
+"""Rehearsals: the faults that guests meet, what a server saves, and whose machines a scenario may use."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from forewarn.core.errors import Conflict
 from forewarn.core.model.event import Event
-from forewarn.core.words import EventStatus
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.project import Project
+from forewarn.core.words import EventStatus, ProjectName
 
 # As long as Azure's documentation lets the first call of a machine take.
 SLOW = timedelta(minutes=2)
@@ -66,3 +71,50 @@ class Fault:
                 return scheduled and event.not_before - now > self.notice
             case _:
                 return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRehearsal:
+    """A rehearsal that goes on, or that somebody has ended for good."""
+
+    project: ProjectName
+    id: str
+    scenario: str
+    machines: Mapping[str, str]  # their names by their ids, in the order in which they were named
+    faults: tuple[Fault, ...] = ()
+    by: str
+    begun_at: datetime
+    renewed_at: datetime  # real time: when it was last asked for
+    ended_by: str = ""  # who has ended it, so that whoever plays it does not begin it again
+
+
+# As many machines as are named in a refusal.
+NAMED = 5
+
+
+def check_machine(machine: Machine, projects: Mapping[ProjectName, Project]) -> None:
+    """Refuse to play on a machine whose project is not for rehearsals."""
+    if not projects[machine.project].rehearsal:
+        raise Conflict(
+            f'machine "{machine.name}" is of project {machine.project}, which is not for rehearsals: '
+            f"{how_to_mark(machine.project)}"
+        )
+
+
+def check_host(host: Host, carried: Iterable[Machine], projects: Mapping[ProjectName, Project]) -> None:
+    """Refuse to play on a host that carries other projects' machines, or none at all."""
+    machines = sorted(carried, key=lambda machine: (machine.project, machine.name))
+    others = [machine for machine in machines if not projects[machine.project].rehearsal]
+    if others:
+        named = ", ".join(f"{machine.name} ({machine.project})" for machine in others[:NAMED])
+        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+        raise Conflict(
+            f'host "{host.name}" carries machines of projects that are not for rehearsals: {named}{more}'
+        )
+    if not machines:
+        raise Conflict(f'host "{host.name}" carries no machine of a project for rehearsals')
+
+
+def how_to_mark(project: str) -> str:
+    """Write how a project is marked for rehearsals."""
+    return f"declare `rehearsal = true` in [projects.{project}] of the fleet file, and apply it"
