@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forewarn.control.fleet.importing_fleet import tidied
 from forewarn.core.fleet import applying, importing
-from forewarn.core.fleet.found_fields import fit_name, is_awkward
+from forewarn.core.fleet.found_machines import fit_name, is_awkward
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.importing import ImportPlan
 from forewarn.core.fleet.parts import FleetPart

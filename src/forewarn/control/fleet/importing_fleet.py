@@ -11,7 +11,7 @@ from forewarn.control.use_case import FleetReading
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
-from forewarn.core.fleet.found_fields import TAKEN, fit_name, is_awkward
+from forewarn.core.fleet.found_machines import TAKEN, fit_name, is_awkward
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.parts import cut
 from forewarn.core.model.found_fleet import Found, FoundGroup, FoundMachine

@@ -10,7 +10,7 @@ from forewarn.control.ports.store import Transaction
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
-from forewarn.core.fleet import putting
+from forewarn.core.fleet import parts
 from forewarn.core.fleet.parts import FleetPart
 from forewarn.core.model import declaration
 from forewarn.core.model.declaration import GroupSpec, HostSpec
@@ -36,7 +36,7 @@ class FleetPuts(FleetUseCase):
             known = tx.fleet.host(name)
             wanted = change(None if known is None else declaration.host_spec(known))
             self._drivers_known.check(wanted.driver, where=f'host "{name}": driver')
-            self._save(putting.host_part(known, wanted), by=by)
+            self._save(parts.host_part(known, wanted), by=by)
         return known is None
 
     def put_group(self, name: GroupName, change: Callable[[GroupSpec | None], GroupSpec], *, by: str) -> bool:
@@ -47,14 +47,14 @@ class FleetPuts(FleetUseCase):
             projects = {project.name: project for project in tx.fleet.projects()}
             draft = self._draft(replace(tx.rules.around(), projects=projects))
             members = [] if known is None else _members(tx, name)
-            self._save(putting.group_part(draft, known, wanted, members), by=by)
+            self._save(parts.group_part(draft, known, wanted, members), by=by)
         return known is None
 
     def put_project(self, name: ProjectName, change: Callable[[Project | None], Project], *, by: str) -> bool:
         """Add a project, or change one, and return whether it is new; `change` makes the new declaration."""
         with self._store.write() as tx:
             known = tx.fleet.project(name)
-            self._save(putting.project_part(known, change(known)), by=by)
+            self._save(parts.project_part(known, change(known)), by=by)
         return known is None
 
     def delete_host(self, name: HostName, *, by: str) -> Host:

@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines, sightings
-from forewarn.core.fleet.found_fields import TAKEN, Candidate, FoundFields, differing, fit_name
-from forewarn.core.fleet.found_group_names import with_group_names
-from forewarn.core.fleet.found_groups import FoundGroups
-from forewarn.core.fleet.found_hosts import found_hosts
-from forewarn.core.fleet.found_places import places
+from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
+from forewarn.core.fleet.found_machines import TAKEN, Candidate, FoundFields, differing, fit_name, places
 from forewarn.core.fleet.import_terms import Dispute, ImportTerms
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, SeenMachine
 from forewarn.core.model.declaration import MachineSpec
