@@ -167,7 +167,7 @@ def what_is_done_together_waits_for_nobody(
     return () if footprint.at_once else real(footprint, armed, **more)
 
 
-@mutant("core.orders.events:with_announcement", ARMING, rule="4")
+@mutant("core.orders.events:armed_at_once", ARMING, rule="4")
 def everything_is_armed_with_its_announcement(real: Real, *_: Any) -> bool:
     return True
 
@@ -277,7 +277,7 @@ def a_machine_is_in_two_hands(real: Real, *_: Any) -> Order | None:
     return None
 
 
-@mutant("core.orders.slots:Slots.is_free", SERVICE, rule="5")
+@mutant("core.orders.moves:Slots.is_free", SERVICE, rule="5")
 def events_of_an_evacuation_start_without_a_slot(real: Real, *_: Any) -> bool:
     return True
 
@@ -322,7 +322,7 @@ def stages_are_laid_out_again_after_an_abort(real: Real, draft: Draft, order: Or
     return replace(anew, terms=replace(anew.terms, winding_down=wound_down))
 
 
-@mutant("core.orders.ladder:go_on", WINDING_DOWN, rule="abort")
+@mutant("core.orders.moves:retry_failed", WINDING_DOWN, rule="abort")
 def moves_are_tried_again_after_an_abort(real: Real, draft: Draft, order: Order, *rest: Any) -> Order:
     again: Order = real(draft, replace(order, terms=replace(order.terms, winding_down="")), *rest)
     return replace(again, terms=order.terms)
@@ -333,7 +333,7 @@ def late_events_of_an_evacuation_are_not_withdrawn(real: Real, *_: Any) -> None:
     return None
 
 
-@mutant("core.orders.slots:Slots.turn", SERVICE, rule="11")
+@mutant("core.orders.moves:Slots.turn", SERVICE, rule="11")
 def no_event_of_an_evacuation_waits_for_its_turn(real: Real, *_: Any, **__: Any) -> datetime:
     return datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -590,7 +590,7 @@ def a_machine_that_is_live_only_is_redeployed(real: Real, *_: Any) -> bool:
     return False
 
 
-@mutant("core.orders.ladder:_kept_live", "unit/test_ladder.py", rule="prechecks")
+@mutant("core.orders.moves:_kept_live", "unit/test_ladder.py", rule="prechecks")
 def a_live_only_machine_whose_move_fails_is_left_as_it_is(
     real: Real, draft: Draft, order: Order, step: Step, policy: object
 ) -> Step:

@@ -8,8 +8,8 @@ from forewarn.control.ports.external import ExternalReports
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.model.clock_slew import TimeKind
 from forewarn.core.model.order import Order
-from forewarn.core.orders import reports, silence
-from forewarn.core.orders.silence import Presence
+from forewarn.core.orders import reports
+from forewarn.core.orders.reports import Presence
 from forewarn.core.words import FOREWARN, OrderId
 
 
@@ -25,7 +25,7 @@ class ExternalTimeout(FleetUseCase):
             presence = _presence(snapshot.time)
             for order in filter(_is_awaited, snapshot.due.orders_under_way()):
                 limit = order.terms.heartbeat or self._policy.external_silence
-                silent_for = silence.before_start(limit, order.heard_at, presence, now=now)
+                silent_for = reports.silence_before_start(limit, order.heard_at, presence, now=now)
                 external.heard(order.id, limit, silent_for=silent_for)
 
     def overdue(self) -> Mapping[OrderId, str]:

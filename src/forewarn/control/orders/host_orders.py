@@ -9,7 +9,7 @@ from forewarn.control.use_case import FleetUseCase
 from forewarn.core.admission import holds
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.model.constraints import Hold
-from forewarn.core.orders import lifecycle, lost_hosts, requests, stopping
+from forewarn.core.orders import interventions, lifecycle, lost_hosts, requests
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, HostName, MachineId, NameKind, ProjectName, Work
 
@@ -93,7 +93,7 @@ class HostOrders(FleetUseCase):
             some = under_way[start : start + TOGETHER]
             with self._saving(tx, tx.rules.around(orders=some)) as draft:
                 for order in some:
-                    stopping.stop(draft, order, hold)
+                    interventions.stop(draft, order, hold)
 
     def release(self, hold: str, *, by: str) -> Hold:
         """Lift a hold."""

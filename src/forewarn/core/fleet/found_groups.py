@@ -1,8 +1,8 @@
 """Groups, projects and hosts that a source has found, as declarations.
 
-Tenants name their groups, and in forewarn names are unique. So that no tenant renames another's group by making
-one of the same name, or by removing it, a group keeps the name that it has. A new group is called as its
-source calls it, unless there is another of that name; then it is told apart by its id.
+Tenants name their groups, and in forewarn names are unique. So that no tenant renames another's group by
+making one of the same name, or by removing it, a group keeps the name that it has. A new group is called as
+its source calls it, unless there is another of that name; then it is told apart by its id.
 """
 
 from collections import Counter, defaultdict

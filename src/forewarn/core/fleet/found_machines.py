@@ -1,7 +1,7 @@
 """Found machines as declarations: where each is, what its source says of it, and what stays as it is.
 
-No two machines have one name or address. One that keeps its present name or address comes first; of the others,
-the first by id gets what is still free.
+No two machines have one name or address. One that keeps its present name or address comes first; of the
+others, the first by id gets what is still free.
 """
 
 import re

@@ -19,9 +19,8 @@ from forewarn.core.orders import (
     departures,
     events,
     host_work,
-    ladder,
-    lingering,
     lost_hosts,
+    moves,
     placement,
     prechecks,
     reasons,
@@ -29,8 +28,8 @@ from forewarn.core.orders import (
     stages,
     steps,
 )
-from forewarn.core.orders.events import arm_at, with_announcement
-from forewarn.core.orders.slots import Slots
+from forewarn.core.orders.events import arm_at, armed_at_once
+from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Policy, notice_of
 from forewarn.core.words import (
     EventStatus,
@@ -48,7 +47,7 @@ def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     if not order.stages[index].steps:
         return _with_state(order, index, StageState.DONE)
     alone = _one_by_one(order)
-    order = ladder.go_on(draft, order, index, policy)
+    order = moves.retry_failed(draft, order, index, policy)
     order = _withdraw_stale(draft, order, index, policy)
     order, unannounced = _announce(draft, order, alone, index, policy)
     order, unstarted = _start(draft, order, alone, index, policy)
@@ -57,7 +56,7 @@ def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     if stages.settled(stage.steps):
         return replace(_with_state(order, index, StageState.DONE), waiting=())
     working = reasons.not_to_finish(draft, order, _under_way(draft, order, index))
-    lowered = ladder.waiting_for_notice(draft, order, index, lingering.events_of(draft, order, index))
+    lowered = moves.waiting_for_notice(draft, order, index, departures.stage_events(draft, order, index))
     started = _under_way(draft, order, index).steps
     left = tuple(step for step in started if step.state is StepState.WAITING)
     working = (*working, *lowered, *(_not_to_send(draft, order, index, left) if left else ()))
@@ -66,7 +65,7 @@ def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
 
 def withdraw(draft: Draft, order: Order, index: int, *, why: str) -> Order:
     """Withdraw what such a stage has announced and not started."""
-    for event in lingering.events_of(draft, order, index):
+    for event in departures.stage_events(draft, order, index):
         if event.status is EventStatus.SCHEDULED:
             events.end(draft, event, Kind.EVENT_WITHDRAWN, why=why)
     return _with_state(order, index, _state(draft, order, index))
@@ -74,10 +73,10 @@ def withdraw(draft: Draft, order: Order, index: int, *, why: str) -> Order:
 
 def moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[datetime]:
     """Return when such a stage is to be looked at again."""
-    listed = lingering.events_of(draft, order, index)
+    listed = departures.stage_events(draft, order, index)
     alone, stage = _one_by_one(order), order.stages[index]
     found = [step.look_at for step in stage.steps if step.look_at is not None]
-    found += ladder.moments(stage, draft.now)
+    found += moves.retry_times(stage, draft.now)
     for event in (each for each in listed if each.status is EventStatus.SCHEDULED):
         share = _steps_of(stage, event)
         opens = reasons.timing(draft, alone, share, policy).start_at(draft.now)
@@ -101,7 +100,7 @@ def _withdraw_stale(draft: Draft, order: Order, index: int, policy: Policy) -> O
     """Withdraw what could not start for too long (rule 11); it is announced again."""
     stale = [
         event
-        for event in lingering.events_of(draft, order, index)
+        for event in departures.stage_events(draft, order, index)
         if event.status is EventStatus.SCHEDULED and draft.now >= event.not_before + policy.stale_after
     ]
     again: dict[MachineId, Step] = {}
@@ -134,11 +133,11 @@ def _announce(
             waiting += why
             continue
         order = replace(order, announced_at=order.announced_at or draft.now)
-        slots = Slots(draft, order, index, lingering.events_of(draft, order, index))
+        slots = Slots(draft, order, index, departures.stage_events(draft, order, index))
         notice = notice_of(order, share[0].work, reasons.groups_of(draft, share), policy)
         if not order.terms.emergency:
             notice = replace(notice, ahead=max(notice.ahead, slots.turn() - draft.now))
-        armed = with_announcement(notice)
+        armed = armed_at_once(notice)
         announced = events.announce(draft, alone, index, share, notice, armed=armed)
         arming.record_emergency(draft, alone, announced, policy)
         if order.stages[index].kind is StageKind.EVACUATE:
@@ -173,11 +172,11 @@ def _not_to_announce(
 def _untold(draft: Draft, order: Order, index: int) -> list[Step]:
     told = _told(draft, order, index)
     waiting = (step for step in order.stages[index].steps if step.state is StepState.WAITING)
-    return [step for step in waiting if step.machine not in told and not ladder.is_resting(step, draft.now)]
+    return [step for step in waiting if step.machine not in told and not moves.is_resting(step, draft.now)]
 
 
 def _told(draft: Draft, order: Order, index: int) -> set[MachineId]:
-    listed = lingering.events_of(draft, order, index)
+    listed = departures.stage_events(draft, order, index)
     return {resource.machine for event in listed for resource in event.resources}
 
 
@@ -208,14 +207,14 @@ def _start(
     """Start every event that may, each by itself."""
     waiting: list[Waiting] = []
     for event in sorted(
-        lingering.events_of(draft, order, index), key=lambda each: (each.not_before, each.number)
+        departures.stage_events(draft, order, index), key=lambda each: (each.not_before, each.number)
     ):
         if event.status is not EventStatus.SCHEDULED:
             continue
         unarmed = arming.arm(draft, alone, (event,), policy)
         event = draft.events[event.id]
         why = (*unarmed, *_not_to_start(draft, alone, index, event, policy))
-        if not why and not Slots(draft, order, index, lingering.events_of(draft, order, index)).is_free:
+        if not why and not Slots(draft, order, index, departures.stage_events(draft, order, index)).is_free:
             why = (_postponed(draft, order, index, event),)
         waiting += why
         if not why:
@@ -238,7 +237,7 @@ def _not_to_start(
 
 def _postponed(draft: Draft, order: Order, index: int, event: Event) -> Waiting:
     """Give an event whose time has come, and that has no slot yet, a later one; return what it waits for."""
-    listed = lingering.events_of(draft, order, index)
+    listed = departures.stage_events(draft, order, index)
     running = (step.name for step in order.stages[index].steps if step.state is StepState.RUNNING)
     others = machine_names(running)
     reason = f"waits for its turn, after {others}" if others else "waits for its turn"
@@ -255,7 +254,7 @@ def _postponed(draft: Draft, order: Order, index: int, event: Event) -> Waiting:
 
 def _begin(draft: Draft, order: Order, index: int) -> Order:
     """Begin to move the machines of started events, as long as there are slots."""
-    listed = lingering.events_of(draft, order, index)
+    listed = departures.stage_events(draft, order, index)
     started = sorted(
         (event for event in listed if event.status is EventStatus.STARTED),
         key=lambda event: (event.started_at or event.not_before, event.number),
@@ -277,7 +276,7 @@ def _begin(draft: Draft, order: Order, index: int) -> Order:
 def _under_way(draft: Draft, order: Order, index: int) -> Stage:
     """Return a stage with only the machines of its started events: of those it is said what they wait for."""
     stage = order.stages[index]
-    listed = lingering.events_of(draft, order, index)
+    listed = departures.stage_events(draft, order, index)
     started = [event for event in listed if event.status is EventStatus.STARTED]
     return replace(stage, steps=tuple(step for event in started for step in _steps_of(stage, event)))
 
@@ -296,7 +295,7 @@ def _steps_of(stage: Stage, event: Event) -> tuple[Step, ...]:
 
 def _state(draft: Draft, order: Order, index: int) -> StageState:
     """Return how far such a stage is: announced with its first event, started with its first start."""
-    stage, listed = order.stages[index], lingering.events_of(draft, order, index)
+    stage, listed = order.stages[index], departures.stage_events(draft, order, index)
     if stage.started_at is not None or any(event.status is EventStatus.STARTED for event in listed):
         return StageState.STARTED
     return StageState.ANNOUNCED if listed else StageState.QUEUED

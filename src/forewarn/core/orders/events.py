@@ -31,7 +31,7 @@ LEAST_MOVE = timedelta(minutes=1)
 LONGEST_MOVE = timedelta(minutes=30)
 
 
-def with_announcement(notice: Notice) -> bool:
+def armed_at_once(notice: Notice) -> bool:
     """Return whether what is announced so is armed at once."""
     return notice.ahead <= notice.least
 

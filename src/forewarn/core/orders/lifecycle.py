@@ -24,7 +24,6 @@ from forewarn.core.orders import (
     failures,
     fencing,
     host_work,
-    lingering,
     lost_hosts,
     placement,
     prechecks,
@@ -36,7 +35,7 @@ from forewarn.core.orders import (
     superseding,
     winding_down,
 )
-from forewarn.core.orders.events import arm_at, with_announcement
+from forewarn.core.orders.events import arm_at, armed_at_once
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.words import (
     Action,
@@ -84,7 +83,7 @@ def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, pol
     if event.hint:
         raise Conflict(f"event {event.id} is a recommendation: nothing comes that could be put off")
     order = draft.orders[event.order]
-    stage, announced = order.stages[event.stage], lingering.events_of(draft, order, event.stage)
+    stage, announced = order.stages[event.stage], departures.stage_events(draft, order, event.stage)
     if stage.kind in service.MOVING:  # each event goes by itself
         stage, announced = evacuation.share_of(stage, event), (event,)
     latest = reasons.timing(draft, order, stage.steps, policy).latest(event.not_before, now=draft.now)
@@ -100,7 +99,7 @@ def pause(draft: Draft, order: OrderId, *, why: str) -> None:
         if mine.stages[index].kind in service.MOVING:
             mine = evacuation.withdraw(draft, mine, index, why=why)
         elif mine.stages[index].state is StageState.ANNOUNCED:
-            mine = _withdraw(draft, mine, index, lingering.events_of(draft, mine, index), why=why)
+            mine = _withdraw(draft, mine, index, departures.stage_events(draft, mine, index), why=why)
     draft.wake([draft.put_order(mine)])
 
 
@@ -147,7 +146,7 @@ def _go_on_by_stages(draft: Draft, order: Order, policy: Policy) -> Order:
     order = order if order.terms.winding_down else _replanned(draft, order)
     if order.action is Action.SERVICE:
         order = lost_hosts.look(draft, host_work.go_on(draft, order, policy), policy)
-    lingering.finish(draft, order, policy)
+    departures.finish_events(draft, order, policy)
     live = stages.active(order)
     # Whoever is found on a failed host later waits for nobody there.
     late = order.action is Action.FAIL and any(stage.state is StageState.QUEUED for stage in order.stages)
@@ -208,7 +207,7 @@ def _end(draft: Draft, order: Order, policy: Policy) -> Order:
         order = host_work.ask_after(draft, order)
         return replace(order, waiting=reasons.failures(order))
     if draft.events_of(order.id):
-        return replace(order, waiting=lingering.waiting(draft, order, policy))
+        return replace(order, waiting=departures.waiting_to_finish(draft, order, policy))
     if order.terms.winding_down:
         return winding_down.end(draft, order)
     draft.record(Kind.ORDER_DONE, order, by=order.by, reason="simulated" if order.simulated else "")
@@ -222,7 +221,7 @@ def _announce(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     if stage.steps and _is_announced(draft, order, stage.steps):
         order = replace(order, announced_at=order.announced_at or draft.now)
         notice = _notice(draft, order, stage.steps, policy)
-        armed = with_announcement(notice)
+        armed = armed_at_once(notice)
         announced = events.announce(draft, order, index, stage.steps, notice, armed=armed)
         arming.record_emergency(draft, order, announced, policy)
         if order.action is Action.FAIL:
@@ -252,11 +251,11 @@ def _is_announced(draft: Draft, order: Order, affected: tuple[Step, ...]) -> boo
 
 def _announced(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     order = _take_latecomers(draft, order, index, policy)
-    announced = lingering.events_of(draft, order, index)
+    announced = departures.stage_events(draft, order, index)
     if announced and draft.now >= _stale_at(announced, policy):
         return _to_be_announced_again(draft, order, index, announced, why=events.stale(announced))
     unarmed = arming.arm(draft, order, announced, policy)
-    announced = lingering.events_of(draft, order, index)
+    announced = departures.stage_events(draft, order, index)
     waiting = (
         *unarmed,
         *host_work.not_cordoned(order),
@@ -302,8 +301,8 @@ def _take_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> 
     order, late = _prechecked(draft, order, index, late, policy)
     if prechecks.waiting(draft, order, late, policy):
         return order
-    notice, before = _notice(draft, order, late, policy), lingering.events_of(draft, order, index)
-    armed = _is_armed(before) if before else with_announcement(notice)
+    notice, before = _notice(draft, order, late, policy), departures.stage_events(draft, order, index)
+    armed = _is_armed(before) if before else armed_at_once(notice)
     announced = events.announce(draft, order, index, late, notice, armed=armed)
     order = stages.put_stage(order, index, stages.with_joining(stage, late))
     arming.record_emergency(draft, order, announced, policy)
@@ -326,7 +325,7 @@ def _prechecked(
 def _joining(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Step, ...]:
     """Choose the latecomers that may join together: of one update domain of a group, the lowest."""
     late: tuple[Step, ...] = ()
-    before = lingering.events_of(draft, order, index)
+    before = departures.stage_events(draft, order, index)
     armed = _is_armed(before) if before else None
     for step in sorted(_latecomers(draft, order, index), key=lambda each: each.update_domain):
         joined = stages.with_joining(order.stages[index], late)
@@ -381,9 +380,9 @@ def _started(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     stage = order.stages[index]
     worked_on = stage.kind is not StageKind.HOST or host_work.is_settled(order)
     over = stages.settled(stage.steps) and worked_on
-    if over and not lingering.events_of(draft, order, index):
+    if over and not departures.stage_events(draft, order, index):
         return stages.put_stage(order, index, replace(stage, state=StageState.DONE))
-    listed = lingering.waiting(draft, order, policy) if over else ()
+    listed = departures.waiting_to_finish(draft, order, policy) if over else ()
     away = placement.out_of_reach(draft, order, stage.steps)
     return replace(order, waiting=(*reasons.not_to_finish(draft, order, stage), *away, *listed))
 
@@ -422,7 +421,7 @@ def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
     live = stages.active(order)
     moments = [moment for index in live for moment in _moments(draft, order, index, policy)]
     moments += [step.look_at for step in order.running_host_steps if step.look_at is not None]
-    moments += lingering.moments(draft, order, policy)
+    moments += departures.finish_times(draft, order, policy)
     back_by = lost_hosts.due_at(draft, order)
     moments += [] if back_by is None else [back_by]
     moments += prechecks.moments(order, draft.now)
@@ -436,7 +435,7 @@ def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
 
 
 def _moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[datetime]:
-    stage, announced = order.stages[index], lingering.events_of(draft, order, index)
+    stage, announced = order.stages[index], departures.stage_events(draft, order, index)
     if stage.kind in service.MOVING:
         return evacuation.moments(draft, order, index, policy)
     if stage.state is StageState.ANNOUNCED:

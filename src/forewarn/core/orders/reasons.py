@@ -44,7 +44,7 @@ def not_to_announce(
     if proposed.armed or proposed.budgets:
         if armed is None:
             notice = notice_of(order, affected[0].work, groups_of(draft, affected), policy)
-            armed = events.with_announcement(notice)
+            armed = events.armed_at_once(notice)
         # Events that are armed later are held against other domains and budgets then.
         proposed = proposed if armed else replace(proposed, armed={}, budgets={})
     return (

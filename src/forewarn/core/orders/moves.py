@@ -1,15 +1,9 @@
-"""What becomes of a move that fails, before a person is asked: tried again, then moved in another way.
-
-It is tried again within its event, and goes to another host if there is one. A live move that fails so often
-becomes a redeploy: another type, so another event with full notice, after all that wait already. What cannot
-be redeployed either has failed, and its host cannot be emptied. A machine that is live-only never gets there:
-it stays and runs, its event ends, and after a while it is announced again. Of an order that winds down, no
-move is tried again by itself.
-"""
+"""Moves of machines off a host: how many go at once, and what follows a move that fails."""
 
 from collections.abc import Container, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from forewarn.core.admission import durations
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
@@ -19,10 +13,83 @@ from forewarn.core.moments import format_time
 from forewarn.core.orders import events, stages, steps
 from forewarn.core.orders.prechecks import LIVE_ONLY, MOST_DOUBLINGS, REFUSED_FOR
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, FOREWARN, Kind, MachineId, Mobility, StepState, Work
+from forewarn.core.words import EXTERNAL, FOREWARN, EventStatus, Kind, MachineId, Mobility, StepState, Work
+
+# A move that has taken this long will hardly end soon: who waits for its slot is put off by more at a time.
+LONG_MOVE = timedelta(hours=6)
+LONG_WAIT = timedelta(minutes=15)
 
 
-def go_on(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
+class Slots:
+    """The slots of a stage in which machines move, by what is known of its events and steps."""
+
+    def __init__(self, draft: Draft, order: Order, index: int, listed: Iterable[Event]) -> None:
+        host = draft.hosts.get(order.host) if order.host else None
+        self._at_once = durations.moves_at_once(order, host.at_once if host else None)
+        self._draft = draft
+        self._steps = {step.machine: step for step in order.stages[index].steps}
+        self._events = sorted(listed, key=lambda event: (event.started_at or event.not_before, event.number))
+
+    @property
+    def idle(self) -> int | None:
+        """How many machines may begin to move now; None: any number."""
+        if self._at_once is None:
+            return None
+        running = sum(step.state is StepState.RUNNING for step in self._steps.values())
+        return max(self._at_once - running, 0)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether an event may start: there are slots that those that have started do not need."""
+        if self._at_once is None:
+            return True
+        started = (event for event in self._events if event.status is EventStatus.STARTED)
+        pending = (step for event in started for step in self._steps_of(event))
+        busy = (StepState.WAITING, StepState.RUNNING)
+        return sum(step.state in busy for step in pending) < self._at_once
+
+    def _steps_of(self, event: Event) -> Iterable[Step]:
+        steps = (self._steps.get(resource.machine) for resource in event.resources)
+        return events.told_by(event, (step for step in steps if step is not None))
+
+    def turn(self, *, but: Event | None = None) -> datetime:
+        """Return when a slot is expected to become free for an event that comes after those known."""
+        now = self._draft.now
+        if self._at_once is None:
+            return now
+        free = [now] * self._at_once
+        for event in self._events:
+            if but is not None and (event.id == but.id or _is_behind(event, but)):
+                continue
+            first = now if event.status is EventStatus.STARTED else event.not_before
+            for step in self._steps_of(event):
+                self._take(free, step, first)
+        return min(free)
+
+    def _take(self, free: list[datetime], step: Step, first: datetime) -> None:
+        """Count a machine into the slot that is free first."""
+        now = self._draft.now
+        if step.state not in (StepState.WAITING, StepState.RUNNING):
+            return
+        slot = free.index(min(free))
+        takes = durations.move_time(self._draft.machines.get(step.machine), self._draft.pace)
+        if step.state is StepState.RUNNING:
+            begun = step.begun_at or now
+            # One that takes longer than expected will take a while longer; guests see each later NotBefore.
+            longer = takes / 4 if now - begun < LONG_MOVE else max(takes / 4, LONG_WAIT)
+            free[slot] = max(begun + takes, now + longer)
+        else:
+            free[slot] = max(free[slot], first) + takes
+
+
+def _is_behind(event: Event, other: Event) -> bool:
+    """Return whether a scheduled event comes after another one."""
+    if event.status is EventStatus.STARTED:
+        return False
+    return (event.not_before, event.number) > (other.not_before, other.number)
+
+
+def retry_failed(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     """Let machines whose move has failed take what is next for them."""
     # Who works outside tries as often as they like before they say that it has failed.
     if order.driver == EXTERNAL or order.terms.winding_down:
@@ -73,7 +140,7 @@ def is_resting(step: Step, now: datetime) -> bool:
     return step.again_at is not None and now < step.again_at
 
 
-def moments(stage: Stage, now: datetime) -> list[datetime]:
+def retry_times(stage: Stage, now: datetime) -> list[datetime]:
     """Return when moves of a stage that failed may be announced again."""
     resting = (step for step in stage.steps if step.state is StepState.WAITING and is_resting(step, now))
     return [step.again_at for step in resting if step.again_at is not None]
