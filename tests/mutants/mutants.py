@@ -672,12 +672,12 @@ def machines_that_are_off_are_well(real: Real, *_: Any) -> tuple[()]:
     return ()
 
 
-@mutant("core.rollouts.halves:_larger", "unit/test_like_hosts.py", rule="placement")
+@mutant("core.rollouts.emptying:_larger", "unit/test_interchangeable_hosts.py", rule="placement")
 def a_wave_empties_all_hosts_that_are_alike(real: Real, hosts: int) -> int:
     return hosts
 
 
-@mutant("core.rollouts.like_hosts:homes", "unit/test_like_hosts.py", rule="placement")
+@mutant("core.rollouts.interchangeable_hosts:homes", "unit/test_interchangeable_hosts.py", rule="placement")
 def hosts_that_are_being_emptied_are_homes(
     real: Real, rollout: Rollout, emptied: Sequence[HostName]
 ) -> dict[HostName, tuple[HostName, ...]]:

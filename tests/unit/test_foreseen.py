@@ -14,9 +14,8 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout, RolloutTerms
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts.candidates import Candidates
+from forewarn.core.rollouts.candidates import Candidates, foreseen
 from forewarn.core.rollouts.forecast import ends_about
-from forewarn.core.rollouts.foreseen import foreseen
 from forewarn.core.words import (
     EXTERNAL,
     Action,

@@ -1,10 +1,12 @@
 """Which moves of a plan drivers are asked about, and what their answers say of its hosts."""
 
-from forewarn.core.model.emptying import Emptying, Obstacle, Surroundings
 from forewarn.core.model.host import Room
-from forewarn.core.rollouts.planned_moves import (
+from forewarn.core.rollouts.emptying import (
     MOST_TARGETS,
+    Emptying,
     MoveAnswer,
+    Obstacle,
+    Surroundings,
     leavers,
     planned_moves,
     verdict,

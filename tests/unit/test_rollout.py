@@ -19,8 +19,7 @@ from forewarn.core.operators_words import unmarked
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.forecast import forecast, with_first_wave
-from forewarn.core.rollouts.plan_warnings import on_one_host
+from forewarn.core.rollouts.forecast import forecast, on_one_host, with_first_wave
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

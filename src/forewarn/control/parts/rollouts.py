@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from forewarn.core.model.emptying import Surroundings
 from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
+from forewarn.core.rollouts.emptying import Surroundings
 from forewarn.core.words import GroupName, HostName, MachineId, MachineName, OrderId
 
 

@@ -9,14 +9,20 @@ from forewarn.control.driver import DriverTask
 from forewarn.control.parts.fleet import MachineFilter
 from forewarn.control.plan_prechecks import PlanPrechecks, move_of
 from forewarn.control.ports.store import Snapshot
-from forewarn.core.model.emptying import Surroundings
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import emptying
-from forewarn.core.rollouts.planned_moves import MoveAnswer, PlannedMove, leavers, planned_moves, verdict
+from forewarn.core.rollouts.emptying import (
+    MoveAnswer,
+    PlannedMove,
+    Surroundings,
+    leavers,
+    planned_moves,
+    verdict,
+)
 from forewarn.core.words import Action, HostName, MachineName, OrderId, Work
 
 # A person waits for a plan, in seconds. It shows of which moves nothing was heard by then.
@@ -66,7 +72,7 @@ def load(
     known = snapshot.rules.host_drivers()
     drivers = {host: rollout.terms.driver or known.of(host) for host in rollout.hosts}
     able = {host for host, driver in drivers.items() if driver in policy.prechecking}
-    emptied = emptying.emptying(rollout, survey, around) if able else ()
+    emptied = emptying.find_obstacles(rollout, survey, around) if able else ()
     leaving = list(leavers(rollout, around, emptied, of=able))
     moves = planned_moves(leaving[:MOST_MACHINES], around)
     reader = _Reader(snapshot)

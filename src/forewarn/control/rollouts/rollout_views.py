@@ -21,13 +21,12 @@ from forewarn.core.errors import Invalid
 from forewarn.core.model.changes import UNSAVED
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import HostDrivers
-from forewarn.core.model.emptying import Emptying, Surroundings
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts import emptying, forecast, plan_warnings, planned_moves, planning, progress
+from forewarn.core.rollouts import emptying, forecast, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.forecast import Expected
-from forewarn.core.rollouts.plan_warnings import on_one_host
+from forewarn.core.rollouts.emptying import Emptying, Surroundings
+from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.core.words import HostName, HostState, NameKind, RolloutAction, ServiceMode, Work
 from forewarn.wire.wording import either
 
@@ -121,7 +120,7 @@ class RolloutViews(FleetReading):
             drivers=drivers,
             expected=expected,
             warnings=(*warnings, *asked_moves.warnings_of(more), *lowered[:MOST_LOWERED]),
-            emptying=planned_moves.with_obstacles(emptying.emptying(mine, survey, around), obstacles),
+            emptying=emptying.with_obstacles(emptying.find_obstacles(mine, survey, around), obstacles),
         )
 
     def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:
@@ -135,7 +134,7 @@ class RolloutViews(FleetReading):
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
                 survey = surveyed(snapshot.rollouts, mine, mine.left)
                 times = forecast.times(mine, survey, now=now, policy=self._policy)
-                said = tuple(plan_warnings.warnings(mine, survey, times, policy=self._policy))
+                said = tuple(forecast.warnings(mine, survey, times, policy=self._policy))
             shown = self.shown(snapshot, mine, now, warnings=said)
             waiting = tuple(dict.fromkeys((*_held(snapshot, mine), *shown.waiting)))
             return replace(shown, waiting=waiting, expected=times)
@@ -204,7 +203,7 @@ class RolloutViews(FleetReading):
         silent = sorted(name for machine, name in saved.items() if machine not in polled)
         never = (f"never polled: {naming.some(silent)}",) if silent else ()
         times = forecast.times(mine, survey, now=now, policy=self._policy)
-        unexpected = plan_warnings.warnings(mine, survey, times, policy=self._policy)
+        unexpected = forecast.warnings(mine, survey, times, policy=self._policy)
         return (*_also_in(mine, snapshot.rollouts.open()), *on_one_host(survey), *unexpected, *never)
 
 

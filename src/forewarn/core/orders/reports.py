@@ -321,8 +321,8 @@ def silence_before_start(
     have swallowed a report, and a clock that was set tells nothing: then it begins again, as after any other
     absence.
 
-    While a server runs, silence is counted by its monotonic clock, which cannot be set. Over a start only what
-    was saved is known, by the system's clock.
+    While a server runs, silence is counted by its monotonic clock, which cannot be set. Over a start only
+    what was saved is known, by the system's clock.
     """
     if heard_at is None or presence is None or not NOTHING <= now - presence.until <= BRIEF:
         return NOTHING

@@ -7,13 +7,13 @@ from datetime import datetime
 from sqlalchemy import and_, exists, func, or_, select
 
 from forewarn.core.admission.durations import MEMORY
-from forewarn.core.model.emptying import Surroundings
 from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint, Share
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
+from forewarn.core.rollouts.emptying import Surroundings
 from forewarn.core.words import (
     STANDALONE,
     GroupName,

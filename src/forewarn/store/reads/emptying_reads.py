@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import select
 
-from forewarn.core.model.emptying import Leaver, Surroundings
 from forewarn.core.model.host import HostResource, Room
+from forewarn.core.rollouts.emptying import Leaver, Surroundings
 from forewarn.core.words import HostName, HostState, MachineId, MachineState, Mobility
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader, among

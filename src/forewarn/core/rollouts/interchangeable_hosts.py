@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from forewarn.core.copies import replace
 from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.rollout import LikeHosts, Rollout
+from forewarn.core.model.rollout import InterchangeableHosts, Rollout
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.waves import WaveBuilder, WaveLimits
 from forewarn.core.words import GroupName, HostName
@@ -28,7 +28,7 @@ def parted(footprints: Iterable[Footprint]) -> frozenset[GroupName]:
     return frozenset(group for group, its in domains.items() if len(its) > 1)
 
 
-def found(survey: HostSurvey, others: Mapping[HostName, Footprint]) -> tuple[LikeHosts, ...]:
+def find(survey: HostSurvey, others: Mapping[HostName, Footprint]) -> tuple[InterchangeableHosts, ...]:
     """Find which hosts of a survey are alike, and which others of the fleet are like them.
 
     Hosts that take no machines are left out, and so are those with which nothing is kept apart.

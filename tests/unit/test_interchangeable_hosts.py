@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from forewarn.core.model.host import Host
-from forewarn.core.model.rollout import LikeHosts, Rollout, Wave, WaveState
+from forewarn.core.model.rollout import InterchangeableHosts, Rollout, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts import halves, like_hosts, plan_warnings, waves
-from forewarn.core.rollouts.like_hosts import MOST_HOMES
+from forewarn.core.rollouts import emptying, forecast, interchangeable_hosts, waves
+from forewarn.core.rollouts.interchangeable_hosts import MOST_HOMES
 from forewarn.core.words import HostName, HostState, OrderId, ServiceMode, Work
 from tests.unit.test_rollout import carries, host, over, survey
 
@@ -16,11 +16,11 @@ ZERO, ONE, BOTH = carries(web={0: 1}), carries(web={1: 1}), carries(web={0: 1, 1
 
 def alike(ground: HostSurvey, **others: Any) -> list[str]:
     """Hosts that are alike, by their numbers, and others by their names."""
-    found = like_hosts.found(ground, {HostName(name): each for name, each in others.items()})
+    found = interchangeable_hosts.find(ground, {HostName(name): each for name, each in others.items()})
     return [" ".join(name.removeprefix("host-") for name in kind) for kind in found]
 
 
-def moving(ground: HostSurvey, *kinds: LikeHosts, at_once: int = 99, **more: Any) -> Rollout:
+def moving(ground: HostSurvey, *kinds: InterchangeableHosts, at_once: int = 99, **more: Any) -> Rollout:
     """A redeploy over all hosts, cut into waves."""
     asked = replace(over(ground, at_once=at_once), work=Work.REDEPLOY, alike=kinds, waves=(), **more)
     return replace(asked, waves=waves.cut(asked, ground, asked.left))
@@ -72,7 +72,9 @@ def test_others_are_alike_that_have_a_domain_in_common_and_none_that_keeps_them_
 
 def test_of_very_many_others_that_are_alike_some_do() -> None:
     others = {f"other-{number:03}": ZERO for number in range(2 * MOST_HOMES)}
-    (kind,) = like_hosts.found(survey(ZERO, ONE), {HostName(name): each for name, each in others.items()})
+    (kind,) = interchangeable_hosts.find(
+        survey(ZERO, ONE), {HostName(name): each for name, each in others.items()}
+    )
     assert len(kind) == 1 + MOST_HOMES
 
 
@@ -81,7 +83,7 @@ def test_of_very_many_others_that_are_alike_some_do() -> None:
 
 def test_a_wave_empties_no_more_than_half_of_the_hosts_that_are_alike() -> None:
     ground = survey(*[ZERO] * 5, *[ONE] * 4)
-    kinds = like_hosts.found(ground, {})
+    kinds = interchangeable_hosts.find(ground, {})
     assert sizes(moving(ground, *kinds)) == [3, 2, 2, 2]
     assert [wave.hosts[0] for wave in moving(ground, *kinds).waves] == [host(1), host(6), host(4), host(8)]
     assert sizes(moving(ground)) == [5, 4]
@@ -92,7 +94,9 @@ def test_a_wave_empties_no_more_than_half_of_the_hosts_that_are_alike() -> None:
 
 def test_others_that_are_alike_let_more_hosts_be_emptied_at_once() -> None:
     ground = survey(*[ZERO] * 4)
-    kinds = like_hosts.found(ground, {HostName(name): ZERO for name in "abcd"} | {HostName("e"): ONE})
+    kinds = interchangeable_hosts.find(
+        ground, {HostName(name): ZERO for name in "abcd"} | {HostName("e"): ONE}
+    )
     assert sizes(moving(ground, *kinds)) == [4]
 
 
@@ -109,8 +113,8 @@ def test_halves_of_racks_and_of_hosts_that_are_alike_hold_together() -> None:
 def test_the_plan_says_that_it_halves_hosts_that_are_alike() -> None:
     ground = survey(*[ZERO] * 4)
     asked = moving(ground, tuple(ground.hosts))
-    (said,) = plan_warnings.halved_waves(asked, ground)
-    assert said == f"2 waves instead of 1: {halves.HALF_OF_THOSE_ALIKE}"
+    (said,) = forecast.more_waves_to_empty(asked, ground)
+    assert said == f"2 waves instead of 1: {emptying.HALF_OF_THOSE_ALIKE}"
 
 
 # What follows for the machines
@@ -121,7 +125,7 @@ def test_the_hosts_that_are_not_emptied_are_homes_first_those_that_are_done() ->
     asked = moving(ground, tuple(ground.hosts), at_once=2)
     first, *rest = asked.waves
     begun = replace(asked, waves=(replace(first, state=WaveState.DONE), *rest))
-    homes = like_hosts.homes(begun, (host(3), host(4)))
+    homes = interchangeable_hosts.homes(begun, (host(3), host(4)))
     assert homes == {
         host(3): (host(1), host(2), host(5), host(6)),
         host(4): (host(2), host(1), host(6), host(5)),
@@ -130,13 +134,13 @@ def test_the_hosts_that_are_not_emptied_are_homes_first_those_that_are_done() ->
 
 def test_hosts_that_are_like_no_other_have_no_homes() -> None:
     ground = survey(ZERO, ONE, ZERO)
-    assert like_hosts.homes(moving(ground, (host(1), host(3))), (host(2),)) == {}
+    assert interchangeable_hosts.homes(moving(ground, (host(1), host(3))), (host(2),)) == {}
 
 
 def test_each_host_is_named_some_of_many_homes() -> None:
     ground = survey(*[ZERO] * 100)
     asked = moving(ground, tuple(ground.hosts))
-    homes = like_hosts.homes(asked, asked.waves[0].hosts)
+    homes = interchangeable_hosts.homes(asked, asked.waves[0].hosts)
     assert {len(each) for each in homes.values()} == {MOST_HOMES}
     assert {home for each in homes.values() for home in each} == set(asked.waves[1].hosts)
     assert Wave(hosts=asked.waves[0].hosts) == asked.waves[0]
