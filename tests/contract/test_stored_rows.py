@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from forewarn.core.access import Role, Token
-from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.event import Approval, Deferral, NoticeSummary, Postponement
 from forewarn.core.model.group import GroupPolicy
@@ -18,6 +17,7 @@ from forewarn.core.model.order import HostStep, OrderTerms, Stage
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
 from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.rehearsal import Fault, FaultKind, KeptRehearsal
+from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

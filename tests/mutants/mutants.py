@@ -455,7 +455,7 @@ def a_project_cancels_what_the_platform_has_ordered(real: Real, *_: Any, **__: A
     return
 
 
-@mutant("core.operators_words:without_operators_words", "unit/test_disclosure.py", rule="9")
+@mutant("core.redaction:without_operators_words", "unit/test_disclosure.py", rule="9")
 def a_project_reads_what_an_operator_writes(real: Real, text: str) -> str:
     return text
 

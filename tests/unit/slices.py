@@ -18,10 +18,10 @@ from forewarn.core.model.order import AttemptId, Order, OrderTerms, Step
 from forewarn.core.model.project import ALWAYS, Calendar, Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
-from forewarn.core.operators_words import unmarked
 from forewarn.core.orders import lifecycle, reports, requests
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

@@ -12,7 +12,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.model.constraints import ArmedDomain, Budget
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.project import Calendar, Window
-from forewarn.core.operators_words import unmarked
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import GroupName, MachineId, MachineName, OrderId, ProjectName
 from tests.refused import refused
 

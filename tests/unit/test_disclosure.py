@@ -20,7 +20,9 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Approval, Event, Postponement
 from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.operators_words import (
+from forewarn.core.orders import reports
+from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.redaction import (
     NOT_FOR_PROJECTS,
     driver_named,
     machine_names,
@@ -28,8 +30,6 @@ from forewarn.core.operators_words import (
     said_by_operator,
     unmarked,
 )
-from forewarn.core.orders import reports
-from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.words import (
     HOOK,
     ApprovedBy,

@@ -15,8 +15,8 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.model.rollout import Rollout, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.operators_words import unmarked
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
 from forewarn.core.rollouts import planning
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import forecast, on_one_host, with_first_wave

@@ -9,8 +9,8 @@ from forewarn.core.model.constraints import Budget
 from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.operators_words import unmarked
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
 from forewarn.core.rollouts import emptying, forecast, planning, progress, waves
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.words import GroupName, OrderState, ProjectName, ServiceMode, Work

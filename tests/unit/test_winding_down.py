@@ -6,9 +6,9 @@ from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.operators_words import unmarked
 from forewarn.core.orders import host_steps, interventions, lifecycle, prechecks, reports, winding_down
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import (
     EventId,
     EventStatus,

@@ -19,7 +19,7 @@ from forewarn.core.admission.timing import (
 from forewarn.core.errors import Invalid
 from forewarn.core.model.clock_slew import Slew
 from forewarn.core.model.project import ALWAYS, Calendar, Window
-from forewarn.core.operators_words import unmarked
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import ProjectName
 from tests.refused import refused
 

@@ -9,8 +9,8 @@ from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.access.browser_sessions import BrowserSessions
 from forewarn.control.signal import Signal
-from forewarn.core.browser_sessions import Credentials, Identified, identify
 from forewarn.core.errors import Unavailable
+from forewarn.core.session_cookies import Credentials, Identified, identify
 
 # A token that another process makes or revokes must count within a second. Where calls come often, the store
 # is looked at beside them, and none of them waits.

@@ -13,7 +13,7 @@ from forewarn.api.declared import Body, Query
 from forewarn.api.request_fields import FreeText
 from forewarn.core.access import Caller
 from forewarn.core.errors import Invalid
-from forewarn.core.operators_words import said_by_operator
+from forewarn.core.redaction import said_by_operator
 from forewarn.wire.fields import Schema, table
 
 

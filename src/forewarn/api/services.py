@@ -25,11 +25,11 @@ from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.ports.scope import Scope
 from forewarn.control.supervision import Supervisor
 from forewarn.core import access
-from forewarn.core.browser_sessions import Identified
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.found_fleet import Found
 from forewarn.core.model.host import Host
 from forewarn.core.push import Webhook
+from forewarn.core.session_cookies import Identified
 
 T = TypeVar("T")
 

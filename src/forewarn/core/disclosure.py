@@ -20,7 +20,8 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.operators_words import (
+from forewarn.core.push import Webhook
+from forewarn.core.redaction import (
     DRIVER,
     END,
     without_drivers,
@@ -28,7 +29,6 @@ from forewarn.core.operators_words import (
     without_other_machines,
     without_other_projects,
 )
-from forewarn.core.push import Webhook
 from forewarn.core.words import DECLARED, FOREWARN, HOOK, SIMULATED, ApprovedBy, Kind, ProjectName
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)

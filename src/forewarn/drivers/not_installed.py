@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from forewarn.control.driver import Begun, CancelAnswer, Checked, DriverLimits, DriverTask, Unknown
-from forewarn.core.operators_words import driver_named
+from forewarn.core.redaction import driver_named
 
 # Only a start brings a driver, and that asks about every step anyway.
 LOOK_AGAIN = timedelta(hours=1)

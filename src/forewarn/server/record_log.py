@@ -3,7 +3,7 @@
 import logging
 
 from forewarn.control.ports.saved import Saved, records_of
-from forewarn.core.operators_words import unmarked
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import Kind
 from forewarn.wire.rfc3339 import write_time
 

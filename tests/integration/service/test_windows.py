@@ -18,8 +18,8 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.model.rollout import RolloutState, RolloutTerms
-from forewarn.core.operators_words import unmarked
 from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from forewarn.core.browser_sessions import BrowserSession
+from forewarn.core.session_cookies import BrowserSession
 
 
 class SessionQueries(Protocol):

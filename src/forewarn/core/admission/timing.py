@@ -9,7 +9,7 @@ from forewarn.core.model.clock_slew import Slew
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.project import DAY, Calendar, Opening, Project, overlap
 from forewarn.core.moments import format_span, format_time, whole_second
-from forewarn.core.operators_words import project_name
+from forewarn.core.redaction import project_name
 from forewarn.core.words import ProjectName
 
 # How far ahead a moment that fits is looked for, near first; what has not come by then never will.

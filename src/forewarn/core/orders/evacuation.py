@@ -13,7 +13,6 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.moments import format_time
-from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import (
     arming,
     departures,
@@ -31,6 +30,7 @@ from forewarn.core.orders import (
 from forewarn.core.orders.events import arm_at, armed_at_once
 from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Policy, notice_of
+from forewarn.core.redaction import machine_names
 from forewarn.core.words import (
     EventStatus,
     HostState,

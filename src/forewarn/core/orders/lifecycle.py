@@ -14,7 +14,6 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order, Step
-from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import (
     abandonment,
     arming,
@@ -37,6 +36,7 @@ from forewarn.core.orders import (
 )
 from forewarn.core.orders.events import arm_at, armed_at_once
 from forewarn.core.policy import Notice, Policy, notice_of
+from forewarn.core.redaction import machine_names
 from forewarn.core.words import (
     Action,
     EventStatus,

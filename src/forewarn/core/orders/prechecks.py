@@ -16,9 +16,9 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.host import Room
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order, Precheck, RefusedHost, Step
-from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import placement, stages, steps
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import (
     Action,
     HostName,

@@ -16,10 +16,10 @@ from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.moments import format_time
-from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import events, fencing, lost_hosts, placement, steps
 from forewarn.core.orders.failures import not_empty
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
+from forewarn.core.redaction import machine_names
 from forewarn.core.words import (
     EXTERNAL,
     Action,

@@ -11,7 +11,6 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.clock_slew import BRIEF, Absence
 from forewarn.core.model.order import AttemptId, HostStep, Order, RefusedHost, Step
-from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import (
     departures,
     failures,
@@ -24,6 +23,7 @@ from forewarn.core.orders import (
     superseding,
 )
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import (
     EXTERNAL,
     FOREWARN,

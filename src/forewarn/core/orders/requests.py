@@ -11,7 +11,6 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.moments import format_time
-from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import (
     bare_metal,
     departures,
@@ -29,6 +28,7 @@ from forewarn.core.orders import (
 from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy, work_of
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import (
     EXTERNAL,
     SIMULATED,

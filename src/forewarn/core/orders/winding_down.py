@@ -9,8 +9,8 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import HostStep, Order, Stage, Step
-from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import departures, events, host_steps, host_work, service, stages, steps
+from forewarn.core.redaction import machine_names
 from forewarn.core.words import (
     EXTERNAL,
     EventStatus,

@@ -23,7 +23,7 @@ from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCal
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.model.order import AttemptId
-from forewarn.core.operators_words import driver_named
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import MachineId
 from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues
 from forewarn.server.threads.placed_calls import PlacedCall

@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.core.access import Token
-from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.model.constraints import Hold, Waiting
@@ -20,6 +19,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms, Wave
 from forewarn.core.push import Webhook
 from forewarn.core.rehearsal import KeptRehearsal
+from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.words import Work
 from forewarn.store import tables
 from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped

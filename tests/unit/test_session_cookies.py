@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from forewarn.core.access import LOCAL_OPERATOR, Keyring, Role, Token, digest_of
-from forewarn.core.browser_sessions import (
+from forewarn.core.errors import Anonymous, Conflict, NotFound, Refused
+from forewarn.core.session_cookies import (
     MOST_SESSIONS,
     BrowserSession,
     Credentials,
@@ -19,7 +20,6 @@ from forewarn.core.browser_sessions import (
     surplus,
     token_to_begin_with,
 )
-from forewarn.core.errors import Anonymous, Conflict, NotFound, Refused
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 REAL = datetime(2030, 6, 1, tzinfo=UTC)
