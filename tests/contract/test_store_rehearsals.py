@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from forewarn.control.ports.scope import Scope
-from forewarn.core.rehearsal import Fault, FaultKind, KeptRehearsal
+from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
 from forewarn.core.words import ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from forewarn.control.ports.scope import Scope
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.event import Event, Resource
-from forewarn.core.model.fleet_summary import DomainSummary, FleetSummary, GroupSummary
+from forewarn.core.model.fleet_counts import DomainSummary, FleetSummary, GroupSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import (

@@ -16,7 +16,7 @@ from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import HostStep, OrderTerms, Stage
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
 from forewarn.core.push import Webhook, WebhookId
-from forewarn.core.rehearsal import Fault, FaultKind, KeptRehearsal
+from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
 from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.words import (
     DEFAULT_PROJECT,

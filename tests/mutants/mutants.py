@@ -523,7 +523,7 @@ def no_host_is_ever_lost(real: Real, draft: Draft, order: Order, policy: Policy)
     return order
 
 
-@mutant("core.orders.failures:is_superseded", TWICE, rule="13")
+@mutant("core.orders.host_failures:is_superseded", TWICE, rule="13")
 def an_older_fence_of_a_host_that_fails_again_is_enough(real: Real, *_: Any) -> bool:
     return False
 
@@ -580,12 +580,12 @@ def notice_is_never_late(real: Real, *_: Any) -> bool:
 # Prechecks
 
 
-@mutant("core.orders.prechecks:waiting", "unit/test_prechecks.py", rule="prechecks")
+@mutant("core.orders.move_prechecks:waiting", "unit/test_prechecks.py", rule="prechecks")
 def moves_are_announced_before_their_driver_has_agreed(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
 
-@mutant("core.orders.prechecks:_stays_live", "unit/test_prechecks.py", rule="prechecks")
+@mutant("core.orders.move_prechecks:_stays_live", "unit/test_prechecks.py", rule="prechecks")
 def a_machine_that_is_live_only_is_redeployed(real: Real, *_: Any) -> bool:
     return False
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.admission import announcing, durations
+from forewarn.core.admission import announcing, work_durations
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import ArmedDomain, Budget
 from forewarn.core.model.footprint import Footprint, Share
@@ -78,12 +78,12 @@ def test_update_domains_of_a_group_leave_one_after_another() -> None:
 
 def test_how_long_moves_take_follows_from_memory_and_how_many_go_at_once() -> None:
     shares = [share(Mobility.COLD, group=f"g{i}", unsized=0, memory=32, largest=32) for i in range(4)]
-    one = durations.LEAST_MOVE + 32 * durations.PER_GIB
-    assert durations.shares_time(shares, 2) == 2 * one
-    assert durations.shares_time(shares, None) == one
-    assert durations.shares_time([], None) == timedelta()
+    one = work_durations.LEAST_MOVE + 32 * work_durations.PER_GIB
+    assert work_durations.shares_time(shares, 2) == 2 * one
+    assert work_durations.shares_time(shares, None) == one
+    assert work_durations.shares_time([], None) == timedelta()
     in_bytes = share(Mobility.COLD, unsized=0, memory=10.0**15, largest=10.0**15)
-    assert durations.shares_time([in_bytes], 2) < timedelta(days=2)
+    assert work_durations.shares_time([in_bytes], 2) < timedelta(days=2)
     ground = survey(Footprint.of(shares))
     quick = replace(ground, hosts={host(1): Host(name=host(1), at_once=4)})
     assert spans(quick)[0][1] == one

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.core.admission import durations
+from forewarn.core.admission import work_durations
 from forewarn.core.copies import replace
 from forewarn.core.model.footprint import LEAST, MOST, NO_MOVES, REMEMBERED, Footprint, Pace
 from forewarn.core.words import Mobility
@@ -59,8 +59,8 @@ def test_forecasts_of_hosts_and_machines_go_by_it() -> None:
     ground = survey(Footprint.of([share(Mobility.COLD)]))
     usual, slower = spans(ground)[0][1], spans(replace(ground, pace=slow))[0][1]
     assert slower == MOST * usual
-    assert durations.move_time(None, slow) == MOST * durations.MOVE
-    assert durations.moves_time([None, None], 1, slow) == 2 * MOST * durations.MOVE
+    assert work_durations.move_time(None, slow) == MOST * work_durations.MOVE
+    assert work_durations.moves_time([None, None], 1, slow) == 2 * MOST * work_durations.MOVE
 
 
 def test_slots_are_foreseen_by_it() -> None:

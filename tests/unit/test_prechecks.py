@@ -7,7 +7,7 @@ import pytest
 from forewarn.core.copies import replace
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order, Step
-from forewarn.core.orders import interventions, prechecks
+from forewarn.core.orders import interventions, move_prechecks
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     Action,
@@ -64,7 +64,7 @@ def answer(fleet: Fleet, order: Order, *, refused: str = "", unknown: str = "") 
         if step.name in asked(fleet, order):
             target = HostName(asked(fleet, order)[step.name])
             attempt = AttemptId(order.id, step.machine, step.attempt)
-            prechecks.answered(fleet.draft, attempt, step.work, target, refused=refused, unknown=unknown)
+            move_prechecks.answered(fleet.draft, attempt, step.work, target, refused=refused, unknown=unknown)
     fleet.advance(order.id)
 
 
@@ -147,8 +147,8 @@ def test_a_machine_that_is_live_only_waits_and_is_asked_about_again() -> None:
     why = "a-0: it is live-only, so it is not redeployed and stays: host-2 cannot take it, another CPU"
     assert fleet.waits(order.id) == [why]
     mine = fleet.draft.orders[order.id]
-    assert (mine.state, mine.due_at) == (OrderState.QUEUED, fleet.now + prechecks.REFUSED_FOR)
-    fleet.pass_(prechecks.REFUSED_FOR - SECOND)
+    assert (mine.state, mine.due_at) == (OrderState.QUEUED, fleet.now + move_prechecks.REFUSED_FOR)
+    fleet.pass_(move_prechecks.REFUSED_FOR - SECOND)
     assert fleet.waits(order.id) == [why]
     fleet.pass_(SECOND)
     assert asked(fleet, order) == {"a-0": "host-2"}
@@ -162,8 +162,8 @@ def test_an_order_waits_for_a_hypervisor_that_does_not_answer_and_says_so() -> N
     assert fleet.waits(order.id) == [
         "a-0: whether it can go to host-2 is not known: host-2 cannot be reached"
     ]
-    assert fleet.draft.orders[order.id].due_at == fleet.now + prechecks.ASK_AGAIN
-    fleet.pass_(prechecks.ASK_AGAIN)
+    assert fleet.draft.orders[order.id].due_at == fleet.now + move_prechecks.ASK_AGAIN
+    fleet.pass_(move_prechecks.ASK_AGAIN)
     assert (types(fleet), asked(fleet, order)) == ([], {"a-0": "host-2"})
     answer(fleet, order)
     assert types(fleet) == [EventType.FREEZE]
@@ -172,8 +172,8 @@ def test_an_order_waits_for_a_hypervisor_that_does_not_answer_and_says_so() -> N
 def test_a_question_that_was_lost_is_asked_again() -> None:
     fleet, order = leaving(live())
     first = steps(fleet, order)[0].precheck
-    assert fleet.draft.orders[order.id].due_at == fleet.now + prechecks.ANSWERED_WITHIN
-    fleet.pass_(prechecks.ANSWERED_WITHIN)
+    assert fleet.draft.orders[order.id].due_at == fleet.now + move_prechecks.ANSWERED_WITHIN
+    fleet.pass_(move_prechecks.ANSWERED_WITHIN)
     assert steps(fleet, order)[0].precheck != first
     assert asked(fleet, order) == {"a-0": "host-2"}
 
@@ -186,19 +186,19 @@ def test_a_question_that_is_never_answered_is_asked_ever_more_rarely() -> None:
         assert due_at is not None
         asked_at.append(due_at - fleet.now)
         fleet.pass_(due_at - fleet.now)
-    assert asked_at == [(2 ** min(number, 5)) * prechecks.ANSWERED_WITHIN for number in range(8)]
+    assert asked_at == [(2 ** min(number, 5)) * move_prechecks.ANSWERED_WITHIN for number in range(8)]
 
 
 def test_an_answer_that_comes_too_late_to_matter_is_dropped() -> None:
     fleet, order = leaving(live())
     attempt = AttemptId(order.id, "a-0", 1)
     before = fleet.draft.orders[order.id]
-    prechecks.answered(fleet.draft, attempt, Work.FREEZE, HostName("host-3"), refused="no")
-    prechecks.answered(fleet.draft, attempt, Work.REDEPLOY, HostName("host-2"), refused="no")
+    move_prechecks.answered(fleet.draft, attempt, Work.FREEZE, HostName("host-3"), refused="no")
+    move_prechecks.answered(fleet.draft, attempt, Work.REDEPLOY, HostName("host-2"), refused="no")
     assert fleet.draft.orders[order.id] == before
     answer(fleet, order)
     announced = fleet.draft.orders[order.id]
-    prechecks.answered(fleet.draft, attempt, Work.FREEZE, HostName("host-2"), refused="no")
+    move_prechecks.answered(fleet.draft, attempt, Work.FREEZE, HostName("host-2"), refused="no")
     assert fleet.draft.orders[order.id] == announced
 
 

@@ -21,7 +21,7 @@ from forewarn.core.guests import notice
 from forewarn.core.guests.notice import MachineNotice
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.event import Event, NoticeSummary
-from forewarn.core.model.fleet_summary import FleetSummary
+from forewarn.core.model.fleet_counts import FleetSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.rehearsal import how_to_mark
+from forewarn.core.rehearsal_rules import how_to_mark
 from forewarn.core.words import Priority, Source
 from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.substitution import evicted, hosts_of, machines_on, required_machines, substitute

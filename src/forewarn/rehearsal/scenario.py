@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.rehearsal import Fault
+from forewarn.core.rehearsal_rules import Fault
 from forewarn.core.words import Action, Work
 
 # For guests and workloads to be well again when all is over; real time, as their work is.

@@ -15,7 +15,7 @@ from forewarn.client.replies import NOT_FOUND, AnswerNotUnderstood, RequestRefus
 from forewarn.clock import monotonic
 from forewarn.control.rehearsals.ledger import Account, Ledger, Sighting
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.rehearsal import Fault
+from forewarn.core.rehearsal_rules import Fault
 from forewarn.rehearsal.scenario import OrderStep, Scenario
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import ANSWERS

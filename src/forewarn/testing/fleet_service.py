@@ -18,7 +18,7 @@ from forewarn.control.alone import Alone
 from forewarn.control.rehearsals.ledger import Account, Ledger
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.declaration import FleetSpec, HostSpec
-from forewarn.core.rehearsal import Fault
+from forewarn.core.rehearsal_rules import Fault
 from forewarn.core.words import HostName
 from forewarn.rehearsal.private_service import PrivateService, private_service
 from forewarn.rehearsal.scenario_clock import ScenarioClock

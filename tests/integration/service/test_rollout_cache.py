@@ -8,7 +8,7 @@ import pytest
 
 from forewarn.control.ports.saved import Saved
 from forewarn.control.rollouts.rollout_cache import RolloutCache
-from forewarn.core.admission.durations import MEMORY
+from forewarn.core.admission.work_durations import MEMORY
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.words import Action, HostName, Mobility, Priority
 from forewarn.store.parts.rollouts import RolloutReads

@@ -13,7 +13,7 @@ from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.rehearsals.rehearsal import Rehearsal
 from forewarn.control.rehearsals.rehearsals import RehearsalView
 from forewarn.core.access import Right
-from forewarn.core.rehearsal import SHORT_NOTICE, SLOW, Fault, FaultKind
+from forewarn.core.rehearsal_rules import SHORT_NOTICE, SLOW, Fault, FaultKind
 from forewarn.core.words import MachineName
 from forewarn.wire.answers.rehearsal_answers import (
     ApprovedEventAnswer,

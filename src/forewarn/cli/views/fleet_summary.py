@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from forewarn.cli import terminal
-from forewarn.core.model.fleet_summary import DomainSummary, GroupSummary
+from forewarn.core.model.fleet_counts import DomainSummary, GroupSummary
 from forewarn.wire.answers.fleet_answers import SummaryAnswer
 
 Row = tuple[GroupSummary, DomainSummary]

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from forewarn.core.disclosure import Names
-from forewarn.core.model.fleet_summary import FleetSummary
+from forewarn.core.model.fleet_counts import FleetSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from forewarn.core.rehearsal import KeptRehearsal
+from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.words import ProjectName
 
 

@@ -30,7 +30,7 @@ from forewarn.core.errors import Conflict, Uncertain
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
-from forewarn.core.rehearsal import KeptRehearsal
+from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.words import FOREWARN, Kind, OrderId, OrderState, ProjectName
 
 # Until a rehearsal must be asked for again; real seconds.

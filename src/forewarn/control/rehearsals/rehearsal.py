@@ -7,7 +7,7 @@ from typing import Protocol
 
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.model.order import Order
-from forewarn.core.rehearsal import Fault, KeptRehearsal
+from forewarn.core.rehearsal_rules import Fault, KeptRehearsal
 from forewarn.core.words import MachineId, ProjectName
 
 

@@ -16,7 +16,7 @@ from forewarn.control.use_case import Context, ReadingContext, ScopedReading, Sc
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.project import Project
-from forewarn.core.rehearsal import Fault, how_to_mark
+from forewarn.core.rehearsal_rules import Fault, how_to_mark
 from forewarn.core.words import Kind, MachineId, OrderId, ProjectName
 
 

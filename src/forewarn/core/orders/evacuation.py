@@ -19,9 +19,9 @@ from forewarn.core.orders import (
     events,
     host_work,
     lost_hosts,
+    move_prechecks,
     moves,
     placement,
-    prechecks,
     reasons,
     service,
     stages,
@@ -128,7 +128,7 @@ def _announce(
     homeless = _homeless(draft, order, index, untold)
     for share in service.shares(untold):
         why = _not_to_announce(draft, order, alone, index, share, policy)
-        why = why or prechecks.waiting(draft, order, share, policy)
+        why = why or move_prechecks.waiting(draft, order, share, policy)
         if why or homeless:
             waiting += why
             continue
@@ -156,11 +156,11 @@ def _homeless(draft: Draft, order: Order, index: int, untold: Sequence[Step]) ->
 
 def _prechecked(draft: Draft, order: Order, alone: Order, index: int, policy: Policy) -> Order:
     """Have the driver asked about the machines that could be told now, all at once."""
-    if not prechecks.is_asked(order, policy):
+    if not move_prechecks.is_asked(order, policy):
         return order
     shares = service.shares(_untold(draft, order, index))
     ready = [each for each in shares if not _not_to_announce(draft, order, alone, index, each, policy)]
-    return prechecks.ask(draft, order, index, [step for share in ready for step in share], policy)
+    return move_prechecks.ask(draft, order, index, [step for share in ready for step in share], policy)
 
 
 def _not_to_announce(

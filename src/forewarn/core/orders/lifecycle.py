@@ -20,12 +20,12 @@ from forewarn.core.orders import (
     departures,
     evacuation,
     events,
-    failures,
     fencing,
+    host_failures,
     host_work,
     lost_hosts,
+    move_prechecks,
     placement,
-    prechecks,
     reasons,
     recommendations,
     service,
@@ -185,8 +185,8 @@ def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
         )
         if waiting:
             return replace(order, waiting=tuple(dict.fromkeys(waiting)))
-        order = prechecks.ask(draft, order, index, order.stages[index].steps, policy)
-        if waiting := prechecks.waiting(draft, order, order.stages[index].steps, policy):
+        order = move_prechecks.ask(draft, order, index, order.stages[index].steps, policy)
+        if waiting := move_prechecks.waiting(draft, order, order.stages[index].steps, policy):
             return replace(order, waiting=waiting)
         order = _announce(draft, order, index, policy)
     return replace(order, waiting=())
@@ -199,7 +199,7 @@ def _unreached(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[
 
 def _end(draft: Draft, order: Order, policy: Policy) -> Order:
     """End an order that has nothing left to announce, or say what it still waits for."""
-    if failures.not_empty(draft, order):
+    if host_failures.not_empty(draft, order):
         order = fencing.go_on(draft, order, policy)
         return replace(order, waiting=reasons.not_to_empty(draft, order))
     order = fencing.let_be(draft, order)
@@ -269,7 +269,9 @@ def _announced(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     others = [
         why for step in late for why in reasons.not_to_announce(draft, order, (step,), policy, armed=armed)
     ]
-    others += prechecks.waiting(draft, order, (step for step in late if step.precheck is not None), policy)
+    others += move_prechecks.waiting(
+        draft, order, (step for step in late if step.precheck is not None), policy
+    )
     only_untold = set(waiting) <= set(reasons.untold(draft, order, order.stages[index]))
     if armed and only_untold and (why := _given_way(order, late, others)):
         return _to_be_announced_again(draft, order, index, announced, why=why)
@@ -299,7 +301,7 @@ def _take_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> 
     if not late:
         return order
     order, late = _prechecked(draft, order, index, late, policy)
-    if prechecks.waiting(draft, order, late, policy):
+    if move_prechecks.waiting(draft, order, late, policy):
         return order
     notice, before = _notice(draft, order, late, policy), departures.stage_events(draft, order, index)
     armed = _is_armed(before) if before else armed_at_once(notice)
@@ -317,7 +319,7 @@ def _prechecked(
     machines = {step.machine for step in late}
     for later in range(index + 1, len(order.stages)):
         mine = [step for step in order.stages[later].steps if step.machine in machines]
-        order = prechecks.ask(draft, order, later, mine, policy)
+        order = move_prechecks.ask(draft, order, later, mine, policy)
     after = (step for stage in order.stages[index + 1 :] for step in stage.steps)
     return order, tuple(step for step in after if step.machine in machines)
 
@@ -389,7 +391,9 @@ def _started(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
 
 def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
     begun: dict[MachineId, Step] = {}
-    if order.action is Action.FAIL and (not fencing.is_fenced(order) or failures.is_superseded(draft, order)):
+    if order.action is Action.FAIL and (
+        not fencing.is_fenced(order) or host_failures.is_superseded(draft, order)
+    ):
         return order
     for step in order.stages[index].steps:
         # A step that is tried again may find its machine in other hands.
@@ -424,7 +428,7 @@ def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
     moments += departures.finish_times(draft, order, policy)
     back_by = lost_hosts.due_at(draft, order)
     moments += [] if back_by is None else [back_by]
-    moments += prechecks.moments(order, draft.now)
+    moments += move_prechecks.moments(order, draft.now)
     queued = [stage for stage in order.stages if stage.state is StageState.QUEUED]
     if not live and queued and queued[0].kind in service.MOVING:
         moments += evacuation.moments(draft, order, order.stages.index(queued[0]), policy)

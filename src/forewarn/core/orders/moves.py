@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable
 from datetime import datetime, timedelta
 
-from forewarn.core.admission import durations
+from forewarn.core.admission import work_durations
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
@@ -11,7 +11,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.moments import format_time
 from forewarn.core.orders import events, stages, steps
-from forewarn.core.orders.prechecks import LIVE_ONLY, MOST_DOUBLINGS, REFUSED_FOR
+from forewarn.core.orders.move_prechecks import LIVE_ONLY, MOST_DOUBLINGS, REFUSED_FOR
 from forewarn.core.policy import Policy
 from forewarn.core.words import EXTERNAL, FOREWARN, EventStatus, Kind, MachineId, Mobility, StepState, Work
 
@@ -25,7 +25,7 @@ class Slots:
 
     def __init__(self, draft: Draft, order: Order, index: int, listed: Iterable[Event]) -> None:
         host = draft.hosts.get(order.host) if order.host else None
-        self._at_once = durations.moves_at_once(order, host.at_once if host else None)
+        self._at_once = work_durations.moves_at_once(order, host.at_once if host else None)
         self._draft = draft
         self._steps = {step.machine: step for step in order.stages[index].steps}
         self._events = sorted(listed, key=lambda event: (event.started_at or event.not_before, event.number))
@@ -72,7 +72,7 @@ class Slots:
         if step.state not in (StepState.WAITING, StepState.RUNNING):
             return
         slot = free.index(min(free))
-        takes = durations.move_time(self._draft.machines.get(step.machine), self._draft.pace)
+        takes = work_durations.move_time(self._draft.machines.get(step.machine), self._draft.pace)
         if step.state is StepState.RUNNING:
             begun = step.begun_at or now
             # One that takes longer than expected will take a while longer; guests see each later NotBefore.

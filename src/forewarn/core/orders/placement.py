@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from forewarn.core.admission import durations
+from forewarn.core.admission import work_durations
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -57,7 +57,7 @@ def placed_together(fleet: Slice, order: Order, machines: Collection[MachineId])
     # Those that ask for something have their place from the announcement on.
     asking = any(fleet.machines[id_].resources or fleet.machines[id_].labels for id_ in machines)
     in_turns = order.terms.mode is ServiceMode.EVACUATE and not asking
-    most = durations.moves_at_once(order, host.at_once if host else None) if in_turns else None
+    most = work_durations.moves_at_once(order, host.at_once if host else None) if in_turns else None
     return len(machines) if most is None else min(most, len(machines))
 
 

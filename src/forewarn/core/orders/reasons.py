@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from forewarn.core.admission import announcing, durations, holds
+from forewarn.core.admission import announcing, holds, work_durations
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing, calendars
 from forewarn.core.catalogue import ACTIONS
@@ -17,7 +17,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.moments import format_time
 from forewarn.core.orders import events, fencing, lost_hosts, placement, steps
-from forewarn.core.orders.failures import not_empty
+from forewarn.core.orders.host_failures import not_empty
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.redaction import machine_names
 from forewarn.core.words import (
@@ -255,12 +255,12 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
 
 def _work_time(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> timedelta:
     """Return how long a stage takes: as long as its machines move, or as its order says."""
-    if not durations.is_move(order, affected):
-        return durations.host_time(order, policy)
+    if not work_durations.is_move(order, affected):
+        return work_durations.host_time(order, policy)
     host = draft.hosts.get(order.host) if order.host else None
-    at_once = durations.moves_at_once(order, host.at_once if host else None)
+    at_once = work_durations.moves_at_once(order, host.at_once if host else None)
     machines = [draft.machines.get(step.machine) for step in affected]
-    return durations.moves_time(machines, at_once, draft.pace)
+    return work_durations.moves_time(machines, at_once, draft.pace)
 
 
 def longest_notice(draft: Draft, order: Order, affected: Iterable[Step], policy: Policy) -> timedelta:

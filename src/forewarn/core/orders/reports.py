@@ -13,7 +13,7 @@ from forewarn.core.model.clock_slew import BRIEF, Absence
 from forewarn.core.model.order import AttemptId, HostStep, Order, RefusedHost, Step
 from forewarn.core.orders import (
     departures,
-    failures,
+    host_failures,
     host_steps,
     host_work,
     lifecycle,
@@ -273,7 +273,11 @@ def _can_arrive(draft: Draft, step: Step, host: HostName) -> bool:
     """
     if host not in draft.hosts:
         return False
-    return not _has_failed(draft, host) or host == step.target or failures.newest_of(draft, host) is not None
+    return (
+        not _has_failed(draft, host)
+        or host == step.target
+        or host_failures.newest_of(draft, host) is not None
+    )
 
 
 def _has_failed(draft: Draft, host: HostName) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from forewarn.core.admission import durations
+from forewarn.core.admission import work_durations
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
@@ -143,7 +143,7 @@ def _tried(order: Order, *, besides: Stage) -> dict[str, int]:
 
 
 def _move(machine: Machine) -> Step:
-    return stages.step_of(machine, durations.MOVES[machine.mobility], moves=True)
+    return stages.step_of(machine, work_durations.MOVES[machine.mobility], moves=True)
 
 
 # Machines that stay

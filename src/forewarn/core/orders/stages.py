@@ -10,7 +10,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.orders import failures
+from forewarn.core.orders import host_failures
 from forewarn.core.policy import work_of
 from forewarn.core.words import (
     Action,
@@ -189,7 +189,7 @@ def concerned(draft: Draft, order: Order) -> Iterable[Machine]:
         return () if machine is None else (machine,)
     there = (each for each in draft.machines_on(order.host) if each.state is not MachineState.STOPPED)
     if order.action is Action.FAIL:
-        return failures.hit(draft, order, there)
+        return host_failures.hit(draft, order, there)
     gone = leaving(draft)
     return (machine for machine in there if machine.id not in gone)
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TypeAlias
 
-from forewarn.core.admission import announcing, durations, holds
+from forewarn.core.admission import announcing, holds, work_durations
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import FOR_EVER, Timing, calendars
 from forewarn.core.copies import replace
@@ -91,14 +91,14 @@ class _Service:
         if not shares:
             return ()
         at_once = _moves_at_once(self._rollout, host)
-        works = {durations.MOVES[share.mobility] for share in shares}
+        works = {work_durations.MOVES[share.mobility] for share in shares}
         stage = _stage(
             leaving,
             works,
             self._survey,
             self._policy,
-            work=max(durations.shares_time((share,), at_once, self._survey.pace) for share in shares),
-            lasting=durations.shares_time(shares, at_once, self._survey.pace) / leaving.stages,
+            work=max(work_durations.shares_time((share,), at_once, self._survey.pace) for share in shares),
+            lasting=work_durations.shares_time(shares, at_once, self._survey.pace) / leaving.stages,
         )
         return (stage,) * leaving.stages
 
@@ -113,7 +113,7 @@ class _Service:
 
 def _moves_at_once(rollout: Rollout, host: Host) -> int | None:
     outside = EXTERNAL in (rollout.terms.driver, host.driver if rollout.terms.driver is None else None)
-    return durations.at_once(host.at_once, outside=outside)
+    return work_durations.at_once(host.at_once, outside=outside)
 
 
 def _stage(

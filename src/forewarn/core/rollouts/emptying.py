@@ -7,7 +7,7 @@ takes on a host is not there for the next.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from forewarn.core.admission import durations, holds
+from forewarn.core.admission import holds, work_durations
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.model.constraints import Hold
@@ -151,7 +151,7 @@ class PlannedMove:
     @property
     def works(self) -> tuple[Work, ...]:
         """How it may leave, the best way first."""
-        first = durations.MOVES[self.mobility]
+        first = work_durations.MOVES[self.mobility]
         return (first, Work.REDEPLOY) if self.mobility is Mobility.LIVE else (first,)
 
 

@@ -11,7 +11,7 @@ from forewarn.control.rehearsals.ledger import Ledger
 from forewarn.core.copies import replace
 from forewarn.core.guests.document import Document
 from forewarn.core.model.event import Event
-from forewarn.core.rehearsal import Fault, FaultKind
+from forewarn.core.rehearsal_rules import Fault, FaultKind
 
 FIRST_INCARNATION = 1
 

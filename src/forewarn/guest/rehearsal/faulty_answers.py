@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 
 from forewarn.core.guests.document import Document, resource_names
 from forewarn.core.model.event import Event
-from forewarn.core.rehearsal import Fault, FaultKind
+from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.guest.answers import answers
 from forewarn.guest.answers.answers import ErrorAnswers, GuestAnswer
 from forewarn.guest.answers.time_cache import TimeCache

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from forewarn.control.rehearsals.ledger import Account, Ledger
 from forewarn.core.copies import replace
-from forewarn.core.rehearsal import Fault
+from forewarn.core.rehearsal_rules import Fault
 from forewarn.core.words import MachineId, ProjectName
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.rehearsal_state import RehearsalState

@@ -13,7 +13,7 @@ from forewarn.control.ports.guests import LastPolls, SentSoFar
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.errors import NotFound, Unavailable, Uncertain
 from forewarn.core.model.slice import Sent
-from forewarn.core.rehearsal import Fault
+from forewarn.core.rehearsal_rules import Fault
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine

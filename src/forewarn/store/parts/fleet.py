@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
 from forewarn.control.parts.fleet import ANY_MACHINE, LEAST_OF_ID, MachineFilter
 from forewarn.core.disclosure import Names
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model.fleet_summary import FleetSummary
+from forewarn.core.model.fleet_counts import FleetSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine

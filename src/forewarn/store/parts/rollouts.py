@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import and_, exists, func, or_, select
 
-from forewarn.core.admission.durations import MEMORY
+from forewarn.core.admission.work_durations import MEMORY
 from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint, Share
 from forewarn.core.model.group import GroupPolicy

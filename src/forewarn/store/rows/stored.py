@@ -18,7 +18,7 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms, Wave
 from forewarn.core.push import Webhook
-from forewarn.core.rehearsal import KeptRehearsal
+from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.words import Work
 from forewarn.store import tables

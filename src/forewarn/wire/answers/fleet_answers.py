@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Any, ClassVar, Self
 
 from forewarn.core.model.declaration import HostDrivers
-from forewarn.core.model.fleet_summary import FleetSummary
+from forewarn.core.model.fleet_counts import FleetSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host, HostLoad, HostResource
 from forewarn.core.model.machine import Machine, MachineTraits

@@ -9,7 +9,7 @@ not answer, or cannot tell, it is asked again: the order waits, and says so.
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from forewarn.core.admission import durations
+from forewarn.core.admission import work_durations
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
@@ -103,7 +103,7 @@ def is_asked(order: Order, policy: Policy) -> bool:
 
 
 def _is_move(step: Step) -> bool:
-    return step.moves and step.state is StepState.WAITING and step.work in durations.MOVES.values()
+    return step.moves and step.state is StepState.WAITING and step.work in work_durations.MOVES.values()
 
 
 # One machine
