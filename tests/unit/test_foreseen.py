@@ -9,7 +9,7 @@ import pytest
 from forewarn.core.admission import announcing, work_durations
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import ArmedDomain, Budget
-from forewarn.core.model.footprint import Footprint, Share
+from forewarn.core.model.footprint import DomainShare, Footprint
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout, RolloutTerms
 from forewarn.core.model.slice import HostSurvey
@@ -35,9 +35,9 @@ MINUTE = timedelta(minutes=1)
 POLICY = Policy()
 
 
-def share(mobility: Mobility, domain: int = 0, group: str = "web", **more: Any) -> Share:
+def share(mobility: Mobility, domain: int = 0, group: str = "web", **more: Any) -> DomainShare:
     facts = {"machines": 1, "unsized": 1, **more}
-    return Share(
+    return DomainShare(
         group=GroupName(group),
         update_domain=domain,
         project=ProjectName("default"),

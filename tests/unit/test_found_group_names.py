@@ -2,7 +2,7 @@
 
 from forewarn.core.fleet import applying, importing
 from forewarn.core.fleet.import_terms import ImportTerms
-from forewarn.core.model.found_fleet import Found, FoundGroup, FoundHost, FoundMachine
+from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
 from forewarn.core.words import GroupName, HostName, MachineId, MachineName, ProjectName
 from tests.unit.slices import Fleet
 
@@ -30,7 +30,7 @@ def vm(name: str, of: FoundGroup | None, project: str = "shop") -> FoundMachine:
 
 def imported(fleet: Fleet, *machines: FoundMachine, groups: tuple[FoundGroup, ...]) -> dict[str, str]:
     """Import what was found; return the groups that machines are in then."""
-    found = Found(machines=machines, groups=groups, hosts=(FoundHost(name=HOST),))
+    found = FoundFleet(machines=machines, groups=groups, hosts=(FoundHost(name=HOST),))
     fleet.turn()
     part = importing.plan(fleet.draft, found, ImportTerms(source="openstack")).part
     applying.apply(fleet.draft, part, by="test")

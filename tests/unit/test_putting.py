@@ -8,7 +8,7 @@ import pytest
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, parts
 from forewarn.core.model.declaration import GroupSpec, HostSpec
-from forewarn.core.model.found_fleet import Found, FoundGroup, FoundMachine, confirmed, together
+from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine, confirmed, together
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.project import Project
 from forewarn.core.words import (
@@ -107,14 +107,14 @@ def vm(id_: str) -> FoundMachine:
 
 
 def test_the_answers_of_hosts_are_put_together() -> None:
-    silent = Found(unreachable={HostName("b"): "no route"}, notes=("odd",))
-    whole = together([Found(machines=(vm("1"),), groups=(FoundGroup(name=WEB),)), silent])
+    silent = FoundFleet(unreachable={HostName("b"): "no route"}, notes=("odd",))
+    whole = together([FoundFleet(machines=(vm("1"),), groups=(FoundGroup(name=WEB),)), silent])
     assert (len(whole.machines), len(whole.groups), whole.notes) == (1, 1, ("odd",))
     assert whole.unreachable == {"b": "no route"}
 
 
 def test_what_a_second_look_finds_was_on_its_way() -> None:
-    first, second = Found(machines=(vm("1"),)), Found(machines=(vm("1"), vm("2")))
+    first, second = FoundFleet(machines=(vm("1"),)), FoundFleet(machines=(vm("1"), vm("2")))
     seen = confirmed(first, replace(second, unreachable={HOST: "gone"}))
     assert [(each.vm_id, each.moving) for each in seen.machines] == [("1", False), ("2", True)]
     assert seen.unreachable == {HOST: "gone"}

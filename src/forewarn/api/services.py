@@ -26,7 +26,7 @@ from forewarn.control.ports.scope import Scope
 from forewarn.control.supervision import Supervisor
 from forewarn.core import access
 from forewarn.core.errors import ForewarnError
-from forewarn.core.model.found_fleet import Found
+from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
 from forewarn.core.push import Webhook
 from forewarn.core.session_cookies import Identified
@@ -111,7 +111,7 @@ class Inventories(Protocol):
         """Return a driver that lists what there is; Invalid if this one does not."""
         ...
 
-    async def ask(self, source: str, hosts: Sequence[Host], /) -> Found:
+    async def ask(self, source: str, hosts: Sequence[Host], /) -> FoundFleet:
         """Return what a driver finds; hosts that do not answer are unreachable."""
         ...
 

@@ -14,7 +14,7 @@ from forewarn.core.copies import replace
 from forewarn.core.model.changes import UNSAVED, Changes, given, with_woken
 from forewarn.core.model.constraints import ArmedDomain, Budget, keeps_others_away
 from forewarn.core.model.event import Event
-from forewarn.core.model.footprint import NO_MOVES, Pace
+from forewarn.core.model.footprint import NO_MOVES, MovePace
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host, Room
 from forewarn.core.model.machine import Machine
@@ -113,7 +113,7 @@ class Draft:
 
     def count_move(self, *, expected: timedelta, taken: timedelta) -> None:
         """Add a move that is over to how long moves take in this fleet."""
-        move = Pace(expected=expected.total_seconds(), taken=taken.total_seconds())
+        move = MovePace(expected=expected.total_seconds(), taken=taken.total_seconds())
         self._moves = self._moves.plus(move)
 
     def count(self, kind: Kind, machines: int) -> None:

@@ -9,7 +9,7 @@ from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts.emptying import Surroundings
+from forewarn.core.rollouts.emptying import EmptyingInput
 from forewarn.core.words import GroupName, HostName, MachineId, MachineName, OrderId
 
 
@@ -51,7 +51,7 @@ class RolloutQueries(Protocol):
         """Find the machines on these hosts that were never seen, as far as that is saved."""
         ...
 
-    def surroundings(self, hosts: Sequence[HostName]) -> Surroundings:
+    def surroundings(self, hosts: Sequence[HostName]) -> EmptyingInput:
         """Load the machines on these hosts, and the room there is for them on all sound hosts."""
         ...
 

@@ -16,9 +16,9 @@ from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import emptying
 from forewarn.core.rollouts.emptying import (
+    EmptyingInput,
     MoveAnswer,
     PlannedMove,
-    Surroundings,
     leavers,
     planned_moves,
     verdict,
@@ -66,7 +66,7 @@ class AskedMove:
 
 
 def load(
-    snapshot: Snapshot, rollout: Rollout, survey: HostSurvey, around: Surroundings, policy: Policy
+    snapshot: Snapshot, rollout: Rollout, survey: HostSurvey, around: EmptyingInput, policy: Policy
 ) -> tuple[list[AskedMove], int]:
     """Load the first moves of a plan whose drivers can be asked about them, and count the others."""
     known = snapshot.rules.host_drivers()

@@ -25,7 +25,7 @@ from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, Ro
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts import emptying, forecast, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.emptying import Emptying, Surroundings
+from forewarn.core.rollouts.emptying import Emptying, EmptyingInput
 from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.core.words import HostName, HostState, NameKind, RolloutAction, ServiceMode, Work
 from forewarn.wire.wording import either
@@ -104,7 +104,7 @@ class RolloutViews(FleetReading):
             mine, survey = self.planned(snapshot, request, now)
             warnings = self.warnings(snapshot, mine, survey, fresh, now)
             drivers = mine.driven_by(snapshot.rules.host_drivers(), self._policy.hooks)
-            around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else Surroundings()
+            around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else EmptyingInput()
             asks = mine.empties and bool(self._policy.prechecking)
             asked, more = asked_moves.load(snapshot, mine, survey, around, self._policy) if asks else ([], 0)
         obstacles, lowered = asked_moves.find_obstacles(asked, self._plan_prechecks, now=self._real_now())

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-from forewarn.core.model.footprint import NO_MOVES, Pace, Share
+from forewarn.core.model.footprint import NO_MOVES, DomainShare, MovePace
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.policy import Policy
@@ -30,20 +30,20 @@ MOST_MEMORY = 24 * 1024.0
 MOVES_AT_ONCE = 2
 
 
-def move_time(machine: Machine | None, pace: Pace = NO_MOVES) -> timedelta:
+def move_time(machine: Machine | None, pace: MovePace = NO_MOVES) -> timedelta:
     """Return how long it takes to move a machine: by its memory, if that is declared, and by past moves."""
     memory = None if machine is None else machine.resources.get(MEMORY)
     return (MOVE if memory is None else LEAST_MOVE + min(memory, MOST_MEMORY) * PER_GIB) * pace.factor
 
 
-def moves_time(machines: Iterable[Machine | None], at_once: int | None, pace: Pace) -> timedelta:
+def moves_time(machines: Iterable[Machine | None], at_once: int | None, pace: MovePace) -> timedelta:
     """Return how long it takes to move machines, so many at once; None: all of them."""
     times = [move_time(machine, pace) for machine in machines]
     longest = max(times, default=timedelta())
     return longest if at_once is None else max(longest, sum(times, timedelta()) / at_once)
 
 
-def shares_time(shares: Iterable[Share], at_once: int | None, pace: Pace = NO_MOVES) -> timedelta:
+def shares_time(shares: Iterable[DomainShare], at_once: int | None, pace: MovePace = NO_MOVES) -> timedelta:
     """Return how long it takes to move machines of which only sums are known, so many at once."""
     longest, every = timedelta(), timedelta()
     for share in shares:

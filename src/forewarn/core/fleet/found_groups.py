@@ -14,14 +14,14 @@ from forewarn.core.draft import Draft
 from forewarn.core.fleet.found_machines import Candidate, places
 from forewarn.core.fleet.import_terms import Dispute
 from forewarn.core.model.declaration import GroupSpec, HostSpec, MachineSpec, group_spec, host_spec
-from forewarn.core.model.found_fleet import Found, FoundGroup, FoundHost
+from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.project import Project
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, MachineId, ProjectName
 
 
-def with_group_names(found: Found, draft: Draft) -> Found:
+def with_group_names(found: FoundFleet, draft: Draft) -> FoundFleet:
     """Return what was found with the names that its groups get."""
     settled = _Names(found, draft).settled()
     if not settled:
@@ -38,7 +38,7 @@ def with_group_names(found: Found, draft: Draft) -> Found:
 
 
 class _Names:
-    def __init__(self, found: Found, draft: Draft) -> None:
+    def __init__(self, found: FoundFleet, draft: Draft) -> None:
         self._draft = draft
         self._members: dict[GroupName, Counter[GroupName]] = {}  # how many are now in which group
         for id_, named in _groups_of(found, draft).items():
@@ -73,7 +73,7 @@ class _Names:
         return self._members.get(group.name, Counter())[name]
 
 
-def _groups_of(found: Found, draft: Draft) -> Mapping[MachineId, GroupName]:
+def _groups_of(found: FoundFleet, draft: Draft) -> Mapping[MachineId, GroupName]:
     """Return the group of each machine, unless hosts that know it disagree and none of them speaks for it."""
     said: dict[MachineId, set[GroupName | None]] = defaultdict(set)
     for each in found.machines:
@@ -89,7 +89,7 @@ class FoundGroups:
     def __init__(
         self,
         draft: Draft,
-        found: Found,
+        found: FoundFleet,
         candidates: Sequence[Candidate],
         others: Sequence[MachineSpec],
         dispute: Dispute,
@@ -172,7 +172,7 @@ def _domains_needed(placed: Iterable[tuple[GroupName | None, int]]) -> Mapping[G
     return most
 
 
-def found_hosts(draft: Draft, found: Found, dispute: Dispute) -> tuple[HostSpec, ...]:
+def found_hosts(draft: Draft, found: FoundFleet, dispute: Dispute) -> tuple[HostSpec, ...]:
     """Return the hosts that are new, or change."""
     source, specs = dispute.terms.source, []
     for each in found.hosts:

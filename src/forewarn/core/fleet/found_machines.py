@@ -20,14 +20,14 @@ from forewarn.core.words import GroupName, MachineId, MachineName, ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class FoundPlaces:
     """Machines that are in one place, and what is said of the others."""
 
     present: tuple[FoundMachine, ...]
     notes: tuple[str, ...]
 
 
-def places(found: Sequence[FoundMachine], known: Mapping[MachineId, Machine]) -> Places:
+def places(found: Sequence[FoundMachine], known: Mapping[MachineId, Machine]) -> FoundPlaces:
     """Find each machine once; one that is being moved is neither a duplicate nor somewhere else yet."""
     by_id: dict[MachineId, list[FoundMachine]] = defaultdict(list)
     for each in found:
@@ -43,7 +43,7 @@ def places(found: Sequence[FoundMachine], known: Mapping[MachineId, Machine]) ->
             notes.append(f"{called} ({id_}) runs on {hosts} at once: left as it is; stop one of them")
         elif (one := running[0] if running else _definition(sides, known.get(id_))) is not None:
             present.append(one)
-    return Places(present=tuple(present), notes=tuple(notes))
+    return FoundPlaces(present=tuple(present), notes=tuple(notes))
 
 
 def _definition(sides: Sequence[FoundMachine], known: Machine | None) -> FoundMachine | None:

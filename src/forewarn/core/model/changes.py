@@ -11,7 +11,7 @@ from forewarn.core.copies import replace
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Event
-from forewarn.core.model.footprint import NO_MOVES, Pace
+from forewarn.core.model.footprint import NO_MOVES, MovePace
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
@@ -75,7 +75,7 @@ class Changes:
     # How many more machines the records of a kind name, for the metrics.
     tallies: Mapping[Kind, int] = field(default_factory=dict)
     # How long moves that are over now were expected to take and took, to be added to those before.
-    moves: Pace = NO_MOVES
+    moves: MovePace = NO_MOVES
     # What has become of promises, to be added to what is counted.
     promises: tuple[MonthlyPromises, ...] = ()
 

@@ -66,7 +66,7 @@ class FoundGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundFleet:
     """All that a source, or some hosts of it, have now."""
 
     machines: tuple[FoundMachine, ...] = ()
@@ -96,14 +96,14 @@ def _clipped(name: str) -> str:
     return name if len(name) <= _LONGEST_NAMED else f"{name[: _LONGEST_NAMED - 1]}…"
 
 
-def together(answers: Iterable[Found]) -> Found:
+def together(answers: Iterable[FoundFleet]) -> FoundFleet:
     """Put the answers of hosts together; groups that several name are one."""
     found = list(answers)
     silent: dict[HostName, str] = {}
     for each in found:
         silent |= each.unreachable
     groups = {group.name: group for each in found for group in each.groups}
-    return Found(
+    return FoundFleet(
         machines=tuple(machine for each in found for machine in each.machines),
         hosts=tuple(host for each in found for host in each.hosts),
         groups=tuple(groups[name] for name in sorted(groups)),
@@ -112,7 +112,7 @@ def together(answers: Iterable[Found]) -> Found:
     )
 
 
-def confirmed(first: Found, second: Found) -> Found:
+def confirmed(first: FoundFleet, second: FoundFleet) -> FoundFleet:
     """Return what was found, with what a second look has found besides: that was on its way meanwhile."""
     known = {each.vm_id for each in first.machines}
     late = (replace(each, moving=True) for each in second.machines if each.vm_id not in known)

@@ -10,7 +10,7 @@ from forewarn.core.model.clock_slew import Absence, Slew
 from forewarn.core.model.constraints import ArmedDomain, Budget, Grace, Hold
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
 from forewarn.core.model.event import Event
-from forewarn.core.model.footprint import NO_MOVES, Footprint, Pace
+from forewarn.core.model.footprint import NO_MOVES, Footprint, MovePace
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.host import Host, Room
 from forewarn.core.model.machine import Machine
@@ -50,7 +50,7 @@ class Slice:
     grace: Grace | None = None
     slew: Slew | None = None  # how service time and the system's go on, if it is ahead
     absences: tuple[Absence, ...] = ()  # stretches in which guests could not be heard
-    pace: Pace = NO_MOVES  # how long moves take in this fleet
+    pace: MovePace = NO_MOVES  # how long moves take in this fleet
     holds: Mapping[str, Hold] = field(default_factory=dict)  # all that are in force, wherever they reach
     # When machines of the loaded events were first sent them.
     sent: Sent = field(default_factory=dict)
@@ -78,7 +78,7 @@ class HostSurvey:
     racks: Mapping[str, int] = field(default_factory=dict)  # how many hosts of each take machines
     holds: tuple[Hold, ...] = ()
     slew: Slew | None = None  # how service time and the system's go on, if it is ahead
-    pace: Pace = NO_MOVES  # how long moves take in this fleet
+    pace: MovePace = NO_MOVES  # how long moves take in this fleet
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)
 
     def with_domains_at_once(self) -> "HostSurvey":

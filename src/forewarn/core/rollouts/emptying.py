@@ -31,7 +31,7 @@ class Leaver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class EmptyingInput:
     """Machines that are to leave their hosts, and the room there is for them on all sound hosts."""
 
     machines: Sequence[Leaver] = ()
@@ -63,7 +63,7 @@ class Emptying:
 CANNOT_LEAVE = "cannot leave its host, and restarts with it"
 
 
-def find_obstacles(rollout: Rollout, survey: HostSurvey, around: Surroundings) -> tuple[Emptying, ...]:
+def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EmptyingInput) -> tuple[Emptying, ...]:
     """Return for each host that is to be emptied whether it can be, in the order of the waves."""
     if not rollout.empties:
         return ()
@@ -102,7 +102,7 @@ def _obstacle(machine: Leaver, targets: "_Targets", held: Sequence[Hold], *, bar
 class _Targets:
     """The hosts that the machines of one wave can go to."""
 
-    def __init__(self, around: Surroundings, *, besides: Iterable[HostName]) -> None:
+    def __init__(self, around: EmptyingInput, *, besides: Iterable[HostName]) -> None:
         out = frozenset(besides)
         names = [name for name in sorted(around.rooms) if name not in out]
         self._rooms = dict(around.rooms)
@@ -164,7 +164,7 @@ class MoveAnswer:
 
 
 def leavers(
-    rollout: Rollout, around: Surroundings, emptied: Iterable[Emptying], *, of: Collection[HostName]
+    rollout: Rollout, around: EmptyingInput, emptied: Iterable[Emptying], *, of: Collection[HostName]
 ) -> Iterator[tuple[Wave, Leaver]]:
     """Give the machines of some hosts that nothing known keeps from leaving, in the order of the waves."""
     kept = {(one.host, each.machine) for one in emptied for each in one.obstacles}
@@ -178,7 +178,7 @@ def leavers(
                 yield from ((wave, machine) for machine in on.get(host, ()))
 
 
-def planned_moves(leaving: Iterable[tuple[Wave, Leaver]], around: Surroundings) -> Iterator[PlannedMove]:
+def planned_moves(leaving: Iterable[tuple[Wave, Leaver]], around: EmptyingInput) -> Iterator[PlannedMove]:
     """Give the moves of machines, each with the reachable hosts that have room for it."""
     found: dict[tuple[object, ...], list[HostName]] = {}  # most machines need the same as others
     names = sorted(name for name, room in around.rooms.items() if room.unreachable_since is None)

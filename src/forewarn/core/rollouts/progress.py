@@ -13,11 +13,11 @@ from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, Wave,
 from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
-from forewarn.core.rollouts.machine_health import Unwell
+from forewarn.core.rollouts.machine_health import UnwellMachine
 from forewarn.core.words import HostName, HostTask, OrderId, OrderState, StageKind, StageState, StepState
 
 Orders: TypeAlias = Mapping[OrderId, Order]
-Quiet: TypeAlias = Sequence[Unwell]
+Quiet: TypeAlias = Sequence[UnwellMachine]
 
 
 def settle(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:

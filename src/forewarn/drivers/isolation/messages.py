@@ -28,7 +28,7 @@ _LENGTH = struct.Struct("!I")
 _CHUNK = 256 * 1024
 
 # What a driver answers with. What these are made of is known by their fields.
-_ANSWERS = (driver.Begun, driver.Checked, driver.CancelAnswer, found_fleet.Found)
+_ANSWERS = (driver.Begun, driver.Checked, driver.CancelAnswer, found_fleet.FoundFleet)
 # A moment of the zone that all moments have; how it is pickled is not seen in a field's type.
 _MADE_OF = (datetime, timedelta, timezone)
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from forewarn.core.model.clock_slew import Absence, Slew, TimeKind
 from forewarn.core.model.constraints import Grace
 from forewarn.core.model.declaration import FleetDefaults
-from forewarn.core.model.footprint import Pace
+from forewarn.core.model.footprint import MovePace
 from forewarn.core.retention import Pruning
 from forewarn.store import tables
 from forewarn.store.rows.mapping import mapped
@@ -37,7 +37,7 @@ class Meta:
     settings_version: str
     blocked_rollouts: int
     forgotten: int
-    pace: Pace
+    pace: MovePace
 
     @property
     def grace(self) -> Grace | None:

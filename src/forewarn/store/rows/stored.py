@@ -9,7 +9,7 @@ from forewarn.core.copies import replace
 from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
 from forewarn.core.model.event import Deferral, Event, NoticeSummary, Resource
-from forewarn.core.model.footprint import NO_MOVES, Pace
+from forewarn.core.model.footprint import NO_MOVES, MovePace
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.host import RACK, Host
 from forewarn.core.model.machine import Machine
@@ -66,7 +66,7 @@ _SHAPES = {
         )
     ),
     FailureLimit: Shape(optional=("amount", "percent"), empty=NO_FAILURE),
-    Pace: Shape(optional=("expected", "taken"), empty=NO_MOVES),
+    MovePace: Shape(optional=("expected", "taken"), empty=NO_MOVES),
     Waiting: Shape(optional=("stuck", "room", "outside", "until")),
     Deferral: Shape(optional=("since", "asked")),
 }
