@@ -2,7 +2,7 @@
 
 Once nothing else keeps moves from being announced, a host is chosen for each machine and its driver is
 asked. Guests are told when it agrees. If it refuses, another host is chosen. If every host refuses, the step
-fails before anything is announced; a live move then becomes a redeploy (`ladder.py`). While a driver does
+fails before anything is announced; a live move then becomes a redeploy (`moves.py`). While a driver does
 not answer, or cannot tell, it is asked again: the order waits, and says so.
 """
 
