@@ -580,12 +580,12 @@ def notice_is_never_late(real: Real, *_: Any) -> bool:
 # Prechecks
 
 
-@mutant("core.orders.move_prechecks:waiting", "unit/test_prechecks.py", rule="prechecks")
+@mutant("core.orders.move_prechecks:waiting", "unit/test_move_prechecks.py", rule="prechecks")
 def moves_are_announced_before_their_driver_has_agreed(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
 
-@mutant("core.orders.move_prechecks:_stays_live", "unit/test_prechecks.py", rule="prechecks")
+@mutant("core.orders.move_prechecks:_stays_live", "unit/test_move_prechecks.py", rule="prechecks")
 def a_machine_that_is_live_only_is_redeployed(real: Real, *_: Any) -> bool:
     return False
 

@@ -9,7 +9,7 @@ from forewarn.core.copies import replace
 from forewarn.core.model.footprint import LEAST, MOST, NO_MOVES, REMEMBERED, Footprint, MovePace
 from forewarn.core.words import Mobility
 from tests.unit.slices import MINUTE, Fleet, machine
-from tests.unit.test_foreseen import share, spans
+from tests.unit.test_candidates import share, spans
 from tests.unit.test_rollout import survey
 
 HOUR = 3600.0
