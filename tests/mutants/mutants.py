@@ -192,7 +192,7 @@ def an_approval_arms_its_event_alone(
     return real(draft, order, [draft.events[each.id] for each in announced], policy)
 
 
-@mutant("core.orders.lifecycle:_given_way", ARMING, rule="4")
+@mutant("core.orders.stage_announcing:given_way", ARMING, rule="4")
 def an_armed_stage_waits_for_latecomers_that_others_keep_away(real: Real, *_: Any) -> str:
     return ""
 
@@ -250,7 +250,7 @@ def a_whole_host_is_done_again_for_who_comes_late(real: Real, draft: Draft, orde
     return replace(planned, terms=order.terms)
 
 
-@mutant("core.orders.lifecycle:_start", LIFECYCLE, rule="5")
+@mutant("core.orders.stage_engine:_begin_share", LIFECYCLE, rule="5")
 def a_stage_starts_by_half(
     real: Real, draft: Draft, order: Order, index: int, announced: tuple[Event, ...]
 ) -> Order:
@@ -328,7 +328,7 @@ def moves_are_tried_again_after_an_abort(real: Real, draft: Draft, order: Order,
     return replace(again, terms=order.terms)
 
 
-@mutant("core.orders.evacuation:_withdraw_stale", SERVICE, rule="11")
+@mutant("core.orders.stage_engine:_withdraw_stale", SERVICE, rule="11")
 def late_events_of_an_evacuation_are_not_withdrawn(real: Real, *_: Any) -> None:
     return None
 
@@ -483,14 +483,14 @@ def an_approval_counts_as_often_as_it_comes(
 # Rule 11: no late starts
 
 
-@mutant("core.orders.lifecycle:_stale_at", LIFECYCLE, rule="11")
+@mutant("core.orders.stage_engine:_stale_at", LIFECYCLE, rule="11")
 def the_last_not_before_of_a_stage_decides(
     real: Real, announced: tuple[Event, ...], policy: Policy
 ) -> datetime:
     return max(each.not_before for each in announced) + policy.stale_after
 
 
-@mutant("core.orders.lifecycle:_stale_at", LIFECYCLE, rule="11")
+@mutant("core.orders.stage_engine:_stale_at", LIFECYCLE, rule="11")
 def what_is_stale_is_never_withdrawn(real: Real, *_: Any) -> datetime:
     return NEVER
 
@@ -555,7 +555,7 @@ def who_leaves_a_fenced_host_is_waited_for(real: Real, *_: Any) -> None:
 # Rule 12: never unannounced
 
 
-@mutant("core.orders.lifecycle:_is_announced", LIFECYCLE, rule="12")
+@mutant("core.orders.stage_announcing:_is_announced", LIFECYCLE, rule="12")
 def what_was_announced_is_done_unannounced_if_nobody_listens(
     real: Real, draft: Draft, order: Order, affected: tuple[Step, ...]
 ) -> bool:

@@ -13,7 +13,6 @@ from forewarn.core.orders import (
     host_steps,
     host_work,
     lifecycle,
-    service,
     stages,
     steps,
 )
@@ -43,7 +42,7 @@ def _has_begun(draft: Draft, order: Order) -> bool:
     A host has failed, whatever comes of its machines.
     """
     started = [index for index, stage in enumerate(order.stages) if stage.state is StageState.STARTED]
-    moving = {index for index in started if order.stages[index].kind in service.MOVING}
+    moving = {index for index in started if stages.is_apart(order.stages[index])}
     begun = any(event.status is EventStatus.STARTED for event in draft.events_of(order.id))
     return begun or len(moving) < len(started) or order.action is Action.FAIL
 

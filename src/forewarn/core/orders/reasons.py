@@ -108,16 +108,22 @@ def _footprint(
 
 
 def not_to_start(
-    draft: Draft, order: Order, stage: Stage, announced: tuple[Event, ...], policy: Policy
+    draft: Draft,
+    order: Order,
+    stage: Stage,
+    announced: tuple[Event, ...],
+    policy: Policy,
+    *,
+    alone: bool = False,
 ) -> tuple[Waiting, ...]:
-    """Return what keeps an announced stage from starting."""
+    """Return what keeps announced machines from starting; `alone`: they wait for no others on the host."""
     return (
         *held(draft, order, stage.steps),
-        *untold(draft, order, stage),
+        *(() if alone else untold(draft, order, stage)),
         *_not_approved(draft, announced),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
         *_busy(draft, order, stage.steps),
-        *lost_hosts.stranded(draft, order, stage.steps),
+        *(() if alone else lost_hosts.stranded(draft, order, stage.steps)),
     )
 
 
@@ -134,18 +140,6 @@ def untold(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
         Waiting(what=machine.name, reason=f"is on {order.host} too, and has not been told of this work")
         for machine in others
         if machine.state is not MachineState.STOPPED
-    )
-
-
-def not_to_start_alone(
-    draft: Draft, order: Order, stage: Stage, event: Event, policy: Policy
-) -> tuple[Waiting, ...]:
-    """Return what keeps an event from starting that goes by itself; the stage has its machines alone."""
-    return (
-        *held(draft, order, stage.steps),
-        *_not_approved(draft, (event,)),
-        *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
-        *_busy(draft, order, stage.steps),
     )
 
 

@@ -22,9 +22,6 @@ from forewarn.core.words import (
     Work,
 )
 
-# The kinds of stages in which machines move, each event by itself.
-MOVING = frozenset({StageKind.EVACUATE, StageKind.RETURN})
-
 
 def with_mode(terms: OrderTerms, host: Host) -> OrderTerms:
     """Return the terms of work on a host: it is done to the whole of it, and bare metal cannot be emptied."""
@@ -191,7 +188,7 @@ def check_possible(draft: Draft, order: Order, policy: Policy) -> None:
     laid_out = replan(draft, order)
     _check_domains(draft, order, staying(laid_out))
     for stage in laid_out.stages:
-        for share in shares(stage.steps) if stage.kind in MOVING else (stage.steps,):
+        for share in shares(stage.steps) if stages.is_apart(stage) else (stage.steps,):
             reasons.check_possible(draft, order, share, policy)
 
 
