@@ -107,7 +107,7 @@ def make_store(database: Path, spec: FleetSpec, *, enabled: bool) -> None:
     """Make a store with a fleet, and let its groups be ones that listen."""
     opened = open_settings(database)
     try:
-        opened.fleet.apply_fleet(spec, by="bench")
+        opened.fleet.apply_fleet(opened.transact, spec, by="bench")
         if enabled:
             _enable_all(opened)
     finally:
@@ -128,7 +128,7 @@ def _machine(number: int) -> MachineSpec:
 
 def _enable_all(opened: OpenedService) -> None:
     """Enable every group in one transaction: one by one, as guests do it, takes a disk's time for each."""
-    with opened.store.write() as tx:
+    with opened.store.batch() as batch, batch.savepoint() as tx:
         draft = Draft(tx.rules.everything(), now=opened.clock.now(), new_id=new_id)
         for group in tuple(draft.groups.values()):
             listening.enable(draft, group, policy=opened.settings.times)

@@ -24,9 +24,9 @@ from bench.night_drawing import Span, draw
 from bench.night_driver import NightDriver
 from bench.night_fleet import HOSTS, SEED, night_fleet
 from bench.report import Findings, Report, Row, fill_in, show
-from forewarn.control.parts.work import EventFilter, OrderFilter
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.errors import Conflict, Unavailable
+from forewarn.core.filters import EventFilter, OrderFilter
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms
@@ -132,7 +132,7 @@ def _fit(service: Service) -> None:
     declarations = service.fleet.declarations
     application = declarations.application(declarations.domains(None, by="operator").fleet, by="operator")
     while not application.over:
-        application.apply_next()
+        application.apply_next(service.transact)
 
 
 def _wanted(at_once: int = AT_ONCE) -> RolloutRequest:

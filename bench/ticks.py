@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,12 +18,12 @@ from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.order_work import OrderWork
+from forewarn.control.interfaces import LastPolls, SentSoFar
 from forewarn.control.orders.order_use_cases import OrderUseCases
-from forewarn.control.ports.guests import LastPolls, SentSoFar
-from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
+from forewarn.control.use_case import EngineContext
 from forewarn.core.model.order import AttemptId
 from forewarn.core.model.slice import Sent
 from forewarn.core.orders.requests import OrderRequest
@@ -122,7 +123,7 @@ def _row(action: Action, rounds: Mapping[str, Sequence[float]], *, machines: int
 
 
 def _engine(core: OpenedService) -> Engine:
-    context, guests, drivers = core.context, NoGuests(), core.drivers
+    context, guests, drivers = EngineContext.of(core.context, core.transact), NoGuests(), core.drivers
     return Engine(
         context,
         orders=OrderWork(context, drivers=drivers.asked, calls=NoLanes()),
@@ -137,9 +138,9 @@ def _engine(core: OpenedService) -> Engine:
 def _hour(core: OpenedService, action: Action) -> float:
     """Order, and let an hour pass; returns milliseconds for a tick in which something was due."""
     engine, context = _engine(core), core.context
-    orders = OrderUseCases(context, EVERYTHING, external=core.drivers.external)
+    orders, request = OrderUseCases(context, external=core.drivers.external), OrderRequest(by="bench")
     for place in ORDERED:
-        orders.order_machine(f"vm-0-{place}", action, OrderRequest(by="bench"))
+        core.transact(partial(orders.order_machine, name=f"vm-0-{place}", action=action, request=request))
     clock = core.clock
     if not isinstance(clock, ManualClock):
         raise Failed("the hour needs a manual clock")

@@ -3,11 +3,11 @@
 from typing import Any
 
 from forewarn.guest.board.board import Board
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from forewarn.wire.azure import VERSIONS
 
 
-def read_whole(store: SqlStore, *, lineage: str) -> Board:
+def read_whole(store: Store, *, lineage: str) -> Board:
     """Make a board of all that a store has."""
     board = Board(lineage=lineage)
     with store.read() as snapshot:

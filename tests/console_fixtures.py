@@ -16,6 +16,7 @@ from forewarn.store.sql import open_store
 from tests import browsing, stores
 from tests.browsing import MILLISECONDS, Profiles, Visitor
 from tests.process import PATIENCE, Program, free_port, sample_fleet
+from tests.transactions import writing
 
 # A Monday morning on which nothing is due: pictures of the page show the same times whenever they are made.
 MORNING = datetime(2027, 3, 1, 9, 0, tzinfo=UTC)
@@ -127,7 +128,7 @@ def begin_in_the_morning(folder: Path) -> None:
 
 def _set_time(url: str) -> None:
     store = open_store(url, new_id=lambda: "D0000000-0000-4000-8000-000000000000")
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_reached(MORNING)
         tx.time.set_kind(TimeKind.TURNED)
     store.close()

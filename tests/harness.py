@@ -10,7 +10,7 @@ from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
 from forewarn.control.access.answering_once import AnsweringOnce
 from forewarn.control.access.browser_sessions import BrowserSessions
-from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
+from forewarn.control.callers import CallerReads, FleetReads, Shared, UseCases
 from forewarn.control.driver import (
     Begun,
     CancelAnswer,
@@ -28,20 +28,18 @@ from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.interfaces import LastPolls, SentSoFar
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.parts.records import HistoryFilter
-from forewarn.control.ports.guests import LastPolls, SentSoFar
-from forewarn.control.ports.scope import Scope
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_views import RolloutRequest
-from forewarn.control.signal import Signal
 from forewarn.control.unsaved_holds import UnsavedHolds
-from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
+from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import Context
+from forewarn.control.use_case import EngineContext
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
@@ -51,6 +49,7 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Sent, Slice
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
+from forewarn.core.scope import Scope
 from forewarn.core.words import (
     EXTERNAL,
     SIMULATED,
@@ -70,8 +69,11 @@ from forewarn.drivers.registry import DriversByName
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal.registry import RehearsalRegistry
+from forewarn.server.threads.batches import Batches
 from forewarn.server.timekeeper import Timekeeper
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.signals import Signal
+from forewarn.store.sql import Store, open_store
+from tests.transactions import InTransactions
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 TEST = OrderRequest(by="test")
@@ -188,7 +190,7 @@ class LastSeen:
         self._version: int | None = None
         self._slice: Slice | None = None
 
-    def slice_of(self, store: SqlStore) -> Slice:
+    def slice_of(self, store: Store) -> Slice:
         version = self._load_version()
         if self._slice is None or version is None or version != self._version:
             with store.read() as snapshot:
@@ -239,7 +241,7 @@ class Service:
 
     def open(self) -> None:
         """Start as a server would on what the database holds."""
-        self.store: SqlStore = open_store(self.url, new_id=self.ids)
+        self.store: Store = open_store(self.url, new_id=self.ids)
         self._seen = LastSeen(self.url)
         with self.store.read() as snapshot:
             reached = snapshot.time.reached()
@@ -248,14 +250,17 @@ class Service:
         self.wire(self.store)
         self.store.saved = lambda saved: self.engine.note(saved)
 
-    def wire(self, store: SqlStore) -> None:
+    def wire(self, store: Store) -> None:
         external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
         drivers = self.drivers = DriversByName(
             {SIMULATED: self.driver, EXTERNAL: external, **self.more_drivers}
         )
         unsaved, polls = UnsavedNotices(self.polls), UnsavedPolls(self.polls)
-        context = self.context = Context(
-            store=NoticeSavingStore(store, unsaved),
+        self.batches = Batches(store, unsaved)
+        self.transact = self.batches.transact
+        context = self.context = EngineContext(
+            transact=self.transact,
+            store=store,
             clock=self.clock,
             policy=self.policy,
             new_id=self.ids,
@@ -271,8 +276,9 @@ class Service:
         with store.read() as snapshot:
             board.apply(snapshot.feed.since(0))
         rehearsals = OpenRehearsals(context, endpoint=RehearsalRegistry(board), monotonic=lambda: self.real)
-        self.answering = AnsweringOnce(context, real_now=self.real_now)
-        self.sessions = BrowserSessions(context, new_secret=self.secrets, real_now=self.real_now)
+        answering = AnsweringOnce(context, real_now=self.real_now)
+        sessions = BrowserSessions(context, new_secret=self.secrets, real_now=self.real_now)
+        self.answering, self.sessions = self._each(answering), self._each(sessions)
         self.calls = WaitingCalls()
         self.order_work = OrderWork(context, drivers=drivers, calls=self.calls)
         self._make_engine = partial(
@@ -293,13 +299,14 @@ class Service:
             recent=self.recent,
             webhooks=WebhookTerms(new_secret=lambda: f"whsec_{'A' * 32}", changed=changed),
             rehearsals=rehearsals,
-            answering=self.answering,
-            sessions=self.sessions,
-            unsaved_holds=UnsavedHolds(context, answering=self.answering),
+            answering=answering,
+            sessions=sessions,
+            unsaved_holds=UnsavedHolds(context, answering=answering),
         )
-        self.fleet = FleetUseCases.made(self.shared, new_secret=self.secrets)
+        self.use_cases = UseCases.made(self.shared, new_secret=self.secrets)
+        self.fleet = FleetInTransactions(self)
         self.rollouts, self.tokens = self.fleet.rollouts, self.fleet.tokens
-        self.deliveries = DeliveryState(context)
+        self.deliveries = self._each(DeliveryState(context))
         self.keep_history(None)
         everything = self.within(None)
         self.orders, self.views, self.records = everything.orders, everything.views, everything.records
@@ -312,11 +319,15 @@ class Service:
     def keep_history(self, keep: timedelta | None) -> None:
         """Keep records for so long from now on; None: for ever."""
         self.engine = self._make_engine(keep_history=keep)
-        self.time = Timekeeper(self.clock, self.engine, self.fleet.declarations)
+        self.time = Timekeeper(self.clock, self.engine, self.use_cases.declarations)
 
-    def within(self, project: ProjectName | None) -> CallerUseCases:
+    def _each(self, use_cases: Any) -> Any:
+        """Call use cases one by one, each in a transaction of its own."""
+        return InTransactions(use_cases, self.transact)
+
+    def within(self, project: ProjectName | None) -> "CallerInTransactions":
         """What the people of a project may ask for; None: operators."""
-        return CallerUseCases(self.shared, Scope(caller=project))
+        return CallerInTransactions(self, Scope(caller=project))
 
     def close(self) -> None:
         self.store.close()
@@ -333,7 +344,8 @@ class Service:
     # What people and guests do
 
     def apply(self, spec: FleetSpec) -> tuple[str, ...]:
-        return self.fleet.declarations.apply_fleet(spec, by="test")
+        changes: tuple[str, ...] = self.fleet.declarations.apply_fleet(spec, by="test")
+        return changes
 
     def poll(self, name: str) -> None:
         """Poll as a guest of this machine's group would."""
@@ -353,12 +365,12 @@ class Service:
                         sent.setdefault(resource.machine, self.clock.now())
 
     def order(self, name: str, action: Action) -> Placed:
-        placed = self.orders.order_machine(name, action, TEST)
+        placed: Placed = self.orders.order_machine(name, action, TEST)
         self.tick()
         return placed
 
     def host_order(self, name: str, action: Action, work: Work | None = None) -> Placed:
-        placed = self.fleet.hosts.order_host(name, action, TEST, work=work)
+        placed: Placed = self.fleet.hosts.order_host(name, action, TEST, work=work)
         self.tick()
         return placed
 
@@ -372,7 +384,13 @@ class Service:
         return self.rollout(begun.rollout)
 
     def rollout(self, rollout: Rollout) -> Rollout:
-        return self.rollouts.rollout(rollout.id).rollout
+        found: Rollout = self.rollouts.rollout(rollout.id).rollout
+        return found
+
+    def look_at(self, rollout: Rollout) -> None:
+        """Look at a rollout as the engine does, whether or not it is due."""
+        now = self.clock.now()
+        self.transact(lambda tx: self.engine._rollouts.look(tx, rollout.id, now))
 
     def approve(self, name: str, *events: Event | EventId) -> None:
         """Approve as a guest."""
@@ -391,7 +409,7 @@ class Service:
 
             return replace(known or MachineSpec(name=MachineName(name)), **changes)  # type: ignore[arg-type]
 
-        machine = self.fleet.declarations.put_machine(name, project=None, change=change, by="test")
+        machine: Machine = self.fleet.declarations.put_machine(name, project=None, change=change, by="test")
         self.tick()
         return machine
 
@@ -438,6 +456,33 @@ class Service:
     def history(self, **wanted: object) -> list[Record]:
         """All records, oldest first."""
         return list(reversed(self.views.history(HistoryFilter(limit=100_000, **wanted))))  # type: ignore[arg-type]
+
+
+class CallerInTransactions:
+    """What a caller may ask for, each in a transaction of its own."""
+
+    def __init__(self, service: Service, scope: Scope) -> None:
+        reads = CallerReads(service.shared.to_read(service.store), scope)
+        self.views, self.records = reads.views, reads.records
+        self.webhooks_seen, self.rehearsals_seen = reads.webhooks, reads.rehearsals
+        self.orders: Any = InTransactions(service.use_cases.orders, service.transact, scope)
+        self.webhooks: Any = InTransactions(service.use_cases.webhooks, service.transact, scope)
+        self.rehearsals: Any = InTransactions(service.use_cases.rehearsals, service.transact, scope)
+
+
+class FleetInTransactions:
+    """What operators may ask for, each in a transaction of its own."""
+
+    def __init__(self, service: Service) -> None:
+        use_cases = service.use_cases
+        self.declarations: Any = InTransactions(use_cases.declarations, service.transact)
+        self.puts: Any = InTransactions(use_cases.puts, service.transact)
+        self.hosts: Any = InTransactions(use_cases.hosts, service.transact)
+        self.rollouts: Any = InTransactions(use_cases.rollouts, service.transact)
+        self.tokens: Any = InTransactions(use_cases.tokens, service.transact)
+        self.guests: Any = InTransactions(use_cases.guests, service.transact)
+        self.unsaved_holds = use_cases.unsaved_holds
+        self.views = FleetReads.made(service.shared.to_read(service.store)).views
 
 
 def group(name: str, *, domains: int = 3, kind: GroupKind = GroupKind.AVAILABILITY_SET) -> GroupSpec:

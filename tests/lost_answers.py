@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import pytest
 
 from forewarn.core.errors import Uncertain
-from forewarn.store.joint import Joint
+from forewarn.store.batch import Batch
 
-_commit = Joint.commit
+_commit = Batch.commit
 
 
 @contextmanager
@@ -16,16 +16,16 @@ def lost_commit(*, saved: bool, after: int = 0) -> Iterator[None]:
     """Leave the next commit that saves something without answer, or the one after so many others."""
     left = after
 
-    def commit(joint: Joint) -> None:
+    def commit(batch: Batch) -> None:
         nonlocal left
-        if not joint.begun or left:
-            left -= joint.begun
-            return _commit(joint)
+        if not batch.begun or left:
+            left -= batch.begun
+            return _commit(batch)
         left = -1
         if saved:
-            _commit(joint)
+            _commit(batch)
         raise Uncertain("the connection was cut")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Joint, "commit", commit)
+        patch.setattr(Batch, "commit", commit)
         yield

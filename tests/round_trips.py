@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.statements import listening
 
 # The server says so once all that it was sent so far is answered.
@@ -21,7 +21,7 @@ class RoundTrips:
 
 
 @contextmanager
-def counted_trips(store: SqlStore) -> Iterator[RoundTrips]:
+def counted_trips(store: Store) -> Iterator[RoundTrips]:
     """Count the round trips of transactions that are begun and ended within the block, and may write."""
     trips, writing = RoundTrips(), store._engines.writing
     with tempfile.TemporaryFile("w+") as file:

@@ -14,12 +14,13 @@ from starlette.types import ASGIApp
 from forewarn.api.app import create_app
 from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
-from forewarn.control.ports.scope import EVERYTHING
+from forewarn.control.job_kinds import Alone
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.push import Webhook
+from forewarn.core.scope import EVERYTHING
 from forewarn.core.words import Priority
 from forewarn.server.threads.listings import Listings
-from forewarn.store.read_only import ReadOnlyStore
+from forewarn.store.batch import Transaction
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import read_body, read_page, write_body
 from tests.harness import Service, fleet, group, machine
@@ -60,10 +61,11 @@ class Worker:
         self._fault = fault
         self._published = -1
 
-    async def __call__(self, job: Callable[[], T], /) -> T:
+    async def __call__(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
         if self._fault is not None:
             raise self._fault
-        answer = job()
+        transact = self._service.transact
+        answer = job.work(transact) if isinstance(job, Alone) else transact(job)
         self._service.tick()
         # As the feed does, which publishes changes only: a follower that reads must not wake itself.
         newest = self._service.records.newest()
@@ -96,7 +98,7 @@ def app_of(
     worker = worker or Worker(service, fault)
 
     def run_for(caller: str) -> Callable[..., Any]:
-        def run(job: Callable[[], T]) -> Any:
+        def run(job: Any) -> Any:
             for told in (turns, jobs):
                 if told is not None:
                     told.append(caller)
@@ -115,10 +117,10 @@ def app_of(
     services = Services(
         ApiParts(
             shared=service.shared,
-            fleet=service.fleet,
+            use_cases=service.use_cases,
             run=worker,
             run_for=run_for,
-            reads=service.shared.to_read(ReadOnlyStore(service.store)),
+            reads=service.shared.to_read(service.store),
             read=worker.read,
             read_for=read_for,
             pushing=Nobody(),

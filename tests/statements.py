@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, event
 
 from forewarn.store.opening.database import Engines
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 
 _OF_TRANSACTIONS = ("BEGIN", "COMMIT")
 
@@ -56,7 +56,7 @@ class Statements:
 
 
 @contextmanager
-def counted(store: SqlStore) -> Iterator[Statements]:
+def counted(store: Store) -> Iterator[Statements]:
     """Count what a store asks, on any thread, as long as the block lasts."""
     engines = store._engines
     seen = Statements(engines)

@@ -8,11 +8,13 @@ from typing import TypeVar
 import pytest
 
 from forewarn.control.following.board_feed import BoardFeed
-from forewarn.control.parts.feed import Delta
-from forewarn.control.ports.saved import Saved
+from forewarn.control.job_kinds import Alone
+from forewarn.core.feed import Delta
 from forewarn.server.threads import worker as threads_worker
 from forewarn.server.threads.jobs import Job, Jobs
 from forewarn.server.threads.time_watch import TimeWatch
+from forewarn.store.batch import Transaction
+from forewarn.store.saved import Saved
 from tests.boards import read_whole
 from tests.harness import Service
 
@@ -31,23 +33,23 @@ class WorkerByHand:
         self.feed = BoardFeed(service.store, self._publish, recent=service.recent, number=self.board.number)
         self._worker = threads_worker.Worker(
             Jobs(),
-            store=service.store,
+            batches=service.batches,
             engine=service.engine,
-            answering=service.answering,
+            answering=service.use_cases.answering,
             feed=self.feed,
             time=TimeWatch(service.clock, service.engine, present_at=None),
         )
         service.store.saved = self._note
         self.tick()
 
-    async def __call__(self, job: Callable[[], T], /) -> T:
+    async def __call__(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
         (answer,) = self.do(job)
         return answer.result(0)
 
     async def read(self, job: Callable[[], T], /) -> T:
         return job()
 
-    def do(self, *work: Callable[[], T]) -> list["Future[T]"]:
+    def do(self, *work: Callable[[Transaction], T] | Alone[T]) -> list["Future[T]"]:
         """Do jobs that have waited together, and what they make due."""
         jobs: list[Job] = [Job(each, Future()) for each in work]
         left: Sequence[Job] = jobs

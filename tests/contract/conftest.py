@@ -8,7 +8,7 @@ from sqlalchemy import delete, insert
 
 from forewarn.store import tables
 from forewarn.store.opening.database import create_engines, parse_database
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.sql import Store, open_store
 from tests import stores
 
 
@@ -29,7 +29,7 @@ def migrated_sqlite_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store_at_url(url: str) -> Iterator[SqlStore]:
+def store_at_url(url: str) -> Iterator[Store]:
     """Give an empty store in a database of its own, for tests that reach for its URL too."""
     opened = open_store(url, new_id=lambda: "LINEAGE")
     yield opened
@@ -37,7 +37,7 @@ def store_at_url(url: str) -> Iterator[SqlStore]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest) -> Iterator[SqlStore]:
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """Give an empty store, of each kind in turn."""
     name = "migrated_sqlite_url" if request.param == "sqlite" else "emptied_postgres_url"
     opened = open_store(request.getfixturevalue(name), new_id=lambda: "LINEAGE")

@@ -31,7 +31,9 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
-from forewarn.store.sql import SqlStore
+from forewarn.store.batch import Transaction
+from forewarn.store.sql import Store
+from tests.transactions import writing
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -140,11 +142,11 @@ def record(number: int, **more: Any) -> Record:
     return Record(number=number, **defaults | more)
 
 
-def save(store: SqlStore, *, now: datetime = NOW, **changes: Any) -> int:
+def save(to: Store | Transaction, *, now: datetime = NOW, **changes: Any) -> int:
     """Save some things as one use case would, and return the number of the feed then."""
-    with store.write() as tx:
+    with writing(to) as tx:
         tx.changes.save(changes_on(tx.rules.everything(), now=now, **changes))
-    return everything(store).number
+        return tx.rules.everything().number
 
 
 def changes_on(base: Slice, *, now: datetime = NOW, **changes: Any) -> Changes:
@@ -160,9 +162,7 @@ def changes_on(base: Slice, *, now: datetime = NOW, **changes: Any) -> Changes:
     )
 
 
-def save_fleet(
-    store: SqlStore, machines: Iterable[Machine] = (), *, hosts: Iterable[str] = ("host-1",)
-) -> int:
+def save_fleet(store: Store, machines: Iterable[Machine] = (), *, hosts: Iterable[str] = ("host-1",)) -> int:
     """Save a group, some hosts and machines."""
     return save(
         store,
@@ -173,6 +173,6 @@ def save_fleet(
     )
 
 
-def everything(store: SqlStore) -> Slice:
+def everything(store: Store) -> Slice:
     with store.read() as snapshot:
         return snapshot.rules.everything()

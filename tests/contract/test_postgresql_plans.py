@@ -7,13 +7,13 @@ import psycopg
 import pytest
 from sqlalchemy import Update, text
 
-from forewarn.control.ports.foreseen import Foreseen
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.words import GroupName, HostName, Source
+from forewarn.store.foreseen import Foreseen
 from forewarn.store.reads.loading import load
 from forewarn.store.reads.open_transaction import KnownMeta
-from forewarn.store.snapshots import SqlSnapshot
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.snapshots import Snapshot
+from forewarn.store.sql import Store, open_store
 from forewarn.store.writes import waking
 from tests.contract.samples import (
     NOW,
@@ -29,6 +29,7 @@ from tests.contract.samples import (
     stage,
     step,
 )
+from tests.transactions import writing
 
 # psycopg prepares a statement, which then has a plan, when it is executed for the sixth time.
 UNTIL_PREPARED = 6
@@ -44,7 +45,7 @@ ROWS_READ = text(
 SETTINGS = {"work_mem": "1MB", "enable_seqscan": "off", "lock_timeout": "3s", "jit": "on"}
 PLANS = text("SELECT count(*) FROM pg_prepared_statements WHERE generic_plans > 0")
 
-QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
+QUESTIONS: dict[str, Callable[[Snapshot], object]] = {
     "what calls will ask for": lambda tx: load(
         tx._transaction.connection, [Foreseen(machine="vm-0", answer=("alice", "key"))], KnownMeta()
     ),
@@ -61,12 +62,12 @@ QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
 }
 
 
-def wake(tx: SqlSnapshot, statement: Update, key: str) -> None:
+def wake(tx: Snapshot, statement: Update, key: str) -> None:
     tx._transaction.connection.execute(statement, {"keys": [key], "now": 0})
 
 
 @pytest.fixture(params=["of a quiet hour", "none"])
-def store(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[SqlStore]:
+def store(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[Store]:
     """Give a store in which one order is open, with statistics that say so, or without any."""
     with closing(open_store(postgres_url, new_id=lambda: "LINEAGE")) as opened:
         numbers = range(ELSEWHERE)
@@ -85,10 +86,10 @@ def store(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[SqlStor
         yield opened
 
 
-def test_what_is_open_elsewhere_is_not_read(store: SqlStore) -> None:
+def test_what_is_open_elsewhere_is_not_read(store: Store) -> None:
     for _ in range(UNTIL_PREPARED):
         alone = rows_read(store)
-    with store.write() as tx:
+    with writing(store) as tx:
         assert tx._transaction.connection.execute(PLANS).scalar_one() >= len(QUESTIONS)
     announce(store, range(HERE + 1, ELSEWHERE))
     assert rows_read(store) == alone, "by the plans that were made before"
@@ -98,7 +99,7 @@ def test_what_is_open_elsewhere_is_not_read(store: SqlStore) -> None:
 
 def test_options_of_the_url_are_added_to_those_of_the_store(postgres_url: str) -> None:
     url = f"{postgres_url}&options=-c%20work_mem%3D1MB%20-c%20jit%3Don"
-    with closing(open_store(url, new_id=lambda: "LINEAGE")) as opened, opened.write() as tx:
+    with closing(open_store(url, new_id=lambda: "LINEAGE")) as opened, writing(opened) as tx:
         shown = {
             name: tx._transaction.connection.exec_driver_sql(f"SHOW {name}").scalar() for name in SETTINGS
         }
@@ -109,7 +110,7 @@ def place(number: int) -> dict[str, object]:
     return {"host": HostName(f"host-{number}"), "group": GroupName(f"group-{number}")}
 
 
-def announce(store: SqlStore, numbers: Sequence[int], **more: object) -> None:
+def announce(store: Store, numbers: Sequence[int], **more: object) -> None:
     """Save an order and its event for each number, on the machine of that number; open, or ended."""
     steps = {
         number: step(f"vm-{number % ELSEWHERE}", group=place(number % ELSEWHERE)["group"])
@@ -134,10 +135,10 @@ def announce(store: SqlStore, numbers: Sequence[int], **more: object) -> None:
     save(store, orders=orders, events=events)
 
 
-def rows_read(store: SqlStore) -> dict[str, int]:
+def rows_read(store: Store) -> dict[str, int]:
     """Ask every question, and count the rows that PostgreSQL has read for it."""
     found = {}
-    with store.write() as tx:
+    with writing(store) as tx:
         connection = tx._transaction.connection
         for name, question in QUESTIONS.items():
             before = connection.execute(ROWS_READ).scalar_one()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.constraints import Grace
 from forewarn.core.model.project import Project
@@ -25,7 +25,7 @@ from forewarn.core.words import (
     Source,
 )
 from forewarn.store import tables
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import (
     NOW,
     SECOND,
@@ -42,11 +42,12 @@ from tests.contract.samples import (
     save,
     save_fleet,
 )
+from tests.transactions import writing
 
 ELSEWHERE = ProjectName("elsewhere")
 
 
-def test_a_new_store_is_empty(store: SqlStore) -> None:
+def test_a_new_store_is_empty(store: Store) -> None:
     with store.read() as snapshot:
         assert snapshot.rules.everything().machines == {}
         assert snapshot.time.reached() is None
@@ -55,9 +56,9 @@ def test_a_new_store_is_empty(store: SqlStore) -> None:
         assert snapshot.feed.lineage() == "LINEAGE"
 
 
-def test_a_block_that_raises_saves_nothing(store: SqlStore) -> None:
+def test_a_block_that_raises_saves_nothing(store: Store) -> None:
     def save_and_fail() -> None:
-        with store.write() as tx:
+        with writing(store) as tx:
             tx.changes.save(Changes(now=NOW, groups=(group(),), records=(record(1),)))
             tx.fleet_file.set_applied("digest")
             raise ZeroDivisionError
@@ -70,7 +71,7 @@ def test_a_block_that_raises_saves_nothing(store: SqlStore) -> None:
         assert snapshot.rules.everything().number == 0
 
 
-def test_a_snapshot_does_not_see_what_is_saved_after_it_was_opened(store: SqlStore) -> None:
+def test_a_snapshot_does_not_see_what_is_saved_after_it_was_opened(store: Store) -> None:
     save_fleet(store)
     with store.read() as before:
         assert len(before.fleet.projects()) == 1
@@ -80,17 +81,17 @@ def test_a_snapshot_does_not_see_what_is_saved_after_it_was_opened(store: SqlSto
         assert len(after.fleet.projects()) == 2
 
 
-def test_a_transaction_sees_what_it_has_saved(store: SqlStore) -> None:
-    with store.write() as tx:
+def test_a_transaction_sees_what_it_has_saved(store: Store) -> None:
+    with writing(store) as tx:
         tx.changes.save(Changes(now=NOW, groups=(group(),), records=(record(1),)))
         assert tx.fleet.group(GroupName("web")) == group()
         assert tx.rules.everything().number == 1
 
 
-def test_writers_come_one_after_another(store: SqlStore) -> None:
+def test_writers_come_one_after_another(store: Store) -> None:
     def write_some() -> None:
         for _ in range(10):
-            with store.write() as tx:
+            with writing(store) as tx:
                 number = tx.rules.everything().number + 1
                 tx.changes.save(Changes(now=NOW, records=(record(number),)))
 
@@ -106,25 +107,25 @@ def test_writers_come_one_after_another(store: SqlStore) -> None:
 # Machines, groups, hosts
 
 
-def test_a_machine_is_found_by_its_name_in_any_case(store: SqlStore) -> None:
+def test_a_machine_is_found_by_its_name_in_any_case(store: Store) -> None:
     save_fleet(store, [machine("Web-0")])
     with store.read() as snapshot:
         assert snapshot.fleet.machine("wEB-0", project=None) == machine("Web-0")
         assert snapshot.fleet.machine("web-0", project=DEFAULT_PROJECT) == machine("Web-0")
 
 
-def test_an_unknown_machine_is_named(store: SqlStore) -> None:
+def test_an_unknown_machine_is_named(store: Store) -> None:
     with store.read() as snapshot, pytest.raises(NotFound, match=r'^machine "web-9" does not exist$'):
         snapshot.fleet.machine("web-9", project=None)
 
 
-def test_a_machine_of_another_project_is_not_found(store: SqlStore) -> None:
+def test_a_machine_of_another_project_is_not_found(store: Store) -> None:
     save_fleet(store, [machine("web-0")])
     with store.read() as snapshot, pytest.raises(NotFound):
         snapshot.fleet.machine("web-0", project=ELSEWHERE)
 
 
-def test_a_name_in_several_projects_needs_the_project(store: SqlStore) -> None:
+def test_a_name_in_several_projects_needs_the_project(store: Store) -> None:
     other = machine("web-0", id=machine_id("other"), project=ELSEWHERE)
     save_fleet(store, [machine("web-0"), other])
     with store.read() as snapshot:
@@ -133,14 +134,14 @@ def test_a_name_in_several_projects_needs_the_project(store: SqlStore) -> None:
             snapshot.fleet.machine("web-0", project=None)
 
 
-def test_a_machine_is_found_by_its_id(store: SqlStore) -> None:
+def test_a_machine_is_found_by_its_id(store: Store) -> None:
     save_fleet(store, [machine("web-0")])
     with store.read() as snapshot:
         assert snapshot.rules.machine_by_id(machine_id("web-0")) == machine("web-0")
         assert snapshot.rules.machine_by_id(machine_id("web-1")) is None
 
 
-def test_groups_and_hosts_are_found_by_name(store: SqlStore) -> None:
+def test_groups_and_hosts_are_found_by_name(store: Store) -> None:
     save_fleet(store)
     with store.read() as snapshot:
         assert snapshot.fleet.group(GroupName("web")) == group()
@@ -149,7 +150,7 @@ def test_groups_and_hosts_are_found_by_name(store: SqlStore) -> None:
         assert snapshot.fleet.host(host("host-2").name) is None
 
 
-def test_projects_are_listed_by_name(store: SqlStore) -> None:
+def test_projects_are_listed_by_name(store: Store) -> None:
     save(store, projects=(Project(name=ELSEWHERE), Project(name=DEFAULT_PROJECT)))
     with store.read() as snapshot:
         assert [project.name for project in snapshot.fleet.projects()] == ["default", "elsewhere"]
@@ -163,20 +164,20 @@ def test_projects_are_listed_by_name(store: SqlStore) -> None:
         ({"port": 8301}, "port"),
     ],
 )
-def test_what_another_machine_has_is_refused(store: SqlStore, clash: dict[str, object], message: str) -> None:
+def test_what_another_machine_has_is_refused(store: Store, clash: dict[str, object], message: str) -> None:
     save_fleet(store, [machine("web-0", address="10.0.0.1", port=8301)])
     with pytest.raises(Conflict, match=f"another machine .*{message}"):
         save(store, machines=(replace(machine("web-1"), **clash),))  # type: ignore[arg-type]
     assert len(everything(store).machines) == 1
 
 
-def test_an_address_may_be_used_again_in_another_network(store: SqlStore) -> None:
+def test_an_address_may_be_used_again_in_another_network(store: Store) -> None:
     save_fleet(store, [machine("web-0", address="10.0.0.1", network="blue")])
     save(store, machines=(machine("web-1", address="10.0.0.1", network="red"),))
     assert len(everything(store).machines) == 2
 
 
-def test_machines_may_swap_names_addresses_and_ports(store: SqlStore) -> None:
+def test_machines_may_swap_names_addresses_and_ports(store: Store) -> None:
     one = machine("web-0", address="10.0.0.1", port=8301)
     two = machine("web-1", address="10.0.0.2", port=8302)
     save_fleet(store, [one, two])
@@ -188,7 +189,7 @@ def test_machines_may_swap_names_addresses_and_ports(store: SqlStore) -> None:
     assert everything(store).machines == {each.id: each for each in swapped}
 
 
-def test_a_new_machine_may_take_the_place_of_a_removed_one(store: SqlStore) -> None:
+def test_a_new_machine_may_take_the_place_of_a_removed_one(store: Store) -> None:
     old = machine("web-0", address="10.0.0.1", port=8301)
     save_fleet(store, [old])
     new = replace(old, id=machine_id("new"))
@@ -196,7 +197,7 @@ def test_a_new_machine_may_take_the_place_of_a_removed_one(store: SqlStore) -> N
     assert everything(store).machines == {new.id: new}
 
 
-def test_what_is_removed_is_gone(store: SqlStore) -> None:
+def test_what_is_removed_is_gone(store: Store) -> None:
     save_fleet(store, [machine("web-0")])
     save(
         store,
@@ -209,18 +210,18 @@ def test_what_is_removed_is_gone(store: SqlStore) -> None:
     assert (left.machines, left.groups, left.hosts, left.projects) == ({}, {}, {}, {})
 
 
-def test_a_group_that_was_not_loaded_cannot_be_replaced(store: SqlStore) -> None:
+def test_a_group_that_was_not_loaded_cannot_be_replaced(store: Store) -> None:
     save_fleet(store)
-    with pytest.raises(Conflict), store.write() as tx:
+    with pytest.raises(Conflict), writing(store) as tx:
         tx.changes.save(Changes(now=NOW, groups=(group(incarnation=7),)))
     assert everything(store).groups == {"web": group()}
 
 
 @pytest.mark.parametrize("removed", [False, True])
-def test_a_group_that_changed_since_it_was_loaded_is_not_overwritten(store: SqlStore, removed: bool) -> None:
+def test_a_group_that_changed_since_it_was_loaded_is_not_overwritten(store: Store, removed: bool) -> None:
     save_fleet(store)
     change: Any = {"removed_groups": (GroupName("web"),)} if removed else {"groups": (group(incarnation=7),)}
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.rules.everything()
         tx._transaction.connection.execute(update(tables.groups).values(version=tables.groups.c.version + 1))
         with pytest.raises(Conflict, match='group "web" was changed by somebody else'):
@@ -228,33 +229,33 @@ def test_a_group_that_changed_since_it_was_loaded_is_not_overwritten(store: SqlS
     assert everything(store).groups == {"web": group()}
 
 
-def test_a_group_can_be_saved_twice_in_a_transaction(store: SqlStore) -> None:
+def test_a_group_can_be_saved_twice_in_a_transaction(store: Store) -> None:
     save_fleet(store)
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.rules.everything()
         tx.changes.save(Changes(now=NOW, groups=(group(incarnation=2),)))
         tx.changes.save(Changes(now=NOW, groups=(group(incarnation=3),)))
     assert everything(store).groups[GroupName("web")].incarnation == 3
 
 
-def test_what_was_decided_on_an_older_state_is_refused(store: SqlStore) -> None:
+def test_what_was_decided_on_an_older_state_is_refused(store: Store) -> None:
     save_fleet(store)
     older = everything(store).number
     save(store, machines=(machine("web-0"),))
-    with pytest.raises(Conflict, match="meanwhile"), store.write() as tx:
+    with pytest.raises(Conflict, match="meanwhile"), writing(store) as tx:
         tx.changes.save(Changes(now=NOW, as_of=older, hosts=(host("host-1", state=HostState.FAILED),)))
 
 
-def test_a_record_number_is_given_once(store: SqlStore) -> None:
+def test_a_record_number_is_given_once(store: Store) -> None:
     save(store, records=(record(1),))
-    with pytest.raises(Conflict), store.write() as tx:
+    with pytest.raises(Conflict), writing(store) as tx:
         tx.changes.save(Changes(now=NOW, records=(record(1),)))
 
 
 # Orders and events
 
 
-def test_orders_are_found_by_id_in_any_case(store: SqlStore) -> None:
+def test_orders_are_found_by_id_in_any_case(store: Store) -> None:
     save(store, orders=(order(1), order(2, ended_at=NOW, state=OrderState.DONE)))
     with store.read() as snapshot:
         assert snapshot.work.order(order_id(1)) == order(1)
@@ -264,7 +265,7 @@ def test_orders_are_found_by_id_in_any_case(store: SqlStore) -> None:
         assert snapshot.work.order(order_id(3)) is None
 
 
-def test_events_are_found_by_id_in_any_case(store: SqlStore) -> None:
+def test_events_are_found_by_id_in_any_case(store: Store) -> None:
     over = event(2, ended_at=NOW, why="done")
     save(store, events=(event(1), over))
     with store.read() as snapshot:
@@ -273,14 +274,14 @@ def test_events_are_found_by_id_in_any_case(store: SqlStore) -> None:
         assert snapshot.work.event(event_id(3)) is None
 
 
-def test_an_order_has_its_events_by_creation_the_over_ones_too(store: SqlStore) -> None:
+def test_an_order_has_its_events_by_creation_the_over_ones_too(store: Store) -> None:
     over = event(2, ended_at=NOW)
     save(store, events=(event(3), over, event(4, order=order_id(9))))
     with store.read() as snapshot:
         assert snapshot.work.events_of_order(order_id(1)) == [over, event(3)]
 
 
-def test_a_group_is_asked_only_about_its_own_events(store: SqlStore) -> None:
+def test_a_group_is_asked_only_about_its_own_events(store: Store) -> None:
     over = event(2, ended_at=NOW)
     save(store, events=(event(1), over, event(3, group=GroupName("db")), event(4)))
     wanted = [event_id(number).lower() for number in (1, 2, 3, 9)]
@@ -289,7 +290,7 @@ def test_a_group_is_asked_only_about_its_own_events(store: SqlStore) -> None:
         assert snapshot.rules.events_of_group(GroupName("web"), []) == []
 
 
-def test_only_users_orders_that_have_not_started_count_as_scheduled(store: SqlStore) -> None:
+def test_only_users_orders_that_have_not_started_count_as_scheduled(store: Store) -> None:
     save(
         store,
         orders=(
@@ -305,7 +306,7 @@ def test_only_users_orders_that_have_not_started_count_as_scheduled(store: SqlSt
         assert snapshot.work.scheduled_user_orders(DEFAULT_PROJECT) == 2
 
 
-def test_counts_are_by_state_of_what_is_there_now(store: SqlStore) -> None:
+def test_counts_are_by_state_of_what_is_there_now(store: Store) -> None:
     save_fleet(store, [machine("web-0"), machine("web-1", state=MachineState.FROZEN)])
     save(
         store,
@@ -323,7 +324,7 @@ def test_counts_are_by_state_of_what_is_there_now(store: SqlStore) -> None:
 # What has been
 
 
-def test_history_is_newest_first_and_can_be_narrowed(store: SqlStore) -> None:
+def test_history_is_newest_first_and_can_be_narrowed(store: Store) -> None:
     lines = (
         record(1, machine=MachineName("Web-0"), project=DEFAULT_PROJECT),
         record(2, event=event_id(1), order=order_id(1), at=NOW + SECOND),
@@ -350,8 +351,8 @@ def test_history_is_newest_first_and_can_be_narrowed(store: SqlStore) -> None:
     assert numbers(since=NOW + 3 * SECOND) == []
 
 
-def test_the_time_reached_never_goes_back(store: SqlStore) -> None:
-    with store.write() as tx:
+def test_the_time_reached_never_goes_back(store: Store) -> None:
+    with writing(store) as tx:
         tx.time.set_reached(NOW)
         tx.time.set_reached(NOW - SECOND)
     save(store, now=NOW - 2 * SECOND, records=(record(1),))
@@ -362,36 +363,36 @@ def test_the_time_reached_never_goes_back(store: SqlStore) -> None:
         assert snapshot.time.reached() == NOW + SECOND
 
 
-def test_a_hold_is_kept_until_it_is_cleared(store: SqlStore) -> None:
+def test_a_hold_is_kept_until_it_is_cleared(store: Store) -> None:
     grace = Grace(until=NOW + SECOND, announced_before=NOW)
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_grace(grace)
     save(store)
     with store.read() as snapshot:
         assert snapshot.time.grace() == grace
         assert snapshot.rules.around().grace == grace
         assert snapshot.rules.everything().grace == grace
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_grace(None)
     with store.read() as snapshot:
         assert snapshot.time.grace() is None
 
 
-def test_the_digest_of_the_fleet_is_kept(store: SqlStore) -> None:
-    with store.write() as tx:
+def test_the_digest_of_the_fleet_is_kept(store: Store) -> None:
+    with writing(store) as tx:
         tx.fleet_file.set_applied("digest")
     with store.read() as snapshot:
         assert snapshot.fleet_file.applied() == "digest"
 
 
-def test_a_naive_time_is_refused(store: SqlStore) -> None:
-    with pytest.raises(ValueError, match="no time zone"), store.write() as tx:
+def test_a_naive_time_is_refused(store: Store) -> None:
+    with pytest.raises(ValueError, match="no time zone"), writing(store) as tx:
         tx.time.set_reached(datetime(2026, 3, 1))  # noqa: DTZ001
 
 
-def test_times_come_back_in_utc(store: SqlStore) -> None:
+def test_times_come_back_in_utc(store: Store) -> None:
     there = NOW.astimezone(timezone(timedelta(hours=2)))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_reached(there)
     with store.read() as snapshot:
         reached = snapshot.time.reached()

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from forewarn.control.parts.records import HistoryFilter
-from forewarn.control.parts.work import OrderFilter
-from forewarn.control.ports.scope import Scope
 from forewarn.core.access import Role, Token
 from forewarn.core.errors import NotFound
+from forewarn.core.filters import HistoryFilter, OrderFilter
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
+from forewarn.core.scope import Scope
 from forewarn.core.words import GroupKind, GroupName, HostName, OrderState, ProjectName
 from forewarn.store.opening.probing import any_token
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import NOW, event, event_id, group, machine, order, order_id, save, save_fleet
 from tests.contract.test_store_lists import pages
+from tests.transactions import writing, writing_as
 
 A, B = ProjectName("a"), ProjectName("b")
 
@@ -34,8 +34,8 @@ def token(number: int, **more: Any) -> Token:
     return Token(number=number, **defaults | more)
 
 
-def keep(store: SqlStore, *tokens: Token) -> None:
-    with store.write() as tx:
+def keep(store: Store, *tokens: Token) -> None:
+    with writing(store) as tx:
         for each in tokens:
             tx.tokens.save(each)
 
@@ -43,20 +43,20 @@ def keep(store: SqlStore, *tokens: Token) -> None:
 # Tokens
 
 
-def test_tokens_come_back_as_they_were_saved_in_their_order(store: SqlStore) -> None:
+def test_tokens_come_back_as_they_were_saved_in_their_order(store: Store) -> None:
     whole = token(3, role=Role.OPERATOR, project=None, expires_at=NOW + timedelta(days=1), revoked_at=NOW)
     keep(store, whole, token(1), token(2))
     assert pages(store, "tokens.page", limit=2) == [[token(1), token(2)], [whole]]
 
 
-def test_a_revoked_token_is_not_in_force(store: SqlStore) -> None:
+def test_a_revoked_token_is_not_in_force(store: Store) -> None:
     keep(store, token(1), token(2))
     keep(store, token(1, revoked_at=NOW))
     with store.read() as snapshot:
         assert snapshot.tokens.in_force() == [token(2)]
 
 
-def test_a_token_that_was_revoked_still_says_that_there_was_one(store: SqlStore) -> None:
+def test_a_token_that_was_revoked_still_says_that_there_was_one(store: Store) -> None:
     with store.read() as snapshot:
         assert not snapshot.tokens.any()
     keep(store, token(1, revoked_at=NOW))
@@ -66,7 +66,7 @@ def test_a_token_that_was_revoked_still_says_that_there_was_one(store: SqlStore)
 
 
 def test_whether_there_is_a_token_can_be_known_without_opening_the_store(
-    store_at_url: SqlStore, url: str
+    store_at_url: Store, url: str
 ) -> None:
     assert not any_token(url)
     keep(store_at_url, token(1))
@@ -83,7 +83,7 @@ def test_a_database_that_is_not_there_has_no_token_and_is_not_made(url: str, tmp
 
 
 @pytest.fixture
-def shared(store: SqlStore) -> SqlStore:
+def shared(store: Store) -> Store:
     """Two projects with the same names on one host, and work for each and for the host."""
     save_fleet(
         store,
@@ -124,9 +124,7 @@ def shared(store: SqlStore) -> SqlStore:
     return store
 
 
-def listed(
-    store: SqlStore, name: str, project: ProjectName | None, *, limit: int = 1, **more: Any
-) -> list[Any]:
+def listed(store: Store, name: str, project: ProjectName | None, *, limit: int = 1, **more: Any) -> list[Any]:
     found, after = [], None
     while True:
         with store.scoped(Scope(caller=project)).read() as snapshot:
@@ -136,7 +134,7 @@ def listed(
             return found
 
 
-def test_a_projects_lists_have_its_own_page_by_page(shared: SqlStore) -> None:
+def test_a_projects_lists_have_its_own_page_by_page(shared: Store) -> None:
     for limit in (1, 2, 10):
         machines = listed(shared, "fleet.machines", A, limit=limit)
         assert [each.id for each in machines] == ["a0", "a1"]
@@ -148,12 +146,12 @@ def test_a_projects_lists_have_its_own_page_by_page(shared: SqlStore) -> None:
     assert len(listed(shared, "work.events", None)) == 3
 
 
-def test_a_projects_orders_can_be_asked_for_by_state(shared: SqlStore) -> None:
+def test_a_projects_orders_can_be_asked_for_by_state(shared: Store) -> None:
     done = listed(shared, "work.orders", A, wanted=OrderFilter(state=OrderState.DONE))
     assert [each.number for each in done] == [4]
 
 
-def test_a_project_finds_its_own_machine_of_a_name_that_others_have_too(shared: SqlStore) -> None:
+def test_a_project_finds_its_own_machine_of_a_name_that_others_have_too(shared: Store) -> None:
     with shared.scoped(Scope(caller=B)).read() as snapshot:
         assert snapshot.fleet.machine("web-0", project=None).project == B
         assert snapshot.fleet.machine("web-0", project=B).project == B
@@ -162,7 +160,7 @@ def test_a_project_finds_its_own_machine_of_a_name_that_others_have_too(shared: 
                 snapshot.fleet.machine(name, project=project)
 
 
-def test_what_is_not_a_projects_does_not_exist_for_it(shared: SqlStore) -> None:
+def test_what_is_not_a_projects_does_not_exist_for_it(shared: Store) -> None:
     with shared.scoped(Scope(caller=B)).read() as snapshot:
         assert snapshot.fleet.group(GroupName("a-web")) is None
         assert snapshot.fleet.group(GroupName("b-web")) is not None
@@ -172,33 +170,33 @@ def test_what_is_not_a_projects_does_not_exist_for_it(shared: SqlStore) -> None:
         assert [number for number in range(1, 7) if snapshot.work.event(event_id(number))] == [2, 6]
 
 
-def test_an_event_that_is_over_is_theirs_whom_it_was_announced_to(shared: SqlStore) -> None:
+def test_an_event_that_is_over_is_theirs_whom_it_was_announced_to(shared: Store) -> None:
     with shared.scoped(Scope(caller=A)).read() as snapshot:
         assert [number for number in range(1, 7) if snapshot.work.event(event_id(number))] == [1, 4, 5]
 
 
-def test_a_projects_history_is_its_own_whatever_is_asked_for(shared: SqlStore) -> None:
+def test_a_projects_history_is_its_own_whatever_is_asked_for(shared: Store) -> None:
     with shared.scoped(Scope(caller=A)).read() as snapshot:
         assert [each.number for each in snapshot.records.history(HistoryFilter())] == [5, 4, 1]
         assert [each.number for each in snapshot.records.history(HistoryFilter(below=5, limit=1))] == [4]
         assert snapshot.records.history(HistoryFilter(project=B)) == []
 
 
-def test_a_transaction_finds_what_a_snapshot_would(shared: SqlStore) -> None:
-    with shared.scoped(Scope(caller=B)).write() as tx:
+def test_a_transaction_finds_what_a_snapshot_would(shared: Store) -> None:
+    with writing_as(shared, Scope(caller=B)) as tx:
         assert tx.work.order(order_id(1)) is None
         assert tx.work.order(order_id(2)) is not None
 
 
-def test_what_the_rules_load_is_whole(shared: SqlStore) -> None:
+def test_what_the_rules_load_is_whole(shared: Store) -> None:
     with shared.scoped(Scope(caller=B)).read() as snapshot:
         assert len(snapshot.rules.around(hosts=[HostName("host-1")]).machines) == 3
 
 
 def test_the_events_of_a_projects_order_are_its_own_also_when_their_records_are_gone(
-    shared: SqlStore,
+    shared: Store,
 ) -> None:
-    with shared.write() as tx:
+    with writing(shared) as tx:
         tx.records.remove(range(1, 7))
     with shared.scoped(Scope(caller=A)).read() as snapshot:
         assert 4 in [each.number for each in snapshot.work.events_of_order(order_id(1))]

@@ -5,12 +5,12 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from forewarn.control.parts.feed import Delta
+from forewarn.core.feed import Delta
 from forewarn.core.model.changes import Changes
 from forewarn.core.words import GroupName, MachineState
 from forewarn.store import tables
 from forewarn.store.opening.database import create_engines, parse_database
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import (
     NOW,
     SECOND,
@@ -21,21 +21,22 @@ from tests.contract.samples import (
     save,
     save_fleet,
 )
+from tests.transactions import holding, writing
 
 A, B, C = GroupName("a"), GroupName("b"), GroupName("c")
 
 
-def oldest(store: SqlStore) -> datetime | None:
+def oldest(store: Store) -> datetime | None:
     with store.read() as snapshot:
         return snapshot.due.moments(after=NOW).oldest_activity
 
 
-def idle(store: SqlStore, *, since: datetime, limit: int = 10) -> list[GroupName]:
+def idle(store: Store, *, since: datetime, limit: int = 10) -> list[GroupName]:
     with store.read() as snapshot:
         return [found.name for found in snapshot.due.idle_groups(since=since, limit=limit)]
 
 
-def test_enabled_groups_are_idle_since_their_last_activity(store: SqlStore) -> None:
+def test_enabled_groups_are_idle_since_their_last_activity(store: Store) -> None:
     began = NOW - 9 * SECOND
     never = group("b", enabled_at=NOW - 6 * SECOND)
     save(store, groups=(group("a", enabled_at=began), never, group("c", enabled_at=began), group("d")))
@@ -47,25 +48,25 @@ def test_enabled_groups_are_idle_since_their_last_activity(store: SqlStore) -> N
         assert snapshot.due.idle_groups(since=NOW - 6 * SECOND, limit=1) == [never]
 
 
-def test_without_enabled_groups_nobody_is_silent(store: SqlStore) -> None:
+def test_without_enabled_groups_nobody_is_silent(store: Store) -> None:
     save(store, groups=(group("d"),))
     store.save_activity({GroupName("d"): NOW}, {})
     assert oldest(store) is None
 
 
-def test_activity_is_saved_unless_it_is_older(store: SqlStore) -> None:
+def test_activity_is_saved_unless_it_is_older(store: Store) -> None:
     save(store, groups=(group("a", enabled_at=NOW),))
     for at in (NOW + SECOND, NOW - SECOND):
         store.save_activity({A: at, GroupName("gone"): at}, {})
     assert oldest(store) == NOW + SECOND
 
 
-def test_no_activity_changes_nothing(store: SqlStore) -> None:
+def test_no_activity_changes_nothing(store: Store) -> None:
     store.save_activity({}, {})
     assert oldest(store) is None
 
 
-def test_a_group_that_is_saved_again_stays_as_active_as_it_was(store: SqlStore) -> None:
+def test_a_group_that_is_saved_again_stays_as_active_as_it_was(store: Store) -> None:
     enabled = group("a", enabled_at=NOW)
     save(store, groups=(enabled,))
     store.save_activity({A: NOW + SECOND}, {})
@@ -73,7 +74,7 @@ def test_a_group_that_is_saved_again_stays_as_active_as_it_was(store: SqlStore) 
     assert oldest(store) == NOW + SECOND
 
 
-def test_a_group_that_is_disabled_or_removed_is_not_waited_for(store: SqlStore) -> None:
+def test_a_group_that_is_disabled_or_removed_is_not_waited_for(store: Store) -> None:
     off, gone = group("a", enabled_at=NOW), group("b", enabled_at=NOW)
     save(store, groups=(off, gone))
     save(store, groups=(replace(off, enabled_at=None),), removed_groups=(gone.name,))
@@ -83,17 +84,17 @@ def test_a_group_that_is_disabled_or_removed_is_not_waited_for(store: SqlStore) 
     assert oldest(store) == NOW + 2 * SECOND
 
 
-def test_what_is_enabled_and_disabled_in_one_transaction_is_not_waited_for(store: SqlStore) -> None:
+def test_what_is_enabled_and_disabled_in_one_transaction_is_not_waited_for(store: Store) -> None:
     off = group("a")
     save(store, groups=(off,))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.rules.everything()
         tx.changes.save(Changes(now=NOW, groups=(replace(off, enabled_at=NOW),)))
         tx.changes.save(Changes(now=NOW, groups=(off,)))
     assert oldest(store) is None
 
 
-def test_machines_are_last_seen_at_the_newest_time(store: SqlStore) -> None:
+def test_machines_are_last_seen_at_the_newest_time(store: Store) -> None:
     seen, unseen = machine_id("web-0"), machine_id("web-1")
     save_fleet(store, [machine("web-0"), machine("web-1")])
     for at in (NOW, NOW - SECOND):
@@ -105,7 +106,7 @@ def test_machines_are_last_seen_at_the_newest_time(store: SqlStore) -> None:
         assert list(snapshot.rollouts.silent_machines([host("host-1").name])) == [unseen]
 
 
-def test_a_machine_that_is_gone_was_not_seen_when_it_is_back(store: SqlStore) -> None:
+def test_a_machine_that_is_gone_was_not_seen_when_it_is_back(store: Store) -> None:
     seen = machine_id("web-0")
     save_fleet(store, [machine("web-0")])
     store.save_activity({}, {seen: NOW})
@@ -116,20 +117,20 @@ def test_a_machine_that_is_gone_was_not_seen_when_it_is_back(store: SqlStore) ->
         assert snapshot.fleet.last_seen([seen]) == {}
 
 
-def test_activity_is_not_a_change(store: SqlStore) -> None:
+def test_activity_is_not_a_change(store: Store) -> None:
     number = save_fleet(store, [machine("web-0")])
     store.save_activity({GroupName("web"): NOW}, {machine_id("web-0"): NOW})
     with store.read() as snapshot:
         assert snapshot.feed.since(number) == Delta(number=number, events={})
 
 
-def test_activity_is_saved_while_another_decides(store_at_url: SqlStore, url: str) -> None:
+def test_activity_is_saved_while_another_decides(store_at_url: Store, url: str) -> None:
     if url.startswith("sqlite"):
         return  # its writers come one after another, whatever they write
     save_fleet(store_at_url, [machine("web-0")])
-    with store_at_url.write():
+    with holding(store_at_url):
         engines = create_engines(parse_database(url))
-        other = SqlStore(parse_database(url), engines)
+        other = Store(parse_database(url), engines)
         other.save_activity({}, {machine_id("web-0"): NOW})
         with engines.reading.connect() as connection:
             count = connection.scalar(select(func.count()).select_from(tables.machine_activity))

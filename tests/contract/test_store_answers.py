@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from forewarn.control.parts.answers import SavedAnswer
-from forewarn.control.ports.scope import Scope
+from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.answers import SavedAnswer
+from forewarn.store.sql import Store, open_store
 from tests.contract.samples import NOW
 from tests.contract.test_store_access import token
 from tests.fixtures.versions import RELEASED, put_back
+from tests.transactions import holding, writing
 
 SECOND = timedelta(seconds=1)
 
@@ -29,13 +31,13 @@ def answer(number: int, **more: Any) -> SavedAnswer:
     return SavedAnswer(**defaults | more)
 
 
-def keep(store: SqlStore, *answers: SavedAnswer) -> None:
-    with store.write() as tx:
+def keep(to: Store | Transaction, *answers: SavedAnswer) -> None:
+    with writing(to) as tx:
         for each in answers:
             tx.answers.save(each)
 
 
-def find(store: SqlStore, wanted: SavedAnswer) -> SavedAnswer | None:
+def find(store: Store, wanted: SavedAnswer) -> SavedAnswer | None:
     with store.read() as snapshot:
         return snapshot.answers.find(wanted.caller, wanted.key)
 
@@ -47,7 +49,7 @@ def key_of(each: SavedAnswer) -> tuple[str, str]:
 # Answers
 
 
-def test_an_answer_comes_back_as_it_was_saved_to_its_caller(store: SqlStore) -> None:
+def test_an_answer_comes_back_as_it_was_saved_to_its_caller(store: Store) -> None:
     large, others = answer(2, body=None), answer(1, caller="anna (user of a)", status=200)
     keep(store, answer(1), large, others)
     assert [find(store, each) for each in (answer(1), large, others)] == [answer(1), large, others]
@@ -55,15 +57,15 @@ def test_an_answer_comes_back_as_it_was_saved_to_its_caller(store: SqlStore) -> 
     assert find(store, answer(2, caller="anna (user of a)")) is None
 
 
-def test_a_later_answer_to_the_same_key_replaces_the_first(store: SqlStore) -> None:
+def test_a_later_answer_to_the_same_key_replaces_the_first(store: Store) -> None:
     later = answer(1, status=201, body=b"", saved_at=NOW + 9 * SECOND)
     keep(store, answer(1), later)
     assert find(store, answer(1)) == later
 
 
-def test_old_answers_are_listed_oldest_first_and_removed(store: SqlStore) -> None:
+def test_old_answers_are_listed_oldest_first_and_removed(store: Store) -> None:
     keep(store, answer(3), answer(1), answer(2))
-    with store.write() as tx:
+    with writing(store) as tx:
         old = tx.answers.old(NOW + 3 * SECOND, limit=10)
         assert old == [key_of(answer(1)), key_of(answer(2))]
         assert tx.answers.old(NOW + 3 * SECOND, limit=1) == old[:1]
@@ -71,7 +73,7 @@ def test_old_answers_are_listed_oldest_first_and_removed(store: SqlStore) -> Non
     assert [find(store, answer(number)) for number in (1, 2, 3)] == [None, None, answer(3)]
 
 
-def test_what_a_caller_has_more_than_the_most_is_its_oldest(store: SqlStore) -> None:
+def test_what_a_caller_has_more_than_the_most_is_its_oldest(store: Store) -> None:
     others = [answer(number, caller="anna (user of a)") for number in range(3)]
     keep(store, *(answer(number) for number in range(5)), *others)
     with store.read() as snapshot:
@@ -95,54 +97,51 @@ def test_a_store_of_an_older_version_has_no_answers_and_keeps_them(url: str, ver
 # Transactions that are parts of another
 
 
-def save_in_parts(store: SqlStore) -> None:
-    with store.write() as tx:
-        tx.tokens.save(token(1))
-    with store.scoped(Scope(caller=ProjectName("a"))).write() as tx:
-        tx.changes.save_notices({})
-    keep(store, answer(1))
+def save_in_parts(tx: Transaction) -> None:
+    with tx.savepoint() as part:
+        part.tokens.save(token(1))
+    tx.scoped(Scope(caller=ProjectName("a"))).changes.save_notices({})
+    keep(tx, answer(1))
 
 
-def test_what_is_saved_in_parts_is_saved_when_the_whole_is(store: SqlStore) -> None:
-    with store.write() as tx:
-        save_in_parts(store)
+def test_what_is_saved_in_parts_is_saved_when_the_whole_is(store: Store) -> None:
+    with writing(store) as tx:
+        save_in_parts(tx)
         assert tx.tokens.in_force() == [token(1)]
     assert find(store, answer(1)) == answer(1)
 
 
-def test_a_snapshot_sees_what_the_whole_has_written_so_far(store: SqlStore) -> None:
-    with store.write() as tx:
+def test_a_snapshot_sees_what_is_committed_and_a_transaction_what_it_has_written(store: Store) -> None:
+    with writing(store) as tx:
         tx.answers.save(answer(1))
-        assert find(store, answer(1)) == answer(1)
-        save_in_parts(store)
-        with store.read() as snapshot:
-            assert snapshot.tokens.any()
+        assert tx.answers.find(*key_of(answer(1))) == answer(1)
+        assert find(store, answer(1)) is None
 
 
 def fail_after(*_: object) -> None:
     raise LookupError
 
 
-def test_parts_are_undone_with_the_whole(store: SqlStore) -> None:
-    with pytest.raises(LookupError), store.write():
-        fail_after(save_in_parts(store))
+def test_parts_are_undone_with_the_whole(store: Store) -> None:
+    with pytest.raises(LookupError), writing(store) as tx:
+        fail_after(save_in_parts(tx))
     assert find(store, answer(1)) is None
     with store.read() as snapshot:
         assert not snapshot.tokens.any()
 
 
-def test_a_part_that_raises_is_undone_and_the_whole_goes_on(store: SqlStore) -> None:
-    with store.write() as tx:
-        keep(store, answer(1))
-        with pytest.raises(LookupError), store.write() as part:
+def test_a_part_that_raises_is_undone_and_the_whole_goes_on(store: Store) -> None:
+    with writing(store) as tx:
+        keep(tx, answer(1))
+        with pytest.raises(LookupError), tx.savepoint() as part:
             fail_after(part.answers.save(answer(2)))
         tx.answers.save(answer(3))
     assert [find(store, answer(number)) is None for number in (1, 2, 3)] == [False, True, False]
 
 
-def test_after_the_whole_transactions_are_their_own_again(store: SqlStore) -> None:
-    with store.write():
+def test_after_the_whole_transactions_are_their_own_again(store: Store) -> None:
+    with holding(store):
         pass
-    with pytest.raises(LookupError), store.write() as tx:
+    with pytest.raises(LookupError), writing(store) as tx:
         fail_after(tx.answers.save(answer(1)))
     assert find(store, answer(1)) is None

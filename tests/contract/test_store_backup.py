@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.constraints import Grace
 from forewarn.store.opening.backup import backup
 from forewarn.store.opening.lock import hold
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.sql import Store, open_store
 from tests.contract.samples import (
     NOW,
     event,
@@ -26,14 +26,15 @@ from tests.contract.samples import (
     stage,
     step,
 )
+from tests.transactions import writing
 
 
-def reopen(file: Path) -> SqlStore:
+def reopen(file: Path) -> Store:
     return open_store(f"sqlite:///{file}", new_id=lambda: "UNUSED")
 
 
 def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
-    store_at_url: SqlStore, url: str, tmp_path: Path
+    store_at_url: Store, url: str, tmp_path: Path
 ) -> None:
     save_fleet(store_at_url, [machine("web-0", tags={"a": "ü"}), machine("web-1")])
     save(
@@ -43,7 +44,7 @@ def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
         records=(record(2, reason="because"),),
     )
     save(store_at_url, removed_machines=(machine_id("web-1"),))
-    with store_at_url.write() as tx:
+    with writing(store_at_url) as tx:
         tx.time.set_grace(Grace(until=NOW, announced_before=NOW))
         tx.fleet_file.set_applied("digest")
     store_at_url.save_activity({}, {machine_id("web-0"): NOW})
@@ -65,9 +66,9 @@ def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
 
 
 def test_a_backup_has_no_sessions_so_that_none_that_ends_can_be_brought_back(
-    store_at_url: SqlStore, url: str, tmp_path: Path
+    store_at_url: Store, url: str, tmp_path: Path
 ) -> None:
-    with store_at_url.write() as tx:
+    with writing(store_at_url) as tx:
         tx.sessions.save(session(1))
     backup(url, tmp_path / "copy.db", new_lineage="COPY")
     copy = reopen(tmp_path / "copy.db")
@@ -78,10 +79,10 @@ def test_a_backup_has_no_sessions_so_that_none_that_ends_can_be_brought_back(
 
 
 def test_a_backup_does_not_wait_for_a_writer_and_has_nothing_of_what_it_has_not_saved(
-    store_at_url: SqlStore, url: str, tmp_path: Path
+    store_at_url: Store, url: str, tmp_path: Path
 ) -> None:
     save_fleet(store_at_url)
-    with store_at_url.write() as tx:
+    with writing(store_at_url) as tx:
         tx.rules.everything()
         tx.changes.save(Changes(now=NOW, groups=(group(incarnation=2),)))
         backup(url, tmp_path / "copy.db", new_lineage="COPY")
@@ -91,14 +92,14 @@ def test_a_backup_does_not_wait_for_a_writer_and_has_nothing_of_what_it_has_not_
     copy.close()
 
 
-def test_a_backup_leaves_one_file(store_at_url: SqlStore, url: str, tmp_path: Path) -> None:
+def test_a_backup_leaves_one_file(store_at_url: Store, url: str, tmp_path: Path) -> None:
     folder = tmp_path / "backups"
     folder.mkdir()
     backup(url, folder / "copy.db", new_lineage="COPY")
     assert [path.name for path in folder.iterdir()] == ["copy.db"]
 
 
-def test_a_backup_overwrites_nothing(store_at_url: SqlStore, url: str, tmp_path: Path) -> None:
+def test_a_backup_overwrites_nothing(store_at_url: Store, url: str, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     target.write_text("precious")
     with pytest.raises(Conflict, match="exists already"):
@@ -106,7 +107,7 @@ def test_a_backup_overwrites_nothing(store_at_url: SqlStore, url: str, tmp_path:
     assert target.read_text() == "precious"
 
 
-def test_a_backup_that_fails_leaves_nothing(store_at_url: SqlStore, url: str, tmp_path: Path) -> None:
+def test_a_backup_that_fails_leaves_nothing(store_at_url: Store, url: str, tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         backup(url, tmp_path / "missing" / "copy.db", new_lineage="COPY")
     assert not (tmp_path / "missing").exists()

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, event, text
 
-from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
+from forewarn.core.filters import HistoryFilter
 from forewarn.store import tables
 from forewarn.store.opening.backup import backup
 from forewarn.store.opening.copying import copy
@@ -19,6 +19,7 @@ from forewarn.store.sql import open_store
 from tests.contract.samples import everything, machine, save_fleet, session
 from tests.fixtures import versions
 from tests.process import until
+from tests.transactions import writing
 
 OLD = versions.VERSIONS[0]
 
@@ -49,7 +50,7 @@ def make(url: str) -> None:
     store = open_store(url, new_id=lambda: "LINEAGE")
     if not everything(store).machines:
         save_fleet(store, [machine("web-0", tags={"a": 'ü "quoted" \\ 漢字', "b": "1.0"}), machine("web-1")])
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.sessions.save(session(1))
     store.close()
 

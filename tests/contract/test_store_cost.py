@@ -6,15 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import event as listening
 
-from forewarn.control.parts.fleet import MachineFilter
-from forewarn.control.parts.records import HistoryFilter, RecordFilter
-from forewarn.control.parts.work import EventFilter, OrderFilter
+from forewarn.core.filters import EventFilter, HistoryFilter, MachineFilter, OrderFilter, RecordFilter
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.store.reads.room_reads import TO_CHOOSE_FROM
-from forewarn.store.snapshots import SqlSnapshot
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.snapshots import Snapshot
+from forewarn.store.sql import Store, open_store
 from tests.contract.samples import (
     NOW,
     event,
@@ -37,7 +35,7 @@ OF_ALL_THAT_EVER_WAS = ("orders_host", "events_group")
 PAGE: dict[str, Any] = {"after": None, "limit": 10}
 
 MEMORY = {"memory": HostResource(amount=1)}
-QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
+QUESTIONS: dict[str, Callable[[Snapshot], object]] = {
     "around": lambda snapshot: snapshot.rules.around(
         orders=[order_id(1)], machines=[machine_id("web-0")], hosts=[host("host-1").name], groups=[WEB]
     ),
@@ -132,7 +130,7 @@ def test_the_search_for_a_host_reads_no_whole_table_and_sorts_none() -> None:
     store.close()
 
 
-def plans_of(store: SqlStore, question: Callable[[SqlSnapshot], object]) -> dict[str, list[str]]:
+def plans_of(store: Store, question: Callable[[Snapshot], object]) -> dict[str, list[str]]:
     """Ask, and see how SQLite answers each statement: never by reading a whole table."""
     asked: list[tuple[str, Any]] = []
     plans: dict[str, list[str]] = {}

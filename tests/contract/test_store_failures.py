@@ -11,31 +11,32 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, event
 
-from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.errors import Invalid, Unavailable, Uncertain
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
+from forewarn.store.batch import Transaction
 from forewarn.store.opening import database, deadlines
-from forewarn.store.snapshots import SqlTransaction
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.sql import Store, open_store
 from tests.contract.samples import NOW, everything, group, machine, record, save, save_fleet
 from tests.process import until
+from tests.transactions import holding, writing
 
 
 @pytest.fixture
-def sqlite_store(sqlite_url: str) -> Iterator[SqlStore]:
+def sqlite_store(sqlite_url: str) -> Iterator[Store]:
     opened = open_store(sqlite_url, new_id=lambda: "X")
     save_fleet(opened)
     yield opened
     opened.close()
 
 
-def pragma(store: SqlStore, text: str) -> None:
+def pragma(store: Store, text: str) -> None:
     """Set something on the one connection that writes."""
-    with store.write() as tx:
+    with writing(store) as tx:
         tx._transaction.connection.exec_driver_sql(f"PRAGMA {text}")
 
 
-def test_a_full_disk_is_unavailable_until_there_is_space(sqlite_store: SqlStore) -> None:
+def test_a_full_disk_is_unavailable_until_there_is_space(sqlite_store: Store) -> None:
     pragma(sqlite_store, "max_page_count = 1")  # as many as there are now
     many = tuple(record(number, reason="x" * 10_000) for number in range(2, 100))
     with pytest.raises(Unavailable, match="disk is full: free some space"):
@@ -45,7 +46,7 @@ def test_a_full_disk_is_unavailable_until_there_is_space(sqlite_store: SqlStore)
     assert save(sqlite_store, records=many) == 99
 
 
-def test_a_read_only_database_is_unavailable_but_can_be_read(sqlite_store: SqlStore) -> None:
+def test_a_read_only_database_is_unavailable_but_can_be_read(sqlite_store: Store) -> None:
     pragma(sqlite_store, "query_only = ON")
     with pytest.raises(Unavailable, match="cannot be written: check its permissions"):
         save(sqlite_store, machines=(machine("web-0"),))
@@ -53,30 +54,31 @@ def test_a_read_only_database_is_unavailable_but_can_be_read(sqlite_store: SqlSt
 
 
 def test_a_database_that_another_process_writes_is_unavailable(
-    sqlite_store: SqlStore, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    sqlite_store: Store, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "LOCK_SECONDS", 0)
     impatient = open_store(sqlite_url, new_id=lambda: "X")
     with (
-        sqlite_store.write(),
+        holding(sqlite_store),
         pytest.raises(Unavailable, match="being written by another process"),
-        impatient.write(),
+        holding(impatient),
     ):
         pass
     impatient.close()
 
 
-def test_a_second_writer_waits_for_the_first(store: SqlStore) -> None:
+def test_a_second_writer_waits_for_the_first(store: Store) -> None:
     begun = threading.Event()
 
     def write() -> None:
         begun.set()
-        with store.write() as tx:
+        with writing(store) as tx:
             number = tx.rules.everything().number + 1
             tx.changes.save(Changes(now=NOW, records=(record(number, reason="second"),)))
 
     second = threading.Thread(target=write)
-    with store.write() as tx:
+    with writing(store) as tx:
+        tx.records.newest()  # locks out other writers
         second.start()
         begun.wait()
         tx.changes.save(Changes(now=NOW, records=(record(1, reason="first"),)))
@@ -85,7 +87,7 @@ def test_a_second_writer_waits_for_the_first(store: SqlStore) -> None:
         assert [line.reason for line in snapshot.records.history(HistoryFilter())] == ["second", "first"]
 
 
-def test_a_value_that_cannot_be_kept_is_invalid(store: SqlStore) -> None:
+def test_a_value_that_cannot_be_kept_is_invalid(store: Store) -> None:
     save_fleet(store)
     with pytest.raises(Invalid, match="cannot keep such a value"):
         save(store, machines=(replace(machine("web-0"), size="\ud800"),))
@@ -107,7 +109,7 @@ def test_a_lost_connection_undoes_its_transaction_and_the_next_call_connects_aga
     opened = open_store(postgres_url, new_id=lambda: "X")
 
     def save_while_it_is_cut_off() -> None:
-        with opened.write() as tx:
+        with writing(opened) as tx:
             tx.changes.save(Changes(now=NOW, groups=(group(),)))
             cut_off(postgres_url)
             tx.time.set_reached(NOW)
@@ -144,7 +146,7 @@ def test_a_read_only_postgresql_is_unavailable(postgres_url: str) -> None:
 
 
 @pytest.fixture
-def served(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlStore]:
+def served(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """Give a store that, once it is served, waits for no answer for long, whoever else is answered."""
     monkeypatch.setattr(deadlines, "SILENT_AFTER", 0.2)
     monkeypatch.setattr(deadlines, "LONGEST_STATEMENT", 0.2)
@@ -156,7 +158,7 @@ def served(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlSt
 class Stopped:
     """A process of the database that is stopped: its kernel goes on acknowledging."""
 
-    def __init__(self, store: SqlStore, connection: Connection) -> None:
+    def __init__(self, store: Store, connection: Connection) -> None:
         (self._process,) = connection.exec_driver_sql("SELECT pg_backend_pid()").one()
         self._store = store
         store.serve()
@@ -168,11 +170,11 @@ class Stopped:
 
 
 @contextmanager
-def stopping(store: SqlStore) -> Iterator[tuple[SqlTransaction, list[Stopped]]]:
+def stopping(store: Store) -> Iterator[tuple[Transaction, list[Stopped]]]:
     """Let a transaction's process be stopped meanwhile, and go on at the end."""
     stopped: list[Stopped] = []
     try:
-        with store.write() as tx:
+        with writing(store) as tx:
             tx.changes.save(Changes(now=NOW, groups=(group(),)))
             yield tx, stopped
     finally:
@@ -180,7 +182,7 @@ def stopping(store: SqlStore) -> Iterator[tuple[SqlTransaction, list[Stopped]]]:
             each.go_on()
 
 
-def test_what_was_not_committed_when_the_database_fell_silent_is_undone(served: SqlStore) -> None:
+def test_what_was_not_committed_when_the_database_fell_silent_is_undone(served: Store) -> None:
     def save_while_it_falls_silent() -> None:
         with stopping(served) as (tx, stopped):
             stopped.append(Stopped(served, tx._transaction.connection))
@@ -193,7 +195,7 @@ def test_what_was_not_committed_when_the_database_fell_silent_is_undone(served: 
     save_fleet(served)
 
 
-def test_a_commit_that_nobody_answers_is_uncertain_and_may_still_happen(served: SqlStore) -> None:
+def test_a_commit_that_nobody_answers_is_uncertain_and_may_still_happen(served: Store) -> None:
     def commit_while_it_falls_silent() -> None:
         with stopping(served) as (_, stopped):
             # When all is written, and nothing is left but to commit it.
@@ -209,13 +211,13 @@ def test_a_commit_that_nobody_answers_is_uncertain_and_may_still_happen(served: 
 
 
 def test_a_locked_sqlite_is_waited_for_once_and_asked_again_when_it_is_free(
-    sqlite_store: SqlStore, monkeypatch: pytest.MonkeyPatch
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadlines, "PROBE_EVERY", 0.01)
     sqlite_store.serve()
     pragma(sqlite_store, "busy_timeout = 0")
     other = open_store(f"sqlite:///{sqlite_store._database.file}", new_id=lambda: "Y")
-    with other.write():
+    with holding(other):
         for _ in range(2):
             with pytest.raises(Unavailable, match="is being written by another process"):
                 save_fleet(sqlite_store)

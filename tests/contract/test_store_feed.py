@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.control.parts.feed import Delta
+from forewarn.core.feed import Delta
 from forewarn.core.words import DEFAULT_PROJECT, GroupName
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from forewarn.store.writes import tombstones
 from tests.contract.samples import (
     NOW,
@@ -24,16 +24,16 @@ from tests.contract.samples import (
 WEB = GroupName("web")
 
 
-def since(store: SqlStore, number: int) -> Delta:
+def since(store: Store, number: int) -> Delta:
     with store.read() as snapshot:
         return snapshot.feed.since(number)
 
 
-def test_the_feed_of_a_new_store_is_empty(store: SqlStore) -> None:
+def test_the_feed_of_a_new_store_is_empty(store: Store) -> None:
     assert since(store, 0) == Delta(number=0, events={}, whole=True)
 
 
-def test_from_nothing_everything_is_read(store: SqlStore) -> None:
+def test_from_nothing_everything_is_read(store: Store) -> None:
     number = save_fleet(store, [machine("web-0")])
     save(store, events=(event(2), event(1), event(3, ended_at=NOW)))
     assert since(store, 0) == Delta(
@@ -45,12 +45,12 @@ def test_from_nothing_everything_is_read(store: SqlStore) -> None:
     )
 
 
-def test_a_reader_that_is_up_to_date_gets_nothing(store: SqlStore) -> None:
+def test_a_reader_that_is_up_to_date_gets_nothing(store: Store) -> None:
     number = save_fleet(store, [machine("web-0")])
     assert since(store, number) == Delta(number=number, events={})
 
 
-def test_a_changed_group_comes_with_all_its_listed_events(store: SqlStore) -> None:
+def test_a_changed_group_comes_with_all_its_listed_events(store: Store) -> None:
     save(store, groups=(group(), group("db")))
     number = save(store, events=(event(1), event(2, group=GroupName("db"))))
     later = save(store, groups=(group(incarnation=2),), events=(event(3),), records=(record(number + 1),))
@@ -59,36 +59,36 @@ def test_a_changed_group_comes_with_all_its_listed_events(store: SqlStore) -> No
     )
 
 
-def test_a_changed_group_without_events_has_an_entry(store: SqlStore) -> None:
+def test_a_changed_group_without_events_has_an_entry(store: Store) -> None:
     number = save_fleet(store)
     save(store, groups=(group(incarnation=2),))
     assert since(store, number).events == {WEB: ()}
 
 
-def test_a_changed_machine_comes_without_its_group(store: SqlStore) -> None:
+def test_a_changed_machine_comes_without_its_group(store: Store) -> None:
     number = save_fleet(store, [machine("web-0"), machine("web-1")])
     moved = machine("web-0", host=None)
     later = save(store, machines=(moved,))
     assert since(store, number) == Delta(number=later, events={}, machines=(moved,))
 
 
-def test_a_change_without_a_record_has_a_number_of_its_own(store: SqlStore) -> None:
+def test_a_change_without_a_record_has_a_number_of_its_own(store: Store) -> None:
     first = save_fleet(store)
     second = save(store, groups=(group(incarnation=2),))
     third = save(store, removed_groups=(WEB,))
     assert first < second < third
 
 
-def test_a_change_with_records_has_the_number_of_the_last(store: SqlStore) -> None:
+def test_a_change_with_records_has_the_number_of_the_last(store: Store) -> None:
     assert save(store, groups=(group(),), records=(record(1), record(2))) == 2
 
 
-def test_what_boards_need_not_know_takes_no_number(store: SqlStore) -> None:
+def test_what_boards_need_not_know_takes_no_number(store: Store) -> None:
     number = save_fleet(store)
     assert save(store, orders=(order(1),)) == number
 
 
-def test_what_was_removed_is_told(store: SqlStore) -> None:
+def test_what_was_removed_is_told(store: Store) -> None:
     number = save_fleet(store, [machine("web-0"), machine("web-1")])
     save(store, removed_machines=(machine_id("web-0"),))
     later = save(store, removed_machines=(machine_id("web-1"),), removed_groups=(WEB,))
@@ -101,13 +101,13 @@ def test_what_was_removed_is_told(store: SqlStore) -> None:
     assert since(store, later - 1).removed_machines == (machine_id("web-1"),)
 
 
-def test_from_nothing_nothing_is_removed(store: SqlStore) -> None:
+def test_from_nothing_nothing_is_removed(store: Store) -> None:
     save_fleet(store, [machine("web-0")])
     save(store, removed_machines=(machine_id("web-0"),), removed_groups=(WEB,))
     assert since(store, 0) == Delta(number=2, events={}, whole=True)
 
 
-def test_what_is_there_again_is_not_told_as_removed(store: SqlStore) -> None:
+def test_what_is_there_again_is_not_told_as_removed(store: Store) -> None:
     number = save_fleet(store, [machine("web-0")])
     save(store, removed_machines=(machine_id("web-0"),), removed_groups=(WEB,))
     save(store, groups=(group(),), machines=(machine("web-0"),))
@@ -119,13 +119,13 @@ def test_what_is_there_again_is_not_told_as_removed(store: SqlStore) -> None:
 # Forgetting
 
 
-def remove(store: SqlStore, name: str) -> int:
+def remove(store: Store, name: str) -> int:
     """Add a machine and a group of its own, and remove them; returns the number of that."""
     save(store, groups=(group(name),), machines=(machine(name, group=GroupName(name)),))
     return save(store, removed_machines=(machine_id(name),), removed_groups=(GroupName(name),))
 
 
-def test_what_was_removed_long_ago_is_forgotten(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_removed_long_ago_is_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tombstones, "KEPT_NUMBERS", 4)
     save_fleet(store)
     first, second, third = (remove(store, name) for name in ("a", "b", "c"))
@@ -136,16 +136,14 @@ def test_what_was_removed_long_ago_is_forgotten(store: SqlStore, monkeypatch: py
     assert since(store, second).removed_groups == (GroupName("c"),)
 
 
-def test_nothing_is_forgotten_while_nothing_is_removed(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_forgotten_while_nothing_is_removed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tombstones, "KEPT_NUMBERS", 0)
     save_fleet(store, [machine("web-0")])
     number = save(store, machines=(machine("web-0", host=None),))
     assert not since(store, number - 1).whole
 
 
-def test_names_of_removed_hosts_are_kept(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_removed_hosts_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tombstones, "KEPT_NUMBERS", 0)
     save_fleet(store, hosts=("host-1", "host-2"))
     save(store, removed_hosts=(host("host-2").name,))

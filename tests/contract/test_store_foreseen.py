@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
-from forewarn.control.ports.foreseen import Foreseen
-from forewarn.control.ports.store import Transaction
 from forewarn.core.errors import Conflict
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import GroupName, Source
 from forewarn.store import tables
-from forewarn.store.sql import SqlStore
+from forewarn.store.batch import Transaction
+from forewarn.store.foreseen import Foreseen
+from forewarn.store.sql import Store
 from tests.contract.samples import (
     changes_on,
     event,
@@ -26,20 +26,21 @@ from tests.contract.samples import (
     stage,
     step,
 )
-from tests.contract.test_store_answers import answer, find
+from tests.contract.test_store_answers import answer, find, key_of
 from tests.statements import counted
+from tests.transactions import writing
 
 NAMES = ("web-0", "web-1", "db-0")
 CALLS = [Foreseen(machine=name, answer=("alice", f"key-{name}")) for name in NAMES]
 
 
 @pytest.fixture
-def fleet(store: SqlStore) -> SqlStore:
+def fleet(store: Store) -> Store:
     save_three(store)
     return store
 
 
-def save_three(store: SqlStore) -> None:
+def save_three(store: Store) -> None:
     """Save three machines, one of which has an order."""
     machines = [
         machine("web-0", host="r1"),
@@ -50,9 +51,9 @@ def save_three(store: SqlStore) -> None:
     announce(store, "web-1", 7)
 
 
-def announce(store: SqlStore, name: str, number: int) -> Slice:
+def announce(to: Store | Transaction, name: str, number: int) -> Slice:
     """Order something on a machine and announce it, as an order of a user does; returns what was loaded."""
-    with store.write() as tx:
+    with writing(to) as tx:
         around = around_machine(tx, name)
         assert tx.work.scheduled_user_orders(around.machines[machine(name).id].project) >= 0
         (own,) = (
@@ -77,29 +78,30 @@ def around_machine(tx: Transaction, name: str) -> Slice:
 
 
 @contextmanager
-def foreseen(store: SqlStore) -> Iterator[None]:
-    with store.together() as whole:
-        whole.foresee(CALLS)
-        yield
+def foreseen(store: Store) -> Iterator[Transaction]:
+    with store.batch() as batch:
+        batch.foresee(CALLS)
+        with batch.savepoint() as tx:
+            yield tx
 
 
-def test_what_is_loaded_for_several_is_what_each_would_have_loaded(fleet: SqlStore) -> None:
-    with fleet.write() as tx:
+def test_what_is_loaded_for_several_is_what_each_would_have_loaded(fleet: Store) -> None:
+    with writing(fleet) as tx:
         alone = [around_machine(tx, name) for name in NAMES]
         counts = [tx.work.scheduled_user_orders(machine(name).project) for name in NAMES]
-    with foreseen(fleet), counted(fleet) as asked, fleet.write() as tx:
+    with foreseen(fleet) as tx, counted(fleet) as asked:
         assert [around_machine(tx, name) for name in NAMES] == alone
         assert [tx.work.scheduled_user_orders(machine(name).project) for name in NAMES] == counts
         assert [tx.answers.find("alice", f"key-{name}") for name in NAMES] == [None] * len(NAMES)
     assert asked.texts == []
 
 
-def test_what_is_saved_for_several_is_written_table_by_table(fleet: SqlStore) -> None:
-    with counted(fleet) as asked, fleet.together() as whole:
-        whole.foresee(CALLS)
+def test_what_is_saved_for_several_is_written_table_by_table(fleet: Store) -> None:
+    with counted(fleet) as asked, fleet.batch() as batch:
+        batch.foresee(CALLS)
         for number, name in enumerate(("web-0", "db-0")):
-            with whole.part():
-                announce(fleet, name, number)
+            with batch.savepoint() as tx:
+                announce(tx, name, number)
     assert not [text for text in asked.texts if text.startswith("SAVEPOINT")]
     assert len([text for text in asked.texts if text.startswith("INSERT INTO orders ")]) == 1
     assert {each.machine for each in everything(fleet).orders.values()} == {
@@ -107,15 +109,15 @@ def test_what_is_saved_for_several_is_written_table_by_table(fleet: SqlStore) ->
     }
 
 
-def test_one_sees_what_another_before_it_has_changed(fleet: SqlStore) -> None:
-    with fleet.together() as whole:
-        whole.foresee(CALLS)
-        with whole.part():
-            before = announce(fleet, "web-0", 1)
-        with whole.part(), fleet.write() as tx:
+def test_one_sees_what_another_before_it_has_changed(fleet: Store) -> None:
+    with fleet.batch() as batch:
+        batch.foresee(CALLS)
+        with batch.savepoint() as tx:
+            before = announce(tx, "web-0", 1)
+        with batch.savepoint() as tx:
             assert tx.work.scheduled_user_orders(machine("db-0").project) == 2
             after = around_machine(tx, "web-0")
-            assert find(fleet, answer(1)) is not None
+            assert tx.answers.find(*key_of(answer(1))) is not None
     own = GroupName("web")
     assert sum(after.listed[own].values()) == sum(before.listed[own].values()) + 1
     assert after.groups[own].incarnation == before.groups[own].incarnation + 1
@@ -123,12 +125,12 @@ def test_one_sees_what_another_before_it_has_changed(fleet: SqlStore) -> None:
 
 
 @pytest.mark.parametrize("failing", ["web-0", "db-0"])
-def test_one_that_fails_leaves_the_others(fleet: SqlStore, failing: str) -> None:
-    with fleet.together() as whole:
-        whole.foresee(CALLS)
+def test_one_that_fails_leaves_the_others(fleet: Store, failing: str) -> None:
+    with fleet.batch() as batch:
+        batch.foresee(CALLS)
         for number, name in enumerate(("web-0", "db-0")):
-            with suppress(LookupError), whole.part():
-                announce(fleet, name, number)
+            with suppress(LookupError), batch.savepoint() as tx:
+                announce(tx, name, number)
                 if name == failing:
                     raise LookupError
     kept = {each.machine for each in everything(fleet).orders.values()}
@@ -138,14 +140,14 @@ def test_one_that_fails_leaves_the_others(fleet: SqlStore, failing: str) -> None
     ]
 
 
-def test_a_group_that_somebody_else_has_changed_undoes_all(fleet: SqlStore) -> None:
+def test_a_group_that_somebody_else_has_changed_undoes_all(fleet: Store) -> None:
     def save_over() -> None:
-        with fleet.together() as whole:
-            whole.foresee(CALLS)
-            with whole.part(), fleet.write() as tx:
+        with fleet.batch() as batch:
+            batch.foresee(CALLS)
+            with batch.savepoint() as tx:
                 tx._transaction.connection.execute(update(tables.groups).values(version=99))
-            with whole.part():
-                announce(fleet, "db-0", 1)
+            with batch.savepoint() as tx:
+                announce(tx, "db-0", 1)
 
     with pytest.raises(Conflict, match="try again"):
         save_over()

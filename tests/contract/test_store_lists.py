@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from forewarn.control.parts.fleet import MachineFilter
-from forewarn.control.parts.work import EventFilter, OrderFilter
-from forewarn.control.ports.scope import Scope
 from forewarn.core.errors import Invalid
+from forewarn.core.filters import EventFilter, MachineFilter, OrderFilter
 from forewarn.core.model.host import HostLoad, HostResource
 from forewarn.core.model.project import Project
+from forewarn.core.scope import Scope
 from forewarn.core.words import (
     GroupKind,
     GroupName,
@@ -24,7 +23,7 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import (
     NOW,
     SECOND,
@@ -42,7 +41,7 @@ from tests.contract.samples import (
 from tests.contract.test_store_rollouts import rollout
 
 
-def pages(store: SqlStore, name: str, *, limit: int, **more: Any) -> list[list[Any]]:
+def pages(store: Store, name: str, *, limit: int, **more: Any) -> list[list[Any]]:
     """Read a list to its end."""
     found, after = [], None
     while True:
@@ -53,7 +52,7 @@ def pages(store: SqlStore, name: str, *, limit: int, **more: Any) -> list[list[A
             return found
 
 
-def test_machines_are_listed_by_project_and_name_without_its_case(store: SqlStore) -> None:
+def test_machines_are_listed_by_project_and_name_without_its_case(store: Store) -> None:
     other = machine("web-1", id="other", project=ProjectName("a"))
     save_fleet(store, [machine("web-2"), machine("Web-1"), machine("db-0"), other])
     assert pages(store, "fleet.machines", limit=3) == [
@@ -62,7 +61,7 @@ def test_machines_are_listed_by_project_and_name_without_its_case(store: SqlStor
     ]
 
 
-def test_machines_are_found_by_their_names_and_by_how_these_begin(store: SqlStore) -> None:
+def test_machines_are_found_by_their_names_and_by_how_these_begin(store: Store) -> None:
     other = machine("web-1", id="other", project=ProjectName("a"))
     save_fleet(store, [machine("web-2"), machine("Web-1"), machine("web_1"), machine("we"), other])
 
@@ -81,7 +80,7 @@ def test_machines_are_found_by_their_names_and_by_how_these_begin(store: SqlStor
     assert len(pages(store, "fleet.machines", limit=2, wanted=MachineFilter(begins="web-"))) == 2
 
 
-def test_machines_are_found_by_a_part_of_their_address_and_of_their_vm_id(store: SqlStore) -> None:
+def test_machines_are_found_by_a_part_of_their_address_and_of_their_vm_id(store: Store) -> None:
     far = machine("abc", id=MachineId("00000000-0000-4000-8000-0000feed0000"), address="10.0.0.17")
     save_fleet(store, [far, machine("feed-0"), machine("xyz", address="fd00::17")])
 
@@ -95,7 +94,7 @@ def test_machines_are_found_by_a_part_of_their_address_and_of_their_vm_id(store:
     assert names("fee") == ["feed-0"]  # as short a text is in the vm-ids of many machines
 
 
-def test_hosts_say_how_many_machines_they_carry_and_what_is_left_of_their_resources(store: SqlStore) -> None:
+def test_hosts_say_how_many_machines_they_carry_and_what_is_left_of_their_resources(store: Store) -> None:
     large = host("large", resources={"memory": HostResource(amount=16, ratio=2)})
     there = machine("web-1", host=large.name, resources={"memory": 8, "cpus": 2})
     coming = machine("web-2", host=HostName("small"), bound_for=large.name, resources={"memory": 4})
@@ -110,14 +109,14 @@ def test_hosts_say_how_many_machines_they_carry_and_what_is_left_of_their_resour
     }
 
 
-def test_names_are_ordered_the_same_in_both_databases(store: SqlStore) -> None:
+def test_names_are_ordered_the_same_in_both_databases(store: Store) -> None:
     names = ["a_b", "a-b", "ab", "a.c", "é", "z"]
     save_fleet(store, [machine(name) for name in names])
     (listed,) = pages(store, "fleet.machines", limit=10)
     assert [each.name for each in listed] == sorted(names)
 
 
-def test_standalone_machines_are_no_listed_groups(store: SqlStore) -> None:
+def test_standalone_machines_are_no_listed_groups(store: Store) -> None:
     alone = group("alone", kind=GroupKind.STANDALONE)
     save(store, groups=(group("web"), alone, group("db")))
     assert pages(store, "fleet.groups", limit=1) == [[group("db")], [group("web")]]
@@ -125,26 +124,26 @@ def test_standalone_machines_are_no_listed_groups(store: SqlStore) -> None:
         assert snapshot.fleet.group(GroupName("alone")) == alone
 
 
-def test_hosts_are_listed_by_name(store: SqlStore) -> None:
+def test_hosts_are_listed_by_name(store: Store) -> None:
     save_fleet(store, hosts=["host-2", "host-1", "host-3"])
     assert pages(store, "fleet.hosts", limit=2) == [[host("host-1"), host("host-2")], [host("host-3")]]
 
 
-def test_projects_are_listed_by_name(store: SqlStore) -> None:
+def test_projects_are_listed_by_name(store: Store) -> None:
     projects = [Project(name=ProjectName(name)) for name in ("a.b", "a-b", "b")]
     save(store, projects=tuple(projects))
     listed = pages(store, "fleet.page_of_projects", limit=2)
     assert [[each.name for each in page] for page in listed] == [["a-b", "a.b"], ["b"]]
 
 
-def test_open_rollouts_are_listed_newest_first(store: SqlStore) -> None:
+def test_open_rollouts_are_listed_newest_first(store: Store) -> None:
     over = replace(rollout(2), ended_at=NOW)
     save(store, rollouts=(rollout(1), over, rollout(3), rollout(4)))
     listed = pages(store, "rollouts.page_of_open", limit=2)
     assert [[each.number for each in page] for page in listed] == [[4, 3], [1]]
 
 
-def test_orders_are_listed_newest_first(store: SqlStore) -> None:
+def test_orders_are_listed_newest_first(store: Store) -> None:
     over = order(2, state=OrderState.DONE, ended_at=NOW)
     save(store, orders=(order(1), over, order(3)))
     assert pages(store, "work.orders", limit=2) == [[order(3), over], [order(1)]]
@@ -152,12 +151,12 @@ def test_orders_are_listed_newest_first(store: SqlStore) -> None:
     assert pages(store, "work.orders", limit=2, wanted=OrderFilter(state=OrderState.FAILED)) == [[]]
 
 
-def test_listed_events_are_listed_by_creation(store: SqlStore) -> None:
+def test_listed_events_are_listed_by_creation(store: Store) -> None:
     save(store, events=(event(3), event(1), event(2, ended_at=NOW), event(4)))
     assert pages(store, "work.events", limit=2) == [[event(1), event(3)], [event(4)]]
 
 
-def test_an_insertion_shifts_no_page(store: SqlStore) -> None:
+def test_an_insertion_shifts_no_page(store: Store) -> None:
     save_fleet(store, [machine("web-1"), machine("web-3")])
     with store.read() as snapshot:
         first, after = snapshot.fleet.machines(after=None, limit=1)
@@ -167,7 +166,7 @@ def test_an_insertion_shifts_no_page(store: SqlStore) -> None:
     assert [*first, *second] == [machine("web-1"), machine("web-2"), machine("web-3")]
 
 
-def test_a_cursor_outlives_what_it_points_to(store: SqlStore) -> None:
+def test_a_cursor_outlives_what_it_points_to(store: Store) -> None:
     save_fleet(store, [machine("web-1"), machine("web-2")])
     with store.read() as snapshot:
         _, after = snapshot.fleet.machines(after=None, limit=1)
@@ -176,7 +175,7 @@ def test_a_cursor_outlives_what_it_points_to(store: SqlStore) -> None:
         assert snapshot.fleet.machines(after=after, limit=1) == ([machine("web-2")], None)
 
 
-def test_a_full_last_page_has_no_next(store: SqlStore) -> None:
+def test_a_full_last_page_has_no_next(store: Store) -> None:
     save_fleet(store, [machine("web-1"), machine("web-2")])
     with store.read() as snapshot:
         assert snapshot.fleet.machines(after=None, limit=2)[1] is None
@@ -192,7 +191,7 @@ MALFORMED = [
 ]
 
 
-def test_a_malformed_cursor_is_refused(store: SqlStore) -> None:
+def test_a_malformed_cursor_is_refused(store: Store) -> None:
     with store.read() as snapshot:
         for name in ("fleet.machines", "fleet.groups", "fleet.hosts", "work.orders", "work.events"):
             for malformed in MALFORMED:
@@ -200,12 +199,12 @@ def test_a_malformed_cursor_is_refused(store: SqlStore) -> None:
                     attrgetter(name)(snapshot)(after=malformed, limit=1)
 
 
-def test_a_page_has_room_for_one(store: SqlStore) -> None:
+def test_a_page_has_room_for_one(store: Store) -> None:
     with store.read() as snapshot, pytest.raises(Invalid, match="limit"):
         snapshot.fleet.hosts(after=None, limit=0)
 
 
-def test_past_events_are_listed_newest_first_also_by_how_their_ids_begin(store: SqlStore) -> None:
+def test_past_events_are_listed_newest_first_also_by_how_their_ids_begin(store: Store) -> None:
     over = event(2, ended_at=NOW)
     save(store, groups=(group("web"),), events=(event(1), over, event(3)))
     assert pages(store, "work.events", limit=2, wanted=EventFilter(past=True)) == [
@@ -224,7 +223,7 @@ def test_past_events_are_listed_newest_first_also_by_how_their_ids_begin(store: 
         assert snapshot.work.projects_of_events([event(1).id]) == {event(1).id: group("web").project}
 
 
-def test_events_of_simulated_orders_are_told_from_others_and_from_hints(store: SqlStore) -> None:
+def test_events_of_simulated_orders_are_told_from_others_and_from_hints(store: Store) -> None:
     orders = (order(1), order(2, driver="external"), order(3, work=Work.RECOMMEND))
     events = [event(number, order=made.id) for number, made in enumerate(orders, 1)]
     save(store, groups=(group("web"),), orders=orders, events=(*events, event(4, order=order(1).id)))
@@ -233,11 +232,11 @@ def test_events_of_simulated_orders_are_told_from_others_and_from_hints(store: S
         assert snapshot.work.simulated_events([]) == set()
 
 
-def ids_of(store: SqlStore, name: str, wanted: Any) -> list[str]:
+def ids_of(store: Store, name: str, wanted: Any) -> list[str]:
     return [each.id for page in pages(store, name, limit=2, wanted=wanted) for each in page]
 
 
-def test_past_events_are_found_by_the_time_in_which_they_were_to_be_seen(store: SqlStore) -> None:
+def test_past_events_are_found_by_the_time_in_which_they_were_to_be_seen(store: Store) -> None:
     def minute(number: int) -> Any:
         return NOW + 60 * number * SECOND
 
@@ -269,7 +268,7 @@ def test_past_events_are_found_by_the_time_in_which_they_were_to_be_seen(store: 
             assert found(since, until, past=False) == current
 
 
-def test_orders_and_events_are_found_by_machine_and_host(store: SqlStore) -> None:
+def test_orders_and_events_are_found_by_machine_and_host(store: Store) -> None:
     web, other = machine("web-0"), machine("Other", host=host("host-2").name)
     save_fleet(store, [web, other], hosts=["host-1", "host-2"])
     over = {"state": OrderState.DONE, "ended_at": NOW}

@@ -7,38 +7,40 @@ import pytest
 
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.record import MonthlyPromises
+from forewarn.core.scope import Scope
 from forewarn.core.words import Kind, ProjectName
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import NOW, event, event_id, machine_id, order, record, save, save_fleet
+from tests.transactions import writing
 
 ONE, TWO = machine_id("web-0"), machine_id("web-1")
 LATER = NOW + timedelta(minutes=1)
 
 
-def test_notices_are_found_by_their_event(store: SqlStore) -> None:
-    with store.write() as tx:
+def test_notices_are_found_by_their_event(store: Store) -> None:
+    with writing(store) as tx:
         tx.changes.save_notices({event_id(1): {ONE: NOW, TWO: LATER}, event_id(2): {ONE: LATER}})
     with store.read() as snapshot:
         assert snapshot.work.notices([event_id(1)]) == {event_id(1): {ONE: NOW, TWO: LATER}}
         assert snapshot.work.notices([]) == {}
 
 
-def test_the_first_time_is_kept(store: SqlStore) -> None:
+def test_the_first_time_is_kept(store: Store) -> None:
     for sent in ({ONE: NOW}, {ONE: LATER, TWO: LATER}):
-        with store.write() as tx:
+        with writing(store) as tx:
             tx.changes.save_notices({event_id(1): sent})
     with store.read() as snapshot:
         assert snapshot.work.notices([event_id(1)]) == {event_id(1): {ONE: NOW, TWO: LATER}}
 
 
-def test_ids_are_taken_in_any_case(store: SqlStore) -> None:
-    with store.write() as tx:
+def test_ids_are_taken_in_any_case(store: Store) -> None:
+    with writing(store) as tx:
         tx.changes.save_notices({event_id(1).lower(): {ONE.upper(): NOW}})  # type: ignore[dict-item]
     with store.read() as snapshot:
         assert snapshot.work.notices([event_id(1).lower()]) == {event_id(1): {ONE: NOW}}  # type: ignore[list-item]
 
 
-def test_when_events_were_deferred_is_found_by_their_records(store: SqlStore) -> None:
+def test_when_events_were_deferred_is_found_by_their_records(store: Store) -> None:
     moved = (
         record(1, kind=Kind.EVENT_DEFERRED, event=event_id(1)),
         record(2, kind=Kind.EVENT_STARTED, event=event_id(1)),
@@ -50,23 +52,23 @@ def test_when_events_were_deferred_is_found_by_their_records(store: SqlStore) ->
         assert snapshot.work.deferrals([event_id(1), event_id(3)]) == {event_id(1): [NOW, LATER]}
 
 
-def test_nothing_sent_saves_nothing(store: SqlStore) -> None:
-    with store.write() as tx:
+def test_nothing_sent_saves_nothing(store: Store) -> None:
+    with writing(store) as tx:
         tx.changes.save_notices({})
     with store.read() as snapshot:
         assert snapshot.work.notices([event_id(1)]) == {}
 
 
-def test_a_slice_has_the_notices_of_its_events(store: SqlStore) -> None:
+def test_a_slice_has_the_notices_of_its_events(store: Store) -> None:
     save_fleet(store)
     save(store, orders=(order(1),), events=(event(2),))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.changes.save_notices({event_id(2): {ONE: NOW}, event_id(9): {ONE: NOW}})
         around = tx.rules.around(orders=[order(1).id])
         assert dict(around.sent) == {event_id(2): {ONE: NOW}}
 
 
-def test_orders_that_wait_for_a_person_are_counted(store: SqlStore) -> None:
+def test_orders_that_wait_for_a_person_are_counted(store: Store) -> None:
     said = Waiting(what='"stuck": true', reason='says "stuck": true')
     stuck = Waiting(what="web", reason="never", stuck=True)
     save(
@@ -86,7 +88,7 @@ def month(project: str, month: str, **counts: Any) -> MonthlyPromises:
     return MonthlyPromises(project=ProjectName(project), month=month, **more)
 
 
-def test_promises_add_up_by_project_month_and_whether_they_were_simulated(store: SqlStore) -> None:
+def test_promises_add_up_by_project_month_and_whether_they_were_simulated(store: Store) -> None:
     save(
         store, promises=(month("a", "2026-03", kept=3, late=1), month("a", "2026-03", simulated=True, kept=9))
     )
@@ -104,14 +106,14 @@ def test_promises_add_up_by_project_month_and_whether_they_were_simulated(store:
     ]
     assert end is None
     assert of_march == [*first]
-    with store.read_project(ProjectName("b")) as snapshot:
+    with store.read_scope(Scope(caller=ProjectName("b"))) as snapshot:
         assert snapshot.work.promises(after=None, limit=9)[0] == [month("b", "2026-02", broken=1)]
 
 
-def test_promises_of_a_transaction_that_is_undone_are_not_counted(store: SqlStore) -> None:
+def test_promises_of_a_transaction_that_is_undone_are_not_counted(store: Store) -> None:
     def count_and_fail() -> None:
-        with store.write():
-            save(store, promises=(month("a", "2026-03", kept=3),))
+        with writing(store) as tx:
+            save(tx, promises=(month("a", "2026-03", kept=3),))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -120,7 +122,7 @@ def test_promises_of_a_transaction_that_is_undone_are_not_counted(store: SqlStor
         assert snapshot.work.promises(after=None, limit=9) == ([], None)
 
 
-def test_tallies_add_up(store: SqlStore) -> None:
+def test_tallies_add_up(store: Store) -> None:
     none = dict.fromkeys(("notice-late", "notice-never", "promise-broken", "unannounced-impact"), 0)
     with store.read() as snapshot:
         assert snapshot.metrics.tallies() == none

@@ -25,9 +25,10 @@ from forewarn.store.opening.backup import backup
 from forewarn.store.opening.database import create_engines, parse_database
 from forewarn.store.opening.lock import ConnectionLock, hold
 from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, migrate, revision, revisions
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.sql import Store, open_store
 from tests.contract.samples import everything, machine, save_fleet
 from tests.process import until
+from tests.transactions import writing
 
 # How each database says what its indexes are; SQLite says it as it was told.
 INDEXES = {
@@ -49,7 +50,7 @@ def run(url: str, *statements: str) -> None:
     engines.dispose()
 
 
-def test_what_was_saved_is_there_when_it_is_opened_again(store_at_url: SqlStore, url: str) -> None:
+def test_what_was_saved_is_there_when_it_is_opened_again(store_at_url: Store, url: str) -> None:
     save_fleet(store_at_url, [machine("web-0")])
     again = open_store(url, new_id=never)
     assert everything(again) == everything(store_at_url)
@@ -209,7 +210,7 @@ def put(connection: Connection, table: str, **values: object) -> None:
     connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({given})"), values)
 
 
-def test_a_newer_schema_is_refused(store_at_url: SqlStore, url: str) -> None:
+def test_a_newer_schema_is_refused(store_at_url: Store, url: str) -> None:
     run(url, f"UPDATE {VERSION_TABLE} SET version_num = '0042'")
     with pytest.raises(
         Conflict, match=rf"newer forewarn \(schema 0042, this one knows up to {revisions()[-1]}\): upgrade"
@@ -298,7 +299,7 @@ def test_a_store_can_live_in_memory() -> None:
 @pytest.mark.usefixtures("with_fsync")
 def test_an_sqlite_store_survives_a_power_cut(sqlite_url: str) -> None:
     opened = open_store(sqlite_url, new_id=lambda: "X")
-    with opened.write() as tx:
+    with writing(opened) as tx:
         assert tx._transaction.connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert tx._transaction.connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
     opened.close()

@@ -5,42 +5,42 @@ from sqlalchemy import update
 
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.store import tables
-from forewarn.store.read_only import ReadOnlyStore
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.sql import Store, open_store
 from tests.harness import START
+from tests.transactions import writing
 
 
 @pytest.fixture
-def memory() -> SqlStore:
+def memory() -> Store:
     return open_store("sqlite://", new_id=lambda: "LINEAGE")
 
 
-def slip(store: SqlStore) -> None:
+def slip(store: Store) -> None:
     """Write where something is only to be read."""
-    with ReadOnlyStore(store).read() as snapshot:
+    with store.read() as snapshot:
         assert snapshot.feed.lineage() == "LINEAGE"
         snapshot._transaction.connection.execute(update(tables.meta), {"lineage": "OTHER"})
 
 
-def test_a_slip_in_a_read_is_refused_by_the_database(store: SqlStore) -> None:
+def test_a_slip_in_a_read_is_refused_by_the_database(store: Store) -> None:
     with pytest.raises(ForewarnError):
         slip(store)
     with store.read() as snapshot:
         assert snapshot.feed.lineage() == "LINEAGE"
 
 
-def test_a_slip_is_refused_in_memory_too_and_writing_goes_on(memory: SqlStore) -> None:
+def test_a_slip_is_refused_in_memory_too_and_writing_goes_on(memory: Store) -> None:
     for _ in range(2):
         with pytest.raises(Unavailable):
             slip(memory)
-        with memory.write() as tx:
+        with writing(memory) as tx:
             tx.time.set_reached(START)
     with memory.read() as snapshot:
         assert (snapshot.feed.lineage(), snapshot.time.reached()) == ("LINEAGE", START)
 
 
-def test_what_was_answered_is_read(store: SqlStore) -> None:
-    with store.write() as tx:
+def test_what_was_answered_is_read(store: Store) -> None:
+    with writing(store) as tx:
         tx.time.set_reached(START)
-    with ReadOnlyStore(store).read() as snapshot:
+    with store.read() as snapshot:
         assert snapshot.time.reached() == START

@@ -3,11 +3,12 @@
 from datetime import timedelta
 from typing import Any
 
-from forewarn.control.ports.scope import Scope
 from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
+from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND
+from tests.transactions import writing, writing_as
 
 LAB, SHOP = ProjectName("lab"), ProjectName("shop")
 
@@ -17,18 +18,18 @@ def rehearsal(id_: str, project: ProjectName = LAB, **more: Any) -> KeptRehearsa
     return KeptRehearsal(**{**fixed, "project": project, "id": id_, "renewed_at": NOW, **more})
 
 
-def save(store: SqlStore, *rehearsals: KeptRehearsal) -> None:
-    with store.write() as tx:
+def save(store: Store, *rehearsals: KeptRehearsal) -> None:
+    with writing(store) as tx:
         for each in rehearsals:
             tx.rehearsals.save(each)
 
 
-def kept(store: SqlStore) -> list[KeptRehearsal]:
+def kept(store: Store) -> list[KeptRehearsal]:
     with store.read() as snapshot:
         return list(snapshot.rehearsals.all())
 
 
-def test_a_rehearsal_comes_back_whole_and_with_its_machines_in_order(store: SqlStore) -> None:
+def test_a_rehearsal_comes_back_whole_and_with_its_machines_in_order(store: Store) -> None:
     fault = Fault(kind=FaultKind.SLOW, machines=("web-0",), since=NOW, calls=3, delay=SECOND, number=7)
     whole = rehearsal("one", faults=(fault, Fault(kind=FaultKind.VANISHED)), ended_by="bert")
     save(store, whole)
@@ -36,20 +37,20 @@ def test_a_rehearsal_comes_back_whole_and_with_its_machines_in_order(store: SqlS
     assert list(kept(store)[0].machines.values()) == ["web-1", "web-0"]
 
 
-def test_one_that_is_asked_for_again_is_replaced_also_by_a_projects_people(store: SqlStore) -> None:
+def test_one_that_is_asked_for_again_is_replaced_also_by_a_projects_people(store: Store) -> None:
     again = rehearsal("one", renewed_at=NOW + SECOND)
     save(store, rehearsal("one"), rehearsal("one", SHOP))
-    with store.scoped(Scope(caller=LAB)).write() as tx:
+    with writing_as(store, Scope(caller=LAB)) as tx:
         tx.rehearsals.save(again)
     assert kept(store) == [rehearsal("one", SHOP), again]
 
 
-def test_one_is_removed_and_so_are_those_that_were_ended_long_ago(store: SqlStore) -> None:
+def test_one_is_removed_and_so_are_those_that_were_ended_long_ago(store: Store) -> None:
     ago = NOW - timedelta(days=2)
     goes_on = rehearsal("goes on", renewed_at=ago)
     ended = [rehearsal(id_, renewed_at=at, ended_by="ann") for id_, at in (("long ago", ago), ("now", NOW))]
     save(store, goes_on, *ended, rehearsal("over"), rehearsal("over", SHOP))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.rehearsals.remove(LAB, "over")
         tx.rehearsals.remove_ended(before=NOW)
     assert kept(store) == [goes_on, ended[1], rehearsal("over", SHOP)]

@@ -3,17 +3,18 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from forewarn.control.parts.records import HistoryFilter, RecordFilter
+from forewarn.core.filters import HistoryFilter, RecordFilter
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.retention import Pruning
 from forewarn.core.words import HostName, Work
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import NOW, order, order_id, record, save
+from tests.transactions import writing
 
 
-def test_records_that_are_removed_are_gone_and_the_numbers_go_on(store: SqlStore) -> None:
+def test_records_that_are_removed_are_gone_and_the_numbers_go_on(store: Store) -> None:
     save(store, records=tuple(record(number) for number in range(1, 8)))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.records.remove([1, 2, 4])
     with store.read() as snapshot:
         left = snapshot.records.following(0, RecordFilter(), limit=10).records
@@ -21,19 +22,19 @@ def test_records_that_are_removed_are_gone_and_the_numbers_go_on(store: SqlStore
         assert snapshot.records.newest() == 7
 
 
-def test_more_records_are_removed_at_once_than_a_statement_takes(store: SqlStore) -> None:
+def test_more_records_are_removed_at_once_than_a_statement_takes(store: Store) -> None:
     save(store, records=tuple(record(number) for number in range(1, 6002)))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.records.remove(range(1, 6001))
     with store.read() as snapshot:
         assert [each.number for each in snapshot.records.history(HistoryFilter())] == [6001]
 
 
-def test_how_far_it_has_come_is_kept(store: SqlStore) -> None:
+def test_how_far_it_has_come_is_kept(store: Store) -> None:
     pruning = Pruning(up_to=5, unreported=3, next_at=NOW + timedelta(days=1))
     with store.read() as snapshot:
         assert snapshot.records.pruning() == Pruning()
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.records.set_pruning(pruning)
         assert tx.records.pruning() == pruning
     save(store, records=(record(1),))
@@ -41,7 +42,7 @@ def test_how_far_it_has_come_is_kept(store: SqlStore) -> None:
         assert snapshot.records.pruning() == pruning
 
 
-def test_open_orders_are_told_from_those_that_are_over(store: SqlStore) -> None:
+def test_open_orders_are_told_from_those_that_are_over(store: Store) -> None:
     save(store, orders=(order(1), replace(order(2), ended_at=NOW)))
     with store.read() as snapshot:
         asked = [order_id(number) for number in (1, 2, 3)]
@@ -49,7 +50,7 @@ def test_open_orders_are_told_from_those_that_are_over(store: SqlStore) -> None:
         assert snapshot.due.open_orders([]) == frozenset()
 
 
-def test_open_rollouts_are_told_from_those_that_are_over(store: SqlStore) -> None:
+def test_open_rollouts_are_told_from_those_that_are_over(store: Store) -> None:
     def rollout(number: int) -> Rollout:
         id_ = f"BBBBBBBB-0000-4000-8000-{number:012X}"
         hosts = (HostName("host-1"),)
@@ -60,7 +61,7 @@ def test_open_rollouts_are_told_from_those_that_are_over(store: SqlStore) -> Non
         assert list(snapshot.rollouts.open()) == [rollout(1), rollout(2)]
 
 
-def test_history_above_a_number_comes_oldest_first(store: SqlStore) -> None:
+def test_history_above_a_number_comes_oldest_first(store: Store) -> None:
     save(store, records=tuple(record(number) for number in range(1, 8)))
     with store.read() as snapshot:
         found = snapshot.records.history(HistoryFilter(above=2, limit=3))

@@ -20,8 +20,9 @@ from forewarn.core.words import (
     OrderId,
     Work,
 )
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND, event, group, host, machine, order, order_id
+from tests.transactions import writing
 
 ONE, TWO = HostName("host-1"), HostName("host-2")
 
@@ -38,17 +39,17 @@ def rollout(number: int = 1, **more: object) -> Rollout:
     return Rollout(**{**given, **more})  # type: ignore[arg-type]
 
 
-def put(store: SqlStore, **more: object) -> None:
-    with store.write() as tx:
+def put(store: Store, **more: object) -> None:
+    with writing(store) as tx:
         tx.changes.save(Changes(now=NOW, **more))  # type: ignore[arg-type]
 
 
-def read(store: SqlStore, wanted: Rollout) -> Rollout | None:
+def read(store: Store, wanted: Rollout) -> Rollout | None:
     with store.read() as snapshot:
         return snapshot.rollouts.find(wanted.id.lower())
 
 
-def test_a_rollout_is_read_back_as_it_was_saved(store: SqlStore) -> None:
+def test_a_rollout_is_read_back_as_it_was_saved(store: Store) -> None:
     times = {"announced_at": NOW, "started_at": NOW + SECOND, "ended_at": NOW + 2 * SECOND}
     begun = Wave(hosts=(ONE,), state=WaveState.DONE, orders=(order_id(1),), **times)
     whole = rollout(
@@ -72,7 +73,7 @@ def test_a_rollout_is_read_back_as_it_was_saved(store: SqlStore) -> None:
     assert read(store, whole) == over
 
 
-def test_rollouts_are_listed_newest_first(store: SqlStore) -> None:
+def test_rollouts_are_listed_newest_first(store: Store) -> None:
     put(store, rollouts=tuple(rollout(number) for number in (1, 2, 3)))
     with store.read() as snapshot:
         page, more = snapshot.rollouts.page(after=None, limit=2)
@@ -81,7 +82,7 @@ def test_rollouts_are_listed_newest_first(store: SqlStore) -> None:
     assert end is None
 
 
-def test_a_rollout_is_due_at_its_time(store: SqlStore) -> None:
+def test_a_rollout_is_due_at_its_time(store: Store) -> None:
     later = rollout(due_at=NOW + SECOND)
     put(store, rollouts=(later, rollout(2)))
     with store.read() as snapshot:
@@ -90,7 +91,7 @@ def test_a_rollout_is_due_at_its_time(store: SqlStore) -> None:
         assert snapshot.due.moments(after=NOW).rollout == NOW + SECOND
 
 
-def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: SqlStore) -> None:
+def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: Store) -> None:
     mine, other = rollout(), rollout(2)
     put(store, rollouts=(mine, other))
     put(store, orders=(order(1, terms=OrderTerms(rollout=mine.id)),))
@@ -100,7 +101,7 @@ def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: SqlStore) -> No
     assert known[order_id(1)].terms.rollout == mine.id
 
 
-def test_a_change_of_what_it_waits_for_makes_a_blocked_rollout_due(store: SqlStore) -> None:
+def test_a_change_of_what_it_waits_for_makes_a_blocked_rollout_due(store: Store) -> None:
     for_host = (Waiting(what="host-1", reason="is failed"),)
     for_group = (Waiting(what="db", reason="needs 2 healthy", group=GroupName("db")),)
     blocked = rollout(blocked=True, waiting=for_host), rollout(2, blocked=True, waiting=for_group)
@@ -111,14 +112,14 @@ def test_a_change_of_what_it_waits_for_makes_a_blocked_rollout_due(store: SqlSto
             assert sorted(snapshot.rollouts.due(NOW, limit=10)) == sorted(rollout(n).id for n in due)
 
 
-def test_what_concerns_everybody_makes_every_blocked_rollout_due(store: SqlStore) -> None:
+def test_what_concerns_everybody_makes_every_blocked_rollout_due(store: Store) -> None:
     put(store, rollouts=(rollout(blocked=True), rollout(2), rollout(3, blocked=True, ended_at=NOW)))
     put(store, wake_all=True)
     with store.read() as snapshot:
         assert snapshot.rollouts.due(NOW, limit=10) == [rollout().id]
 
 
-def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
+def test_the_scene_counts_whom_work_on_hosts_disturbs(store: Store) -> None:
     web = GroupName("web")
     put(
         store,
@@ -160,7 +161,7 @@ def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
 
 
 def test_whether_hosts_can_be_emptied_is_known_by_their_machines_and_the_room_on_others(
-    store: SqlStore,
+    store: Store,
 ) -> None:
     free = host("host-3", labels={"zone": "b"}, resources={"memory": HostResource(amount=10, ratio=2)})
     closed = host("host-4", state=HostState.CORDONED)
@@ -184,7 +185,7 @@ def test_whether_hosts_can_be_emptied_is_known_by_their_machines_and_the_room_on
     assert other.ordered.startswith(f"has order {order_id(1)} (")
 
 
-def test_other_hosts_are_found_by_the_groups_that_they_carry(store: SqlStore) -> None:
+def test_other_hosts_are_found_by_the_groups_that_they_carry(store: Store) -> None:
     closed = {
         "cordoned": {"state": HostState.CORDONED},
         "worked-on": {"state": HostState.CORDONED, "cordoned_for": order_id(1)},
@@ -215,7 +216,7 @@ def test_other_hosts_are_found_by_the_groups_that_they_carry(store: SqlStore) ->
     assert taking == {ONE, *others}
 
 
-def test_how_long_moves_take_is_added_up(store: SqlStore) -> None:
+def test_how_long_moves_take_is_added_up(store: Store) -> None:
     put(store, hosts=(host("host-1"),), moves=MovePace(expected=60, taken=90))
     put(store, moves=MovePace(expected=40, taken=10))
     with store.read() as snapshot:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forewarn.control.parts.records import HistoryFilter
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Approval, Deferral, Event, Postponement, Resource
@@ -18,10 +18,11 @@ from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Precheck, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.store.snapshots import SqlTransaction
-from forewarn.store.sql import SqlStore
+from forewarn.store.batch import Transaction
+from forewarn.store.sql import Store
 from tests.contract.samples import NOW
 from tests.counts import tries
+from tests.transactions import writing
 
 # PostgreSQL keeps no NUL in a text, and surrogates are no text at all.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
@@ -124,14 +125,14 @@ class UndoneError(Exception):
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(changes=changes)
-def test_what_is_saved_is_read_back_as_it_was(store: SqlStore, changes: Changes) -> None:
-    with suppress(UndoneError), store.write() as tx:
+def test_what_is_saved_is_read_back_as_it_was(store: Store, changes: Changes) -> None:
+    with suppress(UndoneError), writing(store) as tx:
         tx.changes.save(changes)
         assert_kept(tx, changes)
         raise UndoneError
 
 
-def assert_kept(tx: SqlTransaction, changes: Changes) -> None:
+def assert_kept(tx: Transaction, changes: Changes) -> None:
     assert tuple(tx.work.order(order.id) for order in changes.orders) == changes.orders
     assert tuple(tx.work.event(event.id) for event in changes.events) == changes.events
     assert tuple(tx.fleet.group(group.name) for group in changes.groups) == changes.groups

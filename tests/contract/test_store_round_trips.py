@@ -12,49 +12,50 @@ from psycopg.errors import PipelineAborted, UniqueViolation
 from psycopg.pq import PipelineStatus
 from sqlalchemy import Connection, event, select, update
 
-from forewarn.control.parts.answers import SavedAnswer
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
 from forewarn.core.model.changes import Changes
 from forewarn.store import tables
-from forewarn.store.joint import Joint
+from forewarn.store.batch import Batch
 from forewarn.store.opening import deadlines
 from forewarn.store.opening.pipelined_postgresql import pipelined
+from forewarn.store.queries.answers import SavedAnswer
 from forewarn.store.round_trips import read_at_once
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.sql import Store, open_store
 from tests.contract.samples import NOW, everything, record
 from tests.contract.test_store_answers import answer, find, keep
 from tests.contract.test_store_failures import cut_off
 from tests.contract.test_store_foreseen import CALLS, announce, save_three
 from tests.round_trips import counted_trips
 from tests.statements import counted
+from tests.transactions import holding
 
 NOTHING = answer(9, status=None)  # which no database takes
 
 
 @pytest.fixture
-def postgresql(emptied_postgres_url: str) -> Iterator[SqlStore]:
+def postgresql(emptied_postgres_url: str) -> Iterator[Store]:
     opened = open_store(emptied_postgres_url, new_id=lambda: "LINEAGE")
     yield opened
     opened.close()
 
 
 @contextmanager
-def postponing(store: SqlStore) -> Iterator[Joint]:
+def postponing(store: Store) -> Iterator[Batch]:
     """Save what is saved in the block at its end."""
-    with store.together() as whole:
-        whole.foresee([])
-        yield whole
+    with store.batch() as batch:
+        batch.foresee([])
+        yield batch
 
 
-def save_several(store: SqlStore, *answers: SavedAnswer) -> None:
-    """Write to three tables: records, answers, and what is kept of the store as a whole."""
-    with postponing(store), store.write() as tx:
+def save_several(store: Store, *answers: SavedAnswer) -> None:
+    """Write to three tables: records, answers, and what is kept of the store as a batch."""
+    with postponing(store) as batch, batch.savepoint() as tx:
         tx.changes.save(Changes(now=NOW, records=(record(1),)))
         for each in answers or [answer(1), answer(2)]:
             tx.answers.save(each)
 
 
-def before_answers(store: SqlStore, act: Callable[[psycopg.Connection[Any]], None]) -> None:
+def before_answers(store: Store, act: Callable[[psycopg.Connection[Any]], None]) -> None:
     """Have something happen when statements were sent, others are to follow, and none was waited for."""
 
     @event.listens_for(store._engines.writing, "before_cursor_execute")
@@ -65,11 +66,11 @@ def before_answers(store: SqlStore, act: Callable[[psycopg.Connection[Any]], Non
             act(driver)
 
 
-def is_empty(store: SqlStore) -> bool:
+def is_empty(store: Store) -> bool:
     return everything(store).number == 0 and find(store, answer(1)) is None
 
 
-def backend(store: SqlStore) -> int:
+def backend(store: Store) -> int:
     """Return which process of the server the connection that writes has; none is left in a pipeline."""
     with store._engines.writing.begin() as connection:
         driver: Any = connection.connection.driver_connection
@@ -80,7 +81,7 @@ def backend(store: SqlStore) -> int:
 # How often it is waited for
 
 
-def test_an_order_takes_four_round_trips_and_its_statements_are_counted_as_ever(postgresql: SqlStore) -> None:
+def test_an_order_takes_four_round_trips_and_its_statements_are_counted_as_ever(postgresql: Store) -> None:
     """The lock and what is found by names, what belongs to that, all that is written, the commit."""
     save_three(postgresql)
     order_one(postgresql, "web-0", 1)  # from then on the columns of queries are known
@@ -90,29 +91,30 @@ def test_an_order_takes_four_round_trips_and_its_statements_are_counted_as_ever(
     assert len(asked) == len(set(asked.texts)) > 10
 
 
-def order_one(store: SqlStore, name: str, number: int) -> None:
-    with store.together() as whole:
-        whole.foresee([call for call in CALLS if call.machine == name])
-        announce(store, name, number)
+def order_one(store: Store, name: str, number: int) -> None:
+    with store.batch() as batch:
+        batch.foresee([call for call in CALLS if call.machine == name])
+        with batch.savepoint() as tx:
+            announce(tx, name, number)
 
 
-def test_a_transaction_is_begun_by_its_first_statement(postgresql: SqlStore) -> None:
+def test_a_transaction_is_begun_by_its_first_statement(postgresql: Store) -> None:
     with counted_trips(postgresql) as trips:
         keep(postgresql, answer(1))
     assert trips.count == 3  # the lock, the answer, the commit
 
 
-def test_several_tables_are_written_in_one_round_trip(postgresql: SqlStore) -> None:
-    with counted_trips(postgresql) as trips, postponing(postgresql):
-        keep(postgresql, answer(1))
-    with counted_trips(postgresql) as more, postponing(postgresql), postgresql.write() as tx:
+def test_several_tables_are_written_in_one_round_trip(postgresql: Store) -> None:
+    with counted_trips(postgresql) as trips, postponing(postgresql) as batch, batch.savepoint() as tx:
+        keep(tx, answer(1))
+    with counted_trips(postgresql) as more, postponing(postgresql) as batch, batch.savepoint() as tx:
         tx.answers.save(answer(2))
         tx.answers.save(answer(3))
         tx.changes.save(Changes(now=NOW, records=(record(1),)))
     assert (trips.count, more.count) == (3, 3)  # the lock, what is written, the commit
 
 
-def test_queries_that_are_asked_at_once_have_the_rows_that_each_has_alone(store: SqlStore) -> None:
+def test_queries_that_are_asked_at_once_have_the_rows_that_each_has_alone(store: Store) -> None:
     save_three(store)
     queries = [select(table) for table in (tables.machines, tables.orders, tables.meta, tables.groups)]
     with store._engines.writing.begin() as connection:
@@ -126,7 +128,7 @@ def test_queries_that_are_asked_at_once_have_the_rows_that_each_has_alone(store:
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_row_that_is_refused_undoes_all_and_leaves_the_connection(postgresql: SqlStore, place: int) -> None:
+def test_a_row_that_is_refused_undoes_all_and_leaves_the_connection(postgresql: Store, place: int) -> None:
     process, rows = backend(postgresql), [answer(1), answer(2)]
     rows.insert(place, NOTHING)
     with pytest.raises(Conflict):
@@ -137,7 +139,7 @@ def test_a_row_that_is_refused_undoes_all_and_leaves_the_connection(postgresql: 
     assert everything(postgresql).number == 1
 
 
-def test_a_value_that_cannot_be_sent_undoes_all_and_leaves_the_connection(postgresql: SqlStore) -> None:
+def test_a_value_that_cannot_be_sent_undoes_all_and_leaves_the_connection(postgresql: Store) -> None:
     process = backend(postgresql)
     with pytest.raises(Invalid, match="cannot keep such a value"):
         save_several(postgresql, answer(1), answer(2, salt="\ud800"))
@@ -160,33 +162,33 @@ def test_what_comes_after_a_statement_that_fails_is_not_told_instead_of_it() -> 
         pass
 
 
-def test_a_part_whose_rows_are_refused_is_undone_alone_however_often(store: SqlStore) -> None:
+def test_a_part_whose_rows_are_refused_is_undone_alone_however_often(store: Store) -> None:
     """More often than it takes until the driver prepares a statement: it must know which ones it has."""
     for number in range(12):
-        with postponing(store) as whole:
-            with whole.part():
-                keep(store, answer(10 + number))
-            with suppress(Conflict), whole.part(), store.write() as tx:
+        with postponing(store) as batch:
+            with batch.savepoint() as tx:
+                keep(tx, answer(10 + number))
+            with suppress(Conflict), batch.savepoint() as tx:
                 tx.answers.save(NOTHING)
                 tx.changes.save(Changes(now=NOW, records=(record(2 * number + 1),)))
                 tx.answers.old(NOW, limit=1)  # for which they are written
-            with whole.part(), store.write() as tx:
+            with batch.savepoint() as tx:
                 tx.changes.save(Changes(now=NOW, records=(record(2 * number + 2),)))
                 tx.answers.old(NOW, limit=1)
     kept = [find(store, answer(10 + number)) is not None for number in range(12)]
     assert (kept, everything(store).number) == ([True] * 12, 24)
 
 
-def test_one_of_several_groups_that_somebody_else_has_changed_undoes_all(store: SqlStore) -> None:
+def test_one_of_several_groups_that_somebody_else_has_changed_undoes_all(store: Store) -> None:
     def save_over() -> None:
-        with store.together() as whole:
-            whole.foresee(CALLS)
-            with whole.part(), store.write() as tx:
+        with store.batch() as batch:
+            batch.foresee(CALLS)
+            with batch.savepoint() as tx:
                 stale = update(tables.groups).where(tables.groups.c.name == "web").values(version=99)
                 tx._transaction.connection.execute(stale)
             for number, name in ((1, "web-0"), (2, "db-0")):
-                with whole.part():
-                    announce(store, name, number)
+                with batch.savepoint() as tx:
+                    announce(tx, name, number)
 
     save_three(store)
     before = everything(store)
@@ -202,10 +204,10 @@ def test_a_lock_that_is_not_got_is_told_and_leaves_the_connection(emptied_postgr
     other = open_store(emptied_postgres_url, new_id=lambda: "LINEAGE")
 
     def foresee() -> None:
-        with impatient.together() as whole:
-            whole.foresee(CALLS)
+        with impatient.batch() as batch:
+            batch.foresee(CALLS)
 
-    with other.write(), pytest.raises(Unavailable, match="is being written by another process: try again"):
+    with holding(other), pytest.raises(Unavailable, match="is being written by another process: try again"):
         foresee()
     assert backend(impatient) == process
     foresee()
@@ -214,7 +216,7 @@ def test_a_lock_that_is_not_got_is_told_and_leaves_the_connection(emptied_postgr
 
 
 def test_a_connection_that_is_cut_in_the_middle_undoes_all(
-    postgresql: SqlStore, emptied_postgres_url: str
+    postgresql: Store, emptied_postgres_url: str
 ) -> None:
     urls = [emptied_postgres_url]
 
@@ -232,7 +234,7 @@ def test_a_connection_that_is_cut_in_the_middle_undoes_all(
 
 
 def test_a_database_that_falls_silent_in_the_middle_is_given_up(
-    postgresql: SqlStore, monkeypatch: pytest.MonkeyPatch
+    postgresql: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadlines, "SILENT_AFTER", 0.2)
     monkeypatch.setattr(deadlines, "LONGEST_STATEMENT", 0.2)

@@ -12,7 +12,7 @@ from forewarn.core.model.constraints import Hold
 from forewarn.core.model.project import Project
 from forewarn.core.words import GroupName, HostName, MachineState, ProjectName
 from forewarn.store import tables
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import (
     NOW,
     changes_on,
@@ -29,24 +29,25 @@ from tests.contract.samples import (
 )
 from tests.contract.test_store_rollouts import rollout
 from tests.statements import Statements, counted
+from tests.transactions import writing
 
 HOLD = Hold(id="H", reason="heat", by="ops", at=NOW)
 
 
 @pytest.fixture
-def asked(store: SqlStore) -> Iterator[Statements]:
+def asked(store: Store) -> Iterator[Statements]:
     save_fleet(store, [machine("web-0"), machine("web-1")], hosts=["host-1", "host-2"])
     with counted(store) as statements:
         yield statements
 
 
-def carried(store: SqlStore) -> dict[str, int]:
+def carried(store: Store) -> dict[str, int]:
     with store.read() as snapshot:
         query = select(tables.hosts.c.name, tables.hosts.c.carried)
         return {row[0]: row[1] for row in snapshot._transaction.connection.execute(query)}
 
 
-def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: SqlStore) -> None:
+def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: Store) -> None:
     before = save_fleet(store)
     new = {
         "orders": (replace(order(1), number=UNSAVED + 1),),
@@ -55,7 +56,7 @@ def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: Sql
         "rollouts": (replace(rollout(), number=UNSAVED + 1),),
         "records": (record(UNSAVED + 1), record(UNSAVED + 2)),
     }
-    with store.write() as tx:
+    with writing(store) as tx:
         saved = tx.changes.save(changes_on(tx.rules.everything(), **new))
     assert [each.number for each in saved.records] == [before + 1, before + 2]
     assert (saved.orders[0].number, saved.events[0].number) == (before + 1, before + 2)
@@ -68,46 +69,46 @@ def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: Sql
     )
 
 
-def test_a_decision_on_what_has_changed_within_its_transaction_is_refused(store: SqlStore) -> None:
+def test_a_decision_on_what_has_changed_within_its_transaction_is_refused(store: Store) -> None:
     save_fleet(store)
-    with store.write() as tx:
+    with writing(store) as tx:
         first, second = tx.rules.around(), tx.rules.around()
         tx.changes.save(changes_on(first, records=(record(UNSAVED + 1), record(UNSAVED + 2))))
         with pytest.raises(Conflict, match="meanwhile"):
             tx.changes.save(changes_on(second, records=tuple(record(UNSAVED + n) for n in (1, 2, 3))))
 
 
-def test_nothing_that_has_changed_is_nothing_that_is_written(store: SqlStore, asked: Statements) -> None:
-    with store.write() as tx:
+def test_nothing_that_has_changed_is_nothing_that_is_written(store: Store, asked: Statements) -> None:
+    with writing(store) as tx:
         assert tx.changes.save(changes_on(tx.rules.around())).empty
     assert [text for text in asked.texts if not text.startswith("SELECT")] == []
 
 
-def test_what_is_kept_of_the_whole_store_is_written_once(store: SqlStore, asked: Statements) -> None:
+def test_what_is_kept_of_the_batch_store_is_written_once(store: Store, asked: Statements) -> None:
     number = everything(store).number
-    with store.together() as whole:
+    with store.batch() as batch:
         for _ in range(3):
-            with whole.part(), store.write() as tx:
+            with batch.savepoint() as tx:
                 tx.changes.save(Changes(now=NOW, records=(record(UNSAVED + 1),)))
     assert len([text for text in asked.texts if text.startswith("UPDATE meta")]) == 1
     assert everything(store).number == number + 3
 
 
-def test_what_an_undone_part_made_of_it_is_not_written(store: SqlStore) -> None:
+def test_what_an_undone_part_made_of_it_is_not_written(store: Store) -> None:
     number = save_fleet(store)
 
     def fail() -> None:
-        with store.write() as tx:
+        with batch.savepoint() as tx:
             tx.changes.save(Changes(now=NOW, records=(record(UNSAVED + 1),)))
             tx.fleet_file.set_applied("undone")
             raise LookupError
 
-    with store.together() as whole:
-        with whole.part(), store.write() as tx:
+    with store.batch() as batch:
+        with batch.savepoint() as tx:
             tx.fleet_file.set_applied("kept")
-        with pytest.raises(LookupError), whole.part():
+        with pytest.raises(LookupError):
             fail()
-        with whole.part(), store.write() as tx:
+        with batch.savepoint() as tx:
             assert (tx.fleet_file.applied(), tx.records.newest()) == ("kept", number)
     with store.read() as snapshot:
         assert (snapshot.fleet_file.applied(), snapshot.records.newest()) == ("kept", number)
@@ -116,9 +117,9 @@ def test_what_an_undone_part_made_of_it_is_not_written(store: SqlStore) -> None:
 # Projects and holds
 
 
-def test_projects_and_holds_are_read_again_when_they_have_changed(store: SqlStore, asked: Statements) -> None:
+def test_projects_and_holds_are_read_again_when_they_have_changed(store: Store, asked: Statements) -> None:
     def read() -> list[str]:
-        with store.write() as tx:
+        with writing(store) as tx:
             around = tx.rules.around(groups=[GroupName("web")])
         return [*around.holds, *(str(each.sees_hosts) for each in around.projects.values())]
 
@@ -134,11 +135,11 @@ def test_projects_and_holds_are_read_again_when_they_have_changed(store: SqlStor
     assert read() == ["True"]
 
 
-def test_a_hold_that_is_undone_is_not_remembered_even_if_another_follows(store: SqlStore) -> None:
+def test_a_hold_that_is_undone_is_not_remembered_even_if_another_follows(store: Store) -> None:
     save_fleet(store)
 
     def hold_and_fail() -> None:
-        with store.write() as tx:
+        with writing(store) as tx:
             tx.changes.save(changes_on(tx.rules.around(), holds=(HOLD,)))
             assert list(tx.rules.around().holds) == ["H"]
             raise LookupError
@@ -146,11 +147,11 @@ def test_a_hold_that_is_undone_is_not_remembered_even_if_another_follows(store: 
     with pytest.raises(LookupError):
         hold_and_fail()
     save(store, holds=(replace(HOLD, id="I"),))
-    with store.write() as tx:
+    with writing(store) as tx:
         assert list(tx.rules.around().holds) == ["I"]
 
 
-def test_every_connection_sees_the_projects_of_its_own_snapshot(store: SqlStore) -> None:
+def test_every_connection_sees_the_projects_of_its_own_snapshot(store: Store) -> None:
     save_fleet(store)
     with store.read() as before:
         assert list(before.rollouts.survey([]).projects) == ["default"]
@@ -163,7 +164,7 @@ def test_every_connection_sees_the_projects_of_its_own_snapshot(store: SqlStore)
 # Counts and pairs
 
 
-def test_hosts_keep_count_of_what_is_bound_for_them(store: SqlStore) -> None:
+def test_hosts_keep_count_of_what_is_bound_for_them(store: Store) -> None:
     save_fleet(store, [machine("web-0"), machine("web-1")], hosts=["host-1", "host-2"])
     known = {each.name: each for each in everything(store).machines.values()}
     save(store, machines=(replace(known["web-0"], bound_for=HostName("host-2")), machine("web-2")))
@@ -172,7 +173,7 @@ def test_hosts_keep_count_of_what_is_bound_for_them(store: SqlStore) -> None:
     assert carried(store) == {"host-1": 1, "host-2": 0}
 
 
-def test_what_work_does_to_machines_leaves_their_other_columns(store: SqlStore, asked: Statements) -> None:
+def test_what_work_does_to_machines_leaves_their_other_columns(store: Store, asked: Statements) -> None:
     known = list(everything(store).machines.values())
     frozen = tuple(replace(each, state=MachineState.FROZEN) for each in known)
     asked.clear()
@@ -183,7 +184,7 @@ def test_what_work_does_to_machines_leaves_their_other_columns(store: SqlStore, 
     assert list(everything(store).machines.values()) == list(frozen)
 
 
-def test_an_order_whose_machines_stay_writes_no_pairs(store: SqlStore, asked: Statements) -> None:
+def test_an_order_whose_machines_stay_writes_no_pairs(store: Store, asked: Statements) -> None:
     placed = order(1, machine=machine("web-0").id, stages=(stage(step("web-0")),))
     save(store, orders=(placed,))
     asked.clear()
@@ -191,7 +192,7 @@ def test_an_order_whose_machines_stay_writes_no_pairs(store: SqlStore, asked: St
     assert [text for text in asked.texts if "order_machines" in text or "order_waits" in text] == []
 
 
-def test_the_events_of_several_orders_are_listed_by_creation(store: SqlStore, asked: Statements) -> None:
+def test_the_events_of_several_orders_are_listed_by_creation(store: Store, asked: Statements) -> None:
     save(
         store,
         events=(event(3), event(1, order=order(2).id), event(2, ended_at=NOW), event(4, order=order(3).id)),

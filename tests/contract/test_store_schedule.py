@@ -6,16 +6,17 @@ from datetime import datetime
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.words import GroupName, OrderId
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND, event, group, host, order, order_id, save
+from tests.transactions import writing
 
 
-def due(store: SqlStore, now: datetime = NOW, limit: int = 10) -> list[OrderId]:
+def due(store: Store, now: datetime = NOW, limit: int = 10) -> list[OrderId]:
     with store.read() as snapshot:
         return list(snapshot.due.orders(now, limit=limit))
 
 
-def test_due_orders_come_the_longest_due_first(store: SqlStore) -> None:
+def test_due_orders_come_the_longest_due_first(store: Store) -> None:
     save(
         store,
         orders=(
@@ -30,7 +31,7 @@ def test_due_orders_come_the_longest_due_first(store: SqlStore) -> None:
     assert due(store, limit=1) == [order_id(2)]
 
 
-def test_of_due_orders_the_first_announced_comes_first(store: SqlStore) -> None:
+def test_of_due_orders_the_first_announced_comes_first(store: Store) -> None:
     save(
         store,
         orders=(
@@ -42,7 +43,7 @@ def test_of_due_orders_the_first_announced_comes_first(store: SqlStore) -> None:
     assert due(store) == [order_id(3), order_id(2), order_id(1)]
 
 
-def test_the_next_order_due_is_known(store: SqlStore) -> None:
+def test_the_next_order_due_is_known(store: Store) -> None:
     with store.read() as snapshot:
         assert snapshot.due.moments(after=NOW).order is None
     save(store, orders=(order(1, due_at=NOW + SECOND), order(2, due_at=NOW), order(3)))
@@ -50,7 +51,7 @@ def test_the_next_order_due_is_known(store: SqlStore) -> None:
         assert snapshot.due.moments(after=NOW).order == NOW
 
 
-def test_an_order_that_is_over_is_never_due(store: SqlStore) -> None:
+def test_an_order_that_is_over_is_never_due(store: Store) -> None:
     save(store, orders=(order(1, due_at=NOW),))
     save(store, orders=(order(1, due_at=NOW, ended_at=NOW),))
     assert due(store) == []
@@ -58,7 +59,7 @@ def test_an_order_that_is_over_is_never_due(store: SqlStore) -> None:
         assert snapshot.due.moments(after=NOW).order is None
 
 
-def test_orders_that_wait_for_a_group_are_woken_when_it_is_eased(store: SqlStore) -> None:
+def test_orders_that_wait_for_a_group_are_woken_when_it_is_eased(store: Store) -> None:
     web, db = (Waiting(what="it", reason="busy", group=GroupName(name)) for name in ("web", "db"))
     save(
         store,
@@ -74,13 +75,13 @@ def test_orders_that_wait_for_a_group_are_woken_when_it_is_eased(store: SqlStore
     assert due(store) == [order_id(1), order_id(2)]
 
 
-def test_an_order_that_begins_to_wait_in_the_same_change_is_woken(store: SqlStore) -> None:
+def test_an_order_that_begins_to_wait_in_the_same_change_is_woken(store: Store) -> None:
     web = Waiting(what="it", reason="busy", group=GroupName("web"))
     save(store, orders=(order(1, waiting=(web,)),), relieved_groups=frozenset({GroupName("web")}))
     assert due(store) == [order_id(1)]
 
 
-def test_an_order_that_no_longer_waits_is_not_woken(store: SqlStore) -> None:
+def test_an_order_that_no_longer_waits_is_not_woken(store: Store) -> None:
     waiting = order(1, waiting=(Waiting(what="it", reason="busy", group=GroupName("web")),))
     save(store, orders=(waiting,))
     save(store, orders=(replace(waiting, waiting=()),))
@@ -88,21 +89,21 @@ def test_an_order_that_no_longer_waits_is_not_woken(store: SqlStore) -> None:
     assert due(store) == []
 
 
-def test_an_order_already_due_keeps_its_place(store: SqlStore) -> None:
+def test_an_order_already_due_keeps_its_place(store: Store) -> None:
     web = Waiting(what="it", reason="busy", group=GroupName("web"))
     save(store, orders=(order(1, due_at=NOW - SECOND), order(2, waiting=(web,), due_at=NOW - 2 * SECOND)))
     save(store, relieved_groups=frozenset({GroupName("web")}))
     assert due(store) == [order_id(2), order_id(1)]
 
 
-def test_open_orders_on_a_host_that_gained_a_machine_are_woken(store: SqlStore) -> None:
+def test_open_orders_on_a_host_that_gained_a_machine_are_woken(store: Store) -> None:
     there = host("host-1").name
     save(store, orders=(order(1, host=there), order(2), order(3, host=there, ended_at=NOW)))
     save(store, hosts_with_news=frozenset({there}))
     assert due(store) == [order_id(1)]
 
 
-def test_the_next_group_to_become_ready_is_known(store: SqlStore) -> None:
+def test_the_next_group_to_become_ready_is_known(store: Store) -> None:
     save(store, groups=(group("a", ready_at=NOW), group("b", ready_at=NOW + SECOND), group("c")))
     with store.read() as snapshot:
         assert snapshot.due.moments(after=NOW - SECOND).ready == NOW
@@ -110,19 +111,19 @@ def test_the_next_group_to_become_ready_is_known(store: SqlStore) -> None:
         assert snapshot.due.moments(after=NOW + SECOND).ready is None
 
 
-def test_events_do_not_make_orders_due(store: SqlStore) -> None:
+def test_events_do_not_make_orders_due(store: Store) -> None:
     save(store, orders=(order(1),), events=(event(1),))
     assert due(store) == []
 
 
-def test_when_the_service_ran_and_when_it_did_not_is_kept(store: SqlStore) -> None:
+def test_when_the_service_ran_and_when_it_did_not_is_kept(store: Store) -> None:
     absences = (
         Absence(since=NOW - 90 * SECOND, until=NOW - 20 * SECOND),
         Absence(since=NOW - 10 * SECOND, until=NOW),
     )
     with store.read() as snapshot:
         assert (snapshot.time.present_at(), snapshot.time.absences()) == (None, ())
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_present(NOW)
         tx.time.set_absences(absences)
     save(store, now=NOW + SECOND, hosts=(host("host-1"),))  # by another program, perhaps

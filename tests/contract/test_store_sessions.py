@@ -6,34 +6,35 @@ from datetime import timedelta
 import pytest
 
 from forewarn.core.session_cookies import BrowserSession
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND, session
 from tests.contract.test_store_access import keep, token
 from tests.contract.test_store_answers import fail_after
+from tests.transactions import writing
 
 
-def begin(store: SqlStore, *sessions: BrowserSession) -> None:
-    with store.write() as tx:
+def begin(store: Store, *sessions: BrowserSession) -> None:
+    with writing(store) as tx:
         for each in sessions:
             tx.sessions.save(each)
 
 
-def kept(store: SqlStore) -> Sequence[BrowserSession]:
+def kept(store: Store) -> Sequence[BrowserSession]:
     with store.read() as snapshot:
         return sorted(snapshot.sessions.all(), key=lambda each: each.created_at)
 
 
-def changes(store: SqlStore) -> int:
+def changes(store: Store) -> int:
     with store.read() as snapshot:
         return snapshot.sessions.changes()
 
 
-def test_sessions_come_back_as_they_were_saved(store: SqlStore) -> None:
+def test_sessions_come_back_as_they_were_saved(store: Store) -> None:
     begin(store, session(2), session(1))
     assert kept(store) == [session(1), session(2)]
 
 
-def test_a_tokens_sessions_are_listed_oldest_first(store: SqlStore) -> None:
+def test_a_tokens_sessions_are_listed_oldest_first(store: Store) -> None:
     twin = session(2, digest="0" * 64)
     begin(store, session(3), session(1), session(2), twin, session(4, token="of-bert"))
     with store.read() as snapshot:
@@ -41,46 +42,46 @@ def test_a_tokens_sessions_are_listed_oldest_first(store: SqlStore) -> None:
         assert snapshot.sessions.of_token("nobody's") == []
 
 
-def test_sessions_are_removed_by_their_digests(store: SqlStore) -> None:
+def test_sessions_are_removed_by_their_digests(store: Store) -> None:
     begin(store, session(1), session(2), session(3))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.sessions.remove([session(1).digest, session(3).digest, "unknown"])
     assert kept(store) == [session(2)]
 
 
-def test_what_is_over_is_removed_and_so_is_what_is_of_no_token_in_force(store: SqlStore) -> None:
+def test_what_is_over_is_removed_and_so_is_what_is_of_no_token_in_force(store: Store) -> None:
     keep(store, token(1, digest="of-anna"), token(2, digest="of-bert", revoked_at=NOW))
     over = session(1, expires_at=NOW)
     lasting = session(2, expires_at=NOW + timedelta(microseconds=1))
     begin(store, over, lasting, session(3, token="of-bert"), session(4, token="unknown"))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.sessions.remove_ended(NOW)
     assert kept(store) == [lasting]
 
 
-def test_every_change_is_counted_and_nothing_else(store: SqlStore) -> None:
+def test_every_change_is_counted_and_nothing_else(store: Store) -> None:
     keep(store, token(1, digest="of-anna"))
     seen = [changes(store)]
     begin(store, session(1))
     seen.append(changes(store))
     # The next comes in the place of the first, begun at the same moment.
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.sessions.remove([session(1).digest])
         tx.sessions.save(session(1, digest="another"))
     seen.append(changes(store))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.sessions.remove_ended(NOW + timedelta(days=8))
     seen.append(changes(store))
     assert seen == sorted(set(seen))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.sessions.remove([])
         tx.sessions.remove_ended(NOW + timedelta(days=9))
         tx.time.set_reached(NOW + SECOND)
     assert changes(store) == seen[-1]
 
 
-def test_a_change_that_is_undone_is_not_counted(store: SqlStore) -> None:
+def test_a_change_that_is_undone_is_not_counted(store: Store) -> None:
     before = changes(store)
-    with pytest.raises(LookupError), store.write() as tx:
+    with pytest.raises(LookupError), writing(store) as tx:
         fail_after(tx.sessions.save(session(1)))
     assert (kept(store), changes(store)) == ([], before)

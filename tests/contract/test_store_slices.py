@@ -25,7 +25,7 @@ from forewarn.core.words import (
     Work,
 )
 from forewarn.store.reads.room_reads import TO_CHOOSE_FROM
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import (
     NOW,
     event,
@@ -43,7 +43,7 @@ from tests.contract.samples import (
 )
 
 
-def around(store: SqlStore, **wanted: Any) -> Slice:
+def around(store: Store, **wanted: Any) -> Slice:
     with store.read() as snapshot:
         return snapshot.rules.around(**wanted)
 
@@ -53,7 +53,7 @@ def names(found: Slice) -> list[str]:
 
 
 @pytest.fixture
-def fleet(store: SqlStore) -> SqlStore:
+def fleet(store: Store) -> Store:
     """Two machines of `web` on host-1, one of `db` on host-2, one of `web` that nobody carries."""
     save_fleet(
         store,
@@ -69,13 +69,13 @@ def fleet(store: SqlStore) -> SqlStore:
     return store
 
 
-def test_nothing_is_loaded_around_nothing(fleet: SqlStore) -> None:
+def test_nothing_is_loaded_around_nothing(fleet: Store) -> None:
     found = around(fleet)
     assert (found.machines, found.hosts, found.groups, found.orders) == ({}, {}, {}, {})
     assert found.number == everything(fleet).number
 
 
-def test_what_is_unknown_is_left_out(fleet: SqlStore) -> None:
+def test_what_is_unknown_is_left_out(fleet: Store) -> None:
     found = around(
         fleet,
         machines=[machine_id("nobody")],
@@ -86,7 +86,7 @@ def test_what_is_unknown_is_left_out(fleet: SqlStore) -> None:
     assert (found.machines, found.hosts, found.groups, found.orders) == ({}, {}, {}, {})
 
 
-def test_a_machine_brings_its_host_and_group_but_not_its_neighbours(fleet: SqlStore) -> None:
+def test_a_machine_brings_its_host_and_group_but_not_its_neighbours(fleet: Store) -> None:
     found = around(fleet, machines=[machine_id("web-0")])
     assert names(found) == ["web-0"]
     assert list(found.hosts) == ["host-1"]
@@ -94,24 +94,24 @@ def test_a_machine_brings_its_host_and_group_but_not_its_neighbours(fleet: SqlSt
     assert list(found.projects) == ["default"]
 
 
-def test_a_machine_that_nobody_carries_is_loaded(fleet: SqlStore) -> None:
+def test_a_machine_that_nobody_carries_is_loaded(fleet: Store) -> None:
     found = around(fleet, machines=[machine_id("idle")])
     assert (names(found), found.hosts) == (["idle"], {})
 
 
-def test_a_host_brings_all_it_carries(fleet: SqlStore) -> None:
+def test_a_host_brings_all_it_carries(fleet: Store) -> None:
     found = around(fleet, hosts=[host("host-1").name])
     assert names(found) == ["web-0", "web-1"]
     assert list(found.groups) == ["web"]
 
 
-def test_a_group_comes_without_its_machines(fleet: SqlStore) -> None:
+def test_a_group_comes_without_its_machines(fleet: Store) -> None:
     found = around(fleet, groups=[GroupName("web")])
     assert list(found.groups) == ["web"]
     assert names(found) == []
 
 
-def test_an_order_on_a_host_brings_the_host_its_machines_and_those_of_its_steps(fleet: SqlStore) -> None:
+def test_an_order_on_a_host_brings_the_host_its_machines_and_those_of_its_steps(fleet: Store) -> None:
     on_host = order(1, host=host("host-1").name, stages=(stage(step("web-0"), step("db-0")),))
     save(fleet, orders=(on_host,), events=(event(1), event(2, ended_at=NOW)))
     found = around(fleet, orders=[order_id(1).lower()])
@@ -122,20 +122,20 @@ def test_an_order_on_a_host_brings_the_host_its_machines_and_those_of_its_steps(
     assert list(found.events.values()) == [event(1)]
 
 
-def test_an_order_on_a_machine_brings_the_machine_and_its_host(fleet: SqlStore) -> None:
+def test_an_order_on_a_machine_brings_the_machine_and_its_host(fleet: Store) -> None:
     save(fleet, orders=(order(1, machine=machine_id("db-0")),))
     found = around(fleet, orders=[order_id(1)])
     assert (names(found), list(found.hosts)) == (["db-0"], ["host-2"])
 
 
-def test_an_order_that_is_over_can_be_loaded_by_its_id(fleet: SqlStore) -> None:
+def test_an_order_that_is_over_can_be_loaded_by_its_id(fleet: Store) -> None:
     over = order(1, machine=machine_id("web-0"), ended_at=NOW, state=OrderState.DONE)
     save(fleet, orders=(over,))
     assert around(fleet, orders=[order_id(1)]).orders == {order_id(1): over}
     assert around(fleet, machines=[machine_id("web-0")]).orders == {}
 
 
-def test_open_orders_that_touch_a_machine_come_with_it(fleet: SqlStore) -> None:
+def test_open_orders_that_touch_a_machine_come_with_it(fleet: Store) -> None:
     own = order(1, machine=machine_id("web-0"))
     others = tuple(
         order(number, stages=(stage(step("web-0", state)),))
@@ -150,7 +150,7 @@ def test_open_orders_that_touch_a_machine_come_with_it(fleet: SqlStore) -> None:
     assert order_id(9) not in around(fleet, machines=[own.machine]).orders
 
 
-def test_an_order_lets_go_of_a_machine_when_its_stage_is_done(fleet: SqlStore) -> None:
+def test_an_order_lets_go_of_a_machine_when_its_stage_is_done(fleet: Store) -> None:
     done = replace(stage(step("web-0", StepState.DONE)), state=StageState.DONE)
     touching = order(1, stages=(stage(step("web-0", StepState.DONE)), stage(step("web-1"))))
     save(fleet, orders=(touching,))
@@ -160,24 +160,24 @@ def test_an_order_lets_go_of_a_machine_when_its_stage_is_done(fleet: SqlStore) -
     assert list(around(fleet, machines=[machine_id("web-1")]).orders) == [touching.id]
 
 
-def test_an_order_lets_go_of_its_machines_when_it_ends(fleet: SqlStore) -> None:
+def test_an_order_lets_go_of_its_machines_when_it_ends(fleet: Store) -> None:
     touching = order(1, machine=machine_id("web-0"), stages=(stage(step("web-1")),))
     save(fleet, orders=(touching,))
     save(fleet, orders=(replace(touching, ended_at=NOW),))
     assert around(fleet, machines=[machine_id("web-0"), machine_id("web-1")]).orders == {}
 
 
-def test_open_orders_on_a_machines_host_come_with_it(fleet: SqlStore) -> None:
+def test_open_orders_on_a_machines_host_come_with_it(fleet: Store) -> None:
     save(fleet, orders=(order(1, host=host("host-1").name), order(2, host=host("host-2").name)))
     assert list(around(fleet, machines=[machine_id("web-0")]).orders) == [order_id(1)]
 
 
-def test_the_groups_of_events_are_loaded(fleet: SqlStore) -> None:
+def test_the_groups_of_events_are_loaded(fleet: Store) -> None:
     save(fleet, orders=(order(1),), events=(event(1, group=GroupName("db")),))
     assert list(around(fleet, orders=[order_id(1)]).groups) == ["db"]
 
 
-def test_listed_events_are_counted_also_those_of_other_orders(fleet: SqlStore) -> None:
+def test_listed_events_are_counted_also_those_of_other_orders(fleet: Store) -> None:
     save(
         fleet,
         events=(
@@ -193,7 +193,7 @@ def test_listed_events_are_counted_also_those_of_other_orders(fleet: SqlStore) -
     assert found.events == {}
 
 
-def test_armed_events_are_counted_apart_and_freezes_with_the_machines_they_name(fleet: SqlStore) -> None:
+def test_armed_events_are_counted_apart_and_freezes_with_the_machines_they_name(fleet: Store) -> None:
     freeze = {"type": EventType.FREEZE, "update_domain": 1}
     two = tuple(Resource(machine=machine_id(name), name=MachineName(name)) for name in ("web-0", "web-1"))
     save(
@@ -221,7 +221,7 @@ def test_armed_events_are_counted_apart_and_freezes_with_the_machines_they_name(
         assert snapshot.rollouts.survey([host("host-1").name]).armed == armed
 
 
-def test_room_is_what_sound_hosts_carry(fleet: SqlStore) -> None:
+def test_room_is_what_sound_hosts_carry(fleet: Store) -> None:
     save(fleet, hosts=(host("host-2", state=HostState.CORDONED),))
     with fleet.read() as snapshot:
         found = {"host-3": Room(), "host-1": Room(carried=2, members={(GroupName("web"), 0): 2})}
@@ -241,14 +241,14 @@ def test_room_is_what_sound_hosts_carry(fleet: SqlStore) -> None:
     ],
 )
 def test_room_comes_with_orders_that_may_move_machines(
-    fleet: SqlStore, more: dict[str, Any], loaded: bool
+    fleet: Store, more: dict[str, Any], loaded: bool
 ) -> None:
     save(fleet, orders=(order(1, machine=machine_id("web-0"), **more),))
     assert (around(fleet, orders=[order_id(1)]).room is not None) == loaded
     assert around(fleet, orders=[order_id(1)], room=False).room is None
 
 
-def test_a_host_with_an_order_of_its_own_is_busy(fleet: SqlStore) -> None:
+def test_a_host_with_an_order_of_its_own_is_busy(fleet: Store) -> None:
     save(fleet, orders=(order(1, host=HostName("host-2")), order(2, host=HostName("host-3"), ended_at=NOW)))
     with fleet.read() as snapshot:
         assert [name for name, room in (snapshot.rules.everything().room or {}).items() if room.busy] == [
@@ -256,7 +256,7 @@ def test_a_host_with_an_order_of_its_own_is_busy(fleet: SqlStore) -> None:
         ]
 
 
-def test_a_machine_on_its_way_is_counted_where_it_will_be(fleet: SqlStore) -> None:
+def test_a_machine_on_its_way_is_counted_where_it_will_be(fleet: Store) -> None:
     known = {machine.name: machine for machine in everything(fleet).machines.values()}
     save(fleet, machines=(replace(known["web-0"], bound_for=HostName("host-3")),))
     with fleet.read() as snapshot:
@@ -265,7 +265,7 @@ def test_a_machine_on_its_way_is_counted_where_it_will_be(fleet: SqlStore) -> No
         assert room[HostName("host-3")].members == {(GroupName("web"), 0): 1}
 
 
-def test_room_has_no_more_hosts_than_there_is_need_to_choose_from(fleet: SqlStore) -> None:
+def test_room_has_no_more_hosts_than_there_is_need_to_choose_from(fleet: Store) -> None:
     save(fleet, hosts=tuple(host(f"empty-{number:03}") for number in range(2 * TO_CHOOSE_FROM)))
     with fleet.read() as snapshot:
         assert len(snapshot.rules.around(room=True).room or ()) == TO_CHOOSE_FROM
@@ -273,7 +273,7 @@ def test_room_has_no_more_hosts_than_there_is_need_to_choose_from(fleet: SqlStor
 
 @pytest.mark.parametrize(("spare", "further"), [(0, []), (1, ["fuller-0", "fuller-1"]), (2, [])])
 def test_room_goes_further_where_the_emptiest_hosts_carry_too_much_of_a_group(
-    store: SqlStore, spare: int, further: list[str]
+    store: Store, spare: int, further: list[str]
 ) -> None:
     """Each of the emptiest has one of update domain 0: too much if the group can spare no more than one."""
     emptiest = [f"host-{number:02}" for number in range(2 * TO_CHOOSE_FROM)]
@@ -290,7 +290,7 @@ def test_room_goes_further_where_the_emptiest_hosts_carry_too_much_of_a_group(
         assert [room[HostName(name)].members for name in further] == [{(web.name, 1): 2} for _ in further]
 
 
-def test_room_follows_machines_that_move_come_and_go(fleet: SqlStore) -> None:
+def test_room_follows_machines_that_move_come_and_go(fleet: Store) -> None:
     known = {machine.name: machine for machine in everything(fleet).machines.values()}
     save(fleet, machines=(replace(known["web-0"], host=HostName("host-3")),))
     save(fleet, removed_machines=(known["web-1"].id,))
@@ -299,7 +299,7 @@ def test_room_follows_machines_that_move_come_and_go(fleet: SqlStore) -> None:
         assert seen == snapshot.rules.everything().room
 
 
-def test_everything_is_the_fleet_the_open_orders_and_the_listed_events(fleet: SqlStore) -> None:
+def test_everything_is_the_fleet_the_open_orders_and_the_listed_events(fleet: Store) -> None:
     waiting = order(1, waiting=(Waiting(what="stage 1", reason="db", group=GroupName("db")),))
     save(
         fleet,
@@ -316,12 +316,12 @@ def test_everything_is_the_fleet_the_open_orders_and_the_listed_events(fleet: Sq
     assert found.listed == {"web": {0: 1}}
 
 
-def test_more_can_be_named_than_a_statement_takes(fleet: SqlStore) -> None:
+def test_more_can_be_named_than_a_statement_takes(fleet: Store) -> None:
     many = [machine_id(f"{number}") for number in range(40_000)]
     assert names(around(fleet, machines=[*many, machine_id("web-0")])) == ["web-0"]
 
 
-def test_room_goes_further_to_hosts_in_waves_with_the_source(store: SqlStore) -> None:
+def test_room_goes_further_to_hosts_in_waves_with_the_source(store: Store) -> None:
     """Among many empty hosts are some of the same rack, and some with the same update domain."""
     empty = [f"empty-{number:02}" for number in range(2 * TO_CHOOSE_FROM)]
     members = [machine("web-0", host=HostName("own"), update_domain=1)]
@@ -339,7 +339,7 @@ def test_room_goes_further_to_hosts_in_waves_with_the_source(store: SqlStore) ->
     assert (room[HostName("rack")].rack, room[HostName("rack")].carried) == ("a", 2)
 
 
-def test_room_goes_further_to_homes_of_orders_and_to_homes_that_are_asked_for(store: SqlStore) -> None:
+def test_room_goes_further_to_homes_of_orders_and_to_homes_that_are_asked_for(store: Store) -> None:
     empty = [f"empty-{number:02}" for number in range(TO_CHOOSE_FROM + 8)]
     full = [machine(f"{name}-{number}", host=HostName(name)) for name in HOMES for number in range(2)]
     away = host("cordoned", state=HostState.CORDONED)
@@ -357,7 +357,7 @@ def test_room_goes_further_to_homes_of_orders_and_to_homes_that_are_asked_for(st
     assert found_homes(around(store, **named, homes=homes)) == HOMES
 
 
-def test_the_host_that_a_machine_is_to_move_to_comes_with_its_room(store: SqlStore) -> None:
+def test_the_host_that_a_machine_is_to_move_to_comes_with_its_room(store: Store) -> None:
     empty = [f"empty-{number:02}" for number in range(TO_CHOOSE_FROM + 8)]
     full = [machine(f"{name}-{number}", host=HostName(name)) for name in HOMES for number in range(2)]
     away = host("cordoned", state=HostState.CORDONED)
@@ -390,7 +390,7 @@ def found_homes(part: Slice) -> set[HostName]:
     return {name for name in part.room or () if not name.startswith(("own", "empty"))}
 
 
-def test_room_has_what_is_left_of_what_hosts_have(fleet: SqlStore) -> None:
+def test_room_has_what_is_left_of_what_hosts_have(fleet: Store) -> None:
     """What is on its way counts where it goes, and until then also where it is."""
     known = {machine.name: machine for machine in everything(fleet).machines.values()}
     capacity = {"vcpus": HostResource(amount=8, ratio=2.0), "gpus": HostResource(amount=1)}

@@ -6,12 +6,12 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forewarn.control.ports.scope import Scope
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.fleet_counts import DomainSummary, FleetSummary, GroupSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
+from forewarn.core.scope import Scope
 from forewarn.core.words import (
     STANDALONE,
     EventStatus,
@@ -23,7 +23,7 @@ from forewarn.core.words import (
     OrderState,
     ProjectName,
 )
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.sql import Store, open_store
 from tests.contract.samples import NOW, event, group, host, machine, order, save
 from tests.contract.test_store_rollouts import rollout
 
@@ -31,7 +31,7 @@ A, B = ProjectName("a"), ProjectName("b")
 RUNNING, FROZEN = MachineState.RUNNING, MachineState.FROZEN
 
 
-def summary(store: SqlStore, project: ProjectName | None = None) -> FleetSummary:
+def summary(store: Store, project: ProjectName | None = None) -> FleetSummary:
     with store.scoped(Scope(caller=None, asked=project)).read() as snapshot:
         return snapshot.fleet.summary()
 
@@ -47,7 +47,7 @@ def alone(name: str, project: ProjectName) -> tuple[Group, Machine]:
     return own, machine(name, group=own.name, project=project)
 
 
-def test_a_fleet_is_counted_by_group_update_domain_and_state(store: SqlStore) -> None:
+def test_a_fleet_is_counted_by_group_update_domain_and_state(store: Store) -> None:
     own, spot = alone("spot", B)
     web = [machine(f"web-{n}", project=A, update_domain=n % 2) for n in range(4)]
     web[3] = replace(web[3], state=FROZEN)
@@ -105,7 +105,7 @@ def counted(domain: int, states: dict[str, int], *, scheduled: int = 0, started:
     )
 
 
-def test_a_project_counts_what_is_its_own_and_the_hosts_that_carry_it(store: SqlStore) -> None:
+def test_a_project_counts_what_is_its_own_and_the_hosts_that_carry_it(store: Store) -> None:
     mine, theirs = machine("web-0", project=A), machine("db-0", project=B, group=GroupName("db"))
     save(
         store,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from forewarn.control.parts.records import Following, RecordFilter
-from forewarn.control.ports.scope import Scope
+from forewarn.core.filters import Following, RecordFilter
 from forewarn.core.model.record import Record
+from forewarn.core.scope import Scope
 from forewarn.core.words import MachineName, ProjectName
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import event, group, record, save
 
 RECORDS = (
@@ -17,7 +17,7 @@ RECORDS = (
 )
 
 
-def following(store: SqlStore, number: int, limit: int = 10, **wanted: object) -> Following:
+def following(store: Store, number: int, limit: int = 10, **wanted: object) -> Following:
     with store.read() as snapshot:
         return snapshot.records.following(number, RecordFilter(**wanted), limit=limit)  # type: ignore[arg-type]
 
@@ -26,13 +26,13 @@ def numbers(records: tuple[Record, ...]) -> list[int]:
     return [record.number for record in records]
 
 
-def test_records_follow_oldest_first(store: SqlStore) -> None:
+def test_records_follow_oldest_first(store: Store) -> None:
     save(store, records=RECORDS)
     assert following(store, 1) == Following(records=RECORDS[1:], number=4, more=False)
     assert following(store, 4) == Following(records=(), number=4, more=False)
 
 
-def test_a_full_page_says_where_to_go_on(store: SqlStore) -> None:
+def test_a_full_page_says_where_to_go_on(store: Store) -> None:
     save(store, records=RECORDS)
     first = following(store, 0, limit=3)
     assert (numbers(first.records), first.number, first.more) == ([1, 2, 3], 3, True)
@@ -51,7 +51,7 @@ def test_a_full_page_says_where_to_go_on(store: SqlStore) -> None:
     ],
 )
 def test_a_filter_leaves_out_what_is_not_asked_for(
-    store: SqlStore, wanted: dict[str, object], expected: list[int]
+    store: Store, wanted: dict[str, object], expected: list[int]
 ) -> None:
     save(store, records=RECORDS)
     found = following(store, 0, **wanted)
@@ -61,7 +61,7 @@ def test_a_filter_leaves_out_what_is_not_asked_for(
         assert snapshot.records.count_following(0, RecordFilter(**wanted)) == len(expected)  # type: ignore[arg-type]
 
 
-def test_the_newest_number_counts_changes_without_a_record(store: SqlStore) -> None:
+def test_the_newest_number_counts_changes_without_a_record(store: Store) -> None:
     save(store, records=RECORDS)
     number = save(store, groups=(group(),))
     with store.read() as snapshot:
@@ -69,7 +69,7 @@ def test_the_newest_number_counts_changes_without_a_record(store: SqlStore) -> N
     assert following(store, 4).number == 5
 
 
-def test_listed_events_are_those_of_a_projects_groups(store: SqlStore) -> None:
+def test_listed_events_are_those_of_a_projects_groups(store: Store) -> None:
     other = group("other", project=ProjectName("b"))
     here, there = event(1), event(2, group=other.name)
     save(store, groups=(group(), other), events=(here, there))
@@ -80,7 +80,7 @@ def test_listed_events_are_those_of_a_projects_groups(store: SqlStore) -> None:
             assert snapshot.work.listed_events() == listed
 
 
-def test_a_project_follows_its_own_records(store: SqlStore) -> None:
+def test_a_project_follows_its_own_records(store: Store) -> None:
     mine = record(2, project=ProjectName("b"))
     save(store, records=(record(1, project=ProjectName("a")), mine, record(3)))
     with store.scoped(Scope(caller=ProjectName("b"))).read() as snapshot:

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from forewarn.control.ports.scope import Scope
 from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.scope import Scope
 from forewarn.core.words import Kind, ProjectName
-from forewarn.store.sql import SqlStore
+from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND
+from tests.transactions import writing
 
 
 def webhook(number: int, **more: Any) -> Webhook:
@@ -23,13 +24,13 @@ def webhook(number: int, **more: Any) -> Webhook:
     return Webhook(id=WebhookId(f"BBBBBBBB-0000-4000-8000-{number:012X}"), number=number, **defaults | more)
 
 
-def save(store: SqlStore, *webhooks: Webhook) -> None:
-    with store.write() as tx:
+def save(store: Store, *webhooks: Webhook) -> None:
+    with writing(store) as tx:
         for each in webhooks:
             tx.webhooks.save(each)
 
 
-def test_a_webhook_is_kept_whole(store: SqlStore) -> None:
+def test_a_webhook_is_kept_whole(store: Store) -> None:
     whole = webhook(
         1,
         project=ProjectName("a"),
@@ -46,7 +47,7 @@ def test_a_webhook_is_kept_whole(store: SqlStore) -> None:
         assert snapshot.webhooks.find(WebhookId("nobody")) is None
 
 
-def test_a_webhook_that_is_known_is_replaced(store: SqlStore) -> None:
+def test_a_webhook_that_is_known_is_replaced(store: Store) -> None:
     first = webhook(1)
     later = replace(first, delivered=9)
     save(store, first, later)
@@ -55,7 +56,7 @@ def test_a_webhook_that_is_known_is_replaced(store: SqlStore) -> None:
         assert snapshot.webhooks.count() == 1
 
 
-def test_webhooks_are_listed_oldest_first_page_by_page(store: SqlStore) -> None:
+def test_webhooks_are_listed_oldest_first_page_by_page(store: Store) -> None:
     one, two, three = webhook(1), webhook(2, project=ProjectName("a")), webhook(3)
     save(store, three, one, two)
     with store.read() as snapshot:
@@ -65,15 +66,15 @@ def test_webhooks_are_listed_oldest_first_page_by_page(store: SqlStore) -> None:
         assert snapshot.webhooks.page(project=ProjectName("a"), after=None, limit=2) == ([two], None)
 
 
-def test_a_webhook_that_is_removed_is_gone(store: SqlStore) -> None:
+def test_a_webhook_that_is_removed_is_gone(store: Store) -> None:
     save(store, webhook(1), webhook(2))
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.webhooks.remove(webhook(1).id)
     with store.read() as snapshot:
         assert snapshot.webhooks.page(project=None, after=None, limit=10) == ([webhook(2)], None)
 
 
-def test_a_project_finds_the_webhooks_that_are_its_own(store: SqlStore) -> None:
+def test_a_project_finds_the_webhooks_that_are_its_own(store: Store) -> None:
     a, b = ProjectName("a"), ProjectName("b")
     mine, theirs = webhook(1, project=a, owner=a), webhook(2, project=b, owner=b)
     save(store, mine, theirs, webhook(3, project=a))

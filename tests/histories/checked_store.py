@@ -8,16 +8,17 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import select
 
-from forewarn.control.parts.records import HistoryFilter
-from forewarn.control.parts.rules import ChangeSaving
-from forewarn.control.ports.scope import EVERYTHING, Scope
-from forewarn.control.ports.store import Snapshot, Transaction
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.record import PromiseCounts
 from forewarn.core.model.slice import Slice
+from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.words import MachineId, OrderId
 from forewarn.store import tables
-from forewarn.store.sql import SqlStore
+from forewarn.store.batch import Batch, Transaction
+from forewarn.store.snapshots import Snapshot
+from forewarn.store.sql import Store
+from forewarn.store.writes.saving import ChangeSaving
 from tests.harness import Service
 from tests.rules import Change, violations
 
@@ -28,26 +29,24 @@ Announced: TypeAlias = set[tuple[OrderId, MachineId]]
 class CheckedStore:
     """The real store; every transaction is checked against the rules."""
 
-    def __init__(self, store: SqlStore, service: Service, announced: Announced) -> None:
+    def __init__(self, store: Store, service: Service, announced: Announced) -> None:
         self._store = store
         self._service = service
         self._announced = announced
         self._counted: tuple[Slice, PromiseCounts] | None = None
         self.read, self.save_activity = store.read, store.save_activity
-        self.together = store.together
-        self.after_saving = store.after_saving
 
     def scoped(self, scope: Scope) -> "CheckedStore":
         assert scope == EVERYTHING
         return self
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def batch(self) -> Iterator[Batch]:
         before = self._service.everything()
         counted = self._counted_before(before)
         saved: list[Changes] = []
-        with self._store.write() as tx:
-            yield _Remembering(tx, saved)  # type: ignore[misc]
+        with self._store.batch() as batch:
+            yield _RememberingBatch(batch, saved)
         if not saved:
             return
         after = self._service.everything()
@@ -98,12 +97,46 @@ def _difference(before: PromiseCounts, after: PromiseCounts) -> PromiseCounts:
     return PromiseCounts(**{name: getattr(after, name) - getattr(before, name) for name in names})
 
 
+@contextmanager
+def _forgetting(saved: list[Changes]) -> Iterator[None]:
+    """Forget what is saved within the block if that is undone."""
+    before = len(saved)
+    try:
+        yield
+    except BaseException:
+        del saved[before:]
+        raise
+
+
+class _RememberingBatch:
+    """A batch of one transaction, which remembers what it saved."""
+
+    def __init__(self, batch: Batch, saved: list[Changes]) -> None:
+        self._batch = batch
+        self._saved = saved
+        self.foresee = batch.foresee
+
+    @contextmanager
+    def savepoint(self) -> Iterator[Transaction]:
+        with _forgetting(self._saved), self._batch.savepoint() as tx:
+            yield _Remembering(tx, self._saved)  # type: ignore[misc]
+
+
 class _Remembering:
     """A transaction that remembers what it saved, if that was anything."""
 
     def __init__(self, tx: Transaction, saved: list[Changes]) -> None:
         self._tx = tx
+        self._saved = saved
         self.changes = _Saving(tx.changes, saved)
+
+    def scoped(self, scope: Scope) -> "_Remembering":
+        return _Remembering(self._tx.scoped(scope), self._saved)  # type: ignore[arg-type]
+
+    @contextmanager
+    def savepoint(self) -> Iterator["_Remembering"]:
+        with _forgetting(self._saved), self._tx.savepoint() as tx:
+            yield _Remembering(tx, self._saved)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tx, name)

@@ -17,9 +17,8 @@ from zoneinfo import ZoneInfo
 
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.parts.feed import Delta
-from forewarn.control.ports.saved import Saved
 from forewarn.core.errors import ForewarnError
+from forewarn.core.feed import Delta
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import FleetDefaults
@@ -42,6 +41,7 @@ from forewarn.core.words import (
     ServiceMode,
     Work,
 )
+from forewarn.store.saved import Saved
 from tests.boards import read_whole, sent_by
 from tests.harness import START, Service, fleet, group, machine
 from tests.histories.checked_store import Announced, CheckedStore

@@ -10,6 +10,7 @@ from tests.histories.moving_histories import MovingHistories
 from tests.histories.progress_histories import ProgressHistories
 from tests.histories.service_histories import ServiceHistories, in_stage
 from tests.histories.situations import Situation
+from tests.transactions import InTransactions
 
 
 class ReachHistories(ProgressHistories, ServiceHistories, MovingHistories):
@@ -18,7 +19,8 @@ class ReachHistories(ProgressHistories, ServiceHistories, MovingHistories):
     def drivers_say(self, why: str | None, *hosts: str) -> None:
         """Have drivers say of hosts that they are reached, or why not."""
         known = UNKNOWN.heard(why, at=self.service.clock.now())
-        self.do(HostReach(self.service.shared.context).save, {HostName(host): known for host in hosts})
+        reach = InTransactions(HostReach(self.service.context), self.service.transact)
+        self.do(reach.save, {HostName(host): known for host in hosts})
         self.look(self.service.everything())
 
     @act(200)

@@ -89,7 +89,7 @@ class RollingHistories(Histories):
         """Rule 10: not only at what is due, for a wake-up that got lost would hide there."""
         before = self.rollouts()
         for mine in before:
-            self.service.engine._rollouts.look(mine.id, self.service.clock.now())
+            self.service.look_at(mine)
         assert list(map(_settled, self.rollouts())) == list(map(_settled, before))
 
     def check_waves(self, whole: Slice) -> None:

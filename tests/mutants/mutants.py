@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Engine, event
 
 from forewarn.control.engine.driver_calls import Verb
-from forewarn.control.ports.store import Snapshot
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import ArmedDomain, Budget, Waiting
 from forewarn.core.model.event import Approval, Event
@@ -35,8 +35,10 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
-from forewarn.store.snapshots import SqlTransaction
-from forewarn.store.sql import SqlStore
+from forewarn.server.threads.batches import Batches, Outcome
+from forewarn.store.batch import Batch, Transaction
+from forewarn.store.snapshots import Snapshot
+from forewarn.store.sql import Store
 from tests.mutants.placing import mutant
 
 Real = Callable[..., Any]
@@ -372,13 +374,40 @@ async def a_guest_is_answered_before_its_approval_is_saved(
 
 
 @mutant("server.threads.worker:Worker._do", "unit/test_worker.py", rule="7")
-def a_caller_is_answered_before_guests_are_shown_it(real: Real, worker: Any, job: Any) -> None:
-    job.answer.set_result(job.work())
+def a_caller_is_answered_before_guests_are_shown_it(real: Real, worker: Any, jobs: Any) -> int:
+    worker._catch_up = lambda: None
+    done: int = real(worker, jobs)
+    del worker._catch_up
     worker._catch_up()
+    return done
 
 
-@mutant("store.sql:SqlStore.write", "contract/test_store.py", rule="7")
-def what_is_saved_is_committed_with_the_next(real: Real, store: SqlStore) -> Iterator[SqlTransaction]:
+@mutant("server.threads.batches:Batches.run", "unit/test_batches.py", rule="7")
+def a_caller_is_answered_as_if_the_commit_had_not_failed(
+    real: Real, batches: Batches, jobs: Sequence[Callable[[Transaction], Any]], **more: Any
+) -> list[Outcome]:
+    done: list[Any] = []
+
+    def noting(job: Callable[[Transaction], Any], tx: Transaction) -> None:
+        done.append(job(tx))
+
+    outcomes: list[Outcome] = real(batches, [partial(noting, job) for job in jobs], **more)
+    return [Outcome(result) for result in done] if len(done) == len(outcomes) else outcomes
+
+
+@mutant("server.threads.batches:Batches._run_one", "unit/test_batches.py", rule="7")
+def a_job_that_fails_is_saved_all_the_same(
+    real: Real, batches: Batches, batch: Batch, job: Callable[[Transaction], Any]
+) -> Outcome:
+    with batch.savepoint() as tx:
+        try:
+            return Outcome(job(tx))
+        except Exception as error:  # noqa: BLE001 - any error of the job
+            return Outcome(error=error)
+
+
+@mutant("store.sql:Store.batch", "contract/test_store.py", rule="7")
+def what_is_saved_is_committed_with_the_next(real: Real, store: Store) -> Iterator[Batch]:
     _uncommitted.close()
     with ExitStack() as opened:
         yield opened.enter_context(contextmanager(real)(store))
@@ -696,9 +725,9 @@ def machines_go_elsewhere_than_to_their_homes(
 # Callers wait for each other no longer than they must
 
 
-@mutant("server.threads.worker:Worker._is_enough", "unit/test_worker.py", rule="fairness")
-def a_guest_waits_for_all_that_was_taken_before_it(real: Real, *_: Any, **__: Any) -> bool:
-    return False
+@mutant("server.threads.jobs:Jobs._next", "unit/test_jobs.py", rule="fairness")
+def a_guest_waits_for_all_that_was_taken_before_it(real: Real, jobs: Any, **_: Any) -> Any:
+    return real(jobs, after=())
 
 
 @mutant("core.spelling:_alike", "unit/test_spelling.py", rule="spelling")

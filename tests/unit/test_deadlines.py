@@ -5,10 +5,10 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from forewarn.control.supervision import RestartPace, Supervisor
 from forewarn.core.errors import Unavailable
 from forewarn.store.opening import deadlines as module
 from forewarn.store.opening.deadlines import LONGEST_STATEMENT, SILENT_AFTER, Deadlines, Silent, TooLong
+from forewarn.supervision import RestartPace, Supervisor
 from tests.no_thread import no_thread
 from tests.process import until
 

@@ -1,6 +1,6 @@
 """How long things took, counted."""
 
-from forewarn.control.durations import BOUNDS, Durations
+from forewarn.durations import BOUNDS, Durations
 
 
 def test_each_bound_counts_what_took_at_most_so_long() -> None:

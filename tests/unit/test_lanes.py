@@ -23,13 +23,13 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.control.engine.driver_calls import DriverAnswer, Verb
-from forewarn.control.supervision import RestartPace, Supervisor
 from forewarn.core.errors import Unavailable
 from forewarn.core.redaction import driver_named
 from forewarn.core.words import MachineId
 from forewarn.server.threads import lanes as threads_lanes
 from forewarn.server.threads.lane_queues import LaneBounds
 from forewarn.server.threads.lanes import Lanes
+from forewarn.supervision import RestartPace, Supervisor
 from tests.driver_calls import begin, check
 from tests.no_thread import no_thread
 from tests.process import until

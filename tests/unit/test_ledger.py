@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.control.rehearsals.ledger import Ledger
+from forewarn.core.rehearsal_ledger import Ledger
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from forewarn.control.durations import ReadCounts
 from forewarn.core.errors import Unavailable
+from forewarn.durations import ReadCounts
 from forewarn.server.threads import reads as threads_reads
 from forewarn.server.threads.reads import Reads
 from tests.no_thread import no_thread

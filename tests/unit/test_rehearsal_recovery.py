@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from forewarn.clock import ManualClock, monotonic
-from forewarn.control.rehearsals.ledger import Account
+from forewarn.core.rehearsal_ledger import Account
 from forewarn.rehearsal.guest_programs import GuestProgram, Told
 from forewarn.rehearsal.recovery import GuestRecovery
 from forewarn.rehearsal.scenario import GuestCommand, Scenario
@@ -117,7 +117,7 @@ def test_a_program_tells_as_it_would_tell_systemd(tmp_path: Path) -> None:
 
 
 def test_a_timeline_tells_in_order_what_was_learnt_in_another() -> None:
-    clock = ScenarioClock(ManualClock(BEGAN))
+    clock = ScenarioClock(ManualClock(BEGAN).now)
     clock.begin()
     shown: list[tuple[float, str]] = []
     timeline = Timeline(clock, lambda at, who, what: shown.append((at.total_seconds(), what)))
@@ -133,7 +133,7 @@ def test_a_timeline_tells_in_order_what_was_learnt_in_another() -> None:
 
 
 def test_a_timeline_never_goes_back() -> None:
-    clock = ScenarioClock(ManualClock(BEGAN))
+    clock = ScenarioClock(ManualClock(BEGAN).now)
     clock.begin()
     shown: list[float] = []
     timeline = Timeline(clock, lambda at, who, what: shown.append(at.total_seconds()))

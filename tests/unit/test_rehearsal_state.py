@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
-from forewarn.control.rehearsals.ledger import Ledger
 from forewarn.core.guests.document import Document
 from forewarn.core.guests.document import document as document_of
 from forewarn.core.model.event import Event
+from forewarn.core.rehearsal_ledger import Ledger
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.board.rehearsal_state import RehearsalState, ShownDocuments

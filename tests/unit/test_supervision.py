@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.supervision import KEEPS_FAILING, BackgroundTask, RestartPace, Supervisor
+from forewarn.supervision import KEEPS_FAILING, BackgroundTask, RestartPace, Supervisor
 from tests.process import PATIENCE, until
 
 AT_ONCE = RestartPace(first=0, longest=0, sound_after=20)

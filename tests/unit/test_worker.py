@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 from forewarn.control.engine.engine import Stuck
-from forewarn.control.supervision import RestartPace, Supervisor
+from forewarn.control.job_kinds import Alone
 from forewarn.core.errors import ForewarnError, Invalid, Unavailable, Uncertain
 from forewarn.server.threads import worker
+from forewarn.server.threads.batches import Batches
 from forewarn.server.threads.bridge import MOST_APPROVED, WorkerCommands
 from forewarn.server.threads.follow_up import FollowUp
 from forewarn.server.threads.jobs import Job, Jobs
 from forewarn.server.threads.worker import MOST_TOGETHER, Worker
+from forewarn.supervision import RestartPace, Supervisor
 from tests.process import PATIENCE
 from tests.unit.slices import NOON
 
@@ -33,7 +35,7 @@ class Saved:
     def __init__(self) -> None:
         self.saved: list[str] = []
 
-    def enable(self, *groups: str) -> tuple[str, ...]:
+    def enable(self, _tx: object, *groups: str) -> tuple[str, ...]:
         self.saved.append("enable")
         return groups
 
@@ -42,6 +44,13 @@ class Saved:
 
     def defer(self, *_: object) -> None:
         self.saved.append("defer")
+
+
+def done_by(job: Job) -> object:
+    """Do a job as the worker would; no use case here asks anything of its transaction."""
+    tx: Any = None
+    assert not isinstance(job.work, Alone)
+    return job.work(tx)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +72,7 @@ def test_a_guest_waits_until_the_worker_has_saved_its_word(
             await asyncio.sleep(0)
         assert not waiting.done()
         (job,) = jobs.take(9, timeout=0)
-        job.answer.set_result(job.work())
+        job.answer.set_result(done_by(job))
         await waiting
         assert guests.saved == [what]
 
@@ -77,13 +86,13 @@ class ManyEvents(Saved):
         super().__init__()
         self.approved: list[str] = []
 
-    def listed(self, _machine: str, events: Sequence[str]) -> Sequence[str]:
+    def listed(self, _tx: object, _machine: str, events: Sequence[str]) -> Sequence[str]:
         if "unknown" in events:
             raise Invalid("event unknown is not known")
         return events
 
     def approve(self, *given: object, address: str) -> None:
-        _, events = given
+        _tx, _machine, events = given
         self.approved += events  # type: ignore[arg-type]
 
 
@@ -106,7 +115,7 @@ async def approving(
         try:
             if done == failing:
                 raise Unavailable("the database is away; nothing was done by this call")
-            job.answer.set_result(job.work())
+            job.answer.set_result(done_by(job))
         except ForewarnError as error:
             job.answer.set_exception(error)
         done += 1
@@ -170,11 +179,11 @@ class Around:
         self.clock = self.due = self
 
     @contextmanager
-    def together(self) -> Iterator["Around"]:
+    def batch(self) -> Iterator["Around"]:
         yield self
 
-    def part(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    def savepoint(self) -> AbstractContextManager["Around"]:
+        return nullcontext(self)
 
     def catch_up(self) -> None:
         self._seen.append("shown after the answer" if self._answer.done() else "shown")
@@ -203,25 +212,29 @@ class Around:
     def look_for(self, number: int) -> None:
         pass
 
-    def prune(self) -> bool:
+    def prune(self, _transact: object) -> bool:
         return False
 
     def save_all(self, now: datetime, *, ahead: timedelta) -> None:
         pass
 
 
+def worker_on(jobs: Any, around: Any) -> Worker:
+    return Worker(jobs, batches=Batches(around), engine=around, answering=around, feed=around, time=around)
+
+
 def test_an_operator_is_answered_when_it_is_saved_and_guests_are_shown_it() -> None:
     answer: Future[str] = Future()
     seen: list[str] = []
 
-    def save() -> str:
+    def save(_tx: object) -> str:
         seen.clear()  # what a tick has shown before
         seen.append("saved")
         return "done"
 
     around: Any = Around(answer, seen)
     jobs: Any = FewJobs(Job(save, answer))
-    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    worker = worker_on(jobs, around)
     worker.start()
     worker.stop()
     assert (seen[:2], answer.result(timeout=0)) == (["saved", "shown"], "done")
@@ -232,11 +245,11 @@ def test_a_job_that_fails_is_answered_with_its_error() -> None:
     around: Any = Around(answer, [])
     fault = ValueError("it cannot be")
 
-    def fail() -> str:
+    def fail(_tx: object) -> str:
         raise fault
 
     jobs: Any = FewJobs(Job(fail, answer))
-    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    worker = worker_on(jobs, around)
     worker.start()
     worker.stop()
     assert answer.exception(timeout=0) is fault
@@ -258,12 +271,12 @@ def test_a_worker_that_fails_goes_on_and_answers_what_it_had_taken(caplog: pytes
     around: Any = Around(Future(), [])
     jobs = Jobs()
     jobs.follow_up = BrokenFollowUp()
-    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    worker = worker_on(jobs, around)
     worker.supervisor = Supervisor(pace=RestartPace(first=0))
-    first = jobs.post(lambda: "one")
+    first = jobs.post(lambda _: "one")
     worker.start()
     assert first.result(timeout=PATIENCE) == "one"
-    assert jobs.post(lambda: "two").result(timeout=PATIENCE) == "two"
+    assert jobs.post(lambda _: "two").result(timeout=PATIENCE) == "two"
     worker.stop()
     assert worker.supervisor.restarts()["worker"] == 1
     assert "background task worker failed" in caplog.text
@@ -276,8 +289,8 @@ def test_jobs_that_a_worker_has_taken_when_it_fails_may_have_happened() -> None:
 
     around: Any = Breaking(Future(), [])
     answer: Future[str] = Future()
-    jobs: Any = FewJobs(Job(lambda: "done", answer))
-    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    jobs: Any = FewJobs(Job(lambda _: "done", answer))
+    worker = worker_on(jobs, around)
     worker.start()
     worker.stop()
     assert isinstance(answer.exception(timeout=0), Uncertain)
@@ -290,13 +303,13 @@ def test_a_worker_that_has_ended_leaves_no_caller_waiting() -> None:
 
     around: Any = Around(Future(), [])
     jobs = Broken()
-    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
-    before = [jobs.post(lambda: None), jobs.post(lambda: None)]
+    worker = worker_on(jobs, around)
+    before = [jobs.post(lambda _: None), jobs.post(lambda _: None)]
     worker.supervisor.stop()
     worker.start()
     worker.stop()
     assert not worker.alive
-    for answer in (*before, jobs.post(lambda: None)):
+    for answer in (*before, jobs.post(lambda _: None)):
         assert isinstance(answer.exception(timeout=0), Unavailable)
 
 
@@ -309,14 +322,14 @@ def test_guests_are_shown_what_a_tick_has_saved_though_some_orders_cannot_go_on(
             raise Stuck("order ORDER cannot go on")
 
     around: Any = Stumbling(Future(), seen)
-    jobs: Any = FewJobs(Job(lambda: seen.append("a job"), Future()))
-    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    jobs: Any = FewJobs(Job(lambda _: seen.append("a job"), Future()))
+    worker = worker_on(jobs, around)
     worker.start()
     worker.stop()
     assert seen[:3] == ["saved", "shown", "a job"]
 
 
-class Batches(Around):
+class BatchesApart(Around):
     """Keeps what is saved together apart."""
 
     def __init__(self) -> None:
@@ -324,21 +337,21 @@ class Batches(Around):
         self.saved: list[list[str]] = []
 
     @contextmanager
-    def together(self) -> Iterator["Batches"]:
+    def batch(self) -> Iterator["BatchesApart"]:
         self.saved.append([])
         yield self
 
-    def save(self, what: str) -> None:
+    def save(self, what: str, _tx: object = None) -> None:
         self.saved[-1].append(what)
 
 
 def saved_with_a_guest_among(callers: int, *, before: bool) -> list[list[str]]:
     """Let callers' jobs wait, and a guest come before, or while the first of them is done."""
-    jobs, around = Jobs(monotonic=lambda: 0.0), Batches()
+    jobs, around = Jobs(monotonic=lambda: 0.0), BatchesApart()
     under_way, arrived = threading.Event(), threading.Event()
-    worker = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)  # type: ignore[arg-type]
+    worker = worker_on(jobs, around)
 
-    def work(number: int) -> None:
+    def work(number: int, _tx: object) -> None:
         if number == 0:
             under_way.set()
             arrived.wait()
@@ -405,9 +418,9 @@ def test_jobs_that_have_waited_together_come_before_a_tick_but_not_for_long(
     monkeypatch.setattr(worker, "LONGEST_BATCH", -inf)  # each is saved by itself
     monkeypatch.setattr(worker, "LONGEST_WITHOUT_TICK", longest)
     seen: list[str] = []
-    jobs: Any = FewJobs(*(Job(lambda: seen.append("job"), Future()) for _ in range(2)))
+    jobs: Any = FewJobs(*(Job(lambda _: seen.append("job"), Future()) for _ in range(2)))
     around: Any = AlwaysDue(Future(), seen)
-    mine = Worker(jobs, store=around, engine=around, answering=around, feed=around, time=around)
+    mine = worker_on(jobs, around)
     mine.start()
     mine.stop()
     assert seen == done

@@ -38,7 +38,7 @@ from forewarn.api.endpoints import (
 from forewarn.api.limits import Bodies, CallerTable, Refusals
 from forewarn.api.probe_log import ProbeLog
 from forewarn.api.services import ApiSettings, Services
-from forewarn.control.durations import Durations
+from forewarn.durations import Durations
 
 PARTS = (
     *(machine_endpoints, group_endpoints, host_endpoints, driver_endpoints, project_endpoints),

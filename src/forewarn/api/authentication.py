@@ -5,12 +5,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
-from forewarn.api.services import RunUseCase
+from forewarn.api.services import RunRead
 from forewarn.clock import monotonic
 from forewarn.control.access.browser_sessions import BrowserSessions
-from forewarn.control.signal import Signal
 from forewarn.core.errors import Unavailable
 from forewarn.core.session_cookies import Credentials, Identified, identify
+from forewarn.signals import Signal
 
 # A token that another process makes or revokes must count within a second. Where calls come often, the store
 # is looked at beside them, and none of them waits.
@@ -31,7 +31,7 @@ class Authenticator:
         self,
         sessions: BrowserSessions,
         *,
-        run: RunUseCase,
+        run: RunRead,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = monotonic,
     ) -> None:

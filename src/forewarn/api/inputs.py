@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from enum import Enum
 from types import NoneType
 from typing import Any, NamedTuple, Protocol, get_args, get_origin, runtime_checkable
 
@@ -11,9 +12,12 @@ from starlette.requests import ClientDisconnect, Request
 
 from forewarn.api.declared import Body, Query
 from forewarn.api.request_fields import FreeText
+from forewarn.control.callers import check_whole
 from forewarn.core.access import Caller
 from forewarn.core.errors import Invalid
 from forewarn.core.redaction import said_by_operator
+from forewarn.core.scope import Scope
+from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.wire.fields import Schema, table
 
 
@@ -41,6 +45,34 @@ class Prepared(NamedTuple):
 
     async def read(self, name: str, request: Request) -> None:
         """Return nothing yet."""
+
+
+class Reach(Enum):
+    """What the transaction of a POST sees."""
+
+    CALLER = "caller"
+    WHOLE = "whole"
+    OWN = "own"
+
+
+class OpenedBy(NamedTuple):
+    """The open transaction, which the worker adds when it runs the call."""
+
+    reach: Reach
+
+    async def read(self, name: str, request: Request) -> None:
+        """Return nothing yet."""
+
+    def seen(self, tx: Transaction, scope: Scope) -> ScopedTransaction:
+        """Return the transaction as the caller may see it; Refused if it must not."""
+        match self.reach:
+            case Reach.CALLER:
+                return tx.scoped(scope)
+            case Reach.WHOLE:
+                check_whole(scope)
+                return tx
+            case Reach.OWN:
+                return tx
 
 
 class InPath(NamedTuple):

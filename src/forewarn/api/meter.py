@@ -12,11 +12,11 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 from prometheus_client.exposition import generate_latest
 
 from forewarn.api.limits import Limit
-from forewarn.control.durations import BOUNDS, Distribution, ReadCounts
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.fleet.fleet_views import Counts
 from forewarn.control.push.webhooks import WebhookView
-from forewarn.control.supervision import Supervisor
+from forewarn.durations import BOUNDS, Distribution, ReadCounts
+from forewarn.supervision import Supervisor
 from forewarn.version import version
 
 __all__ = ["CONTENT_TYPE", "Counted", "Meter"]

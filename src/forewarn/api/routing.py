@@ -14,16 +14,17 @@ from starlette.routing import Route
 from forewarn.api.audit import changes_nothing
 from forewarn.api.errors import status_of
 from forewarn.api.idempotency import REPEATED_HEADER, keyed_call
-from forewarn.api.inputs import Input, Prepared, inputs
+from forewarn.api.inputs import Input, OpenedBy, Prepared, inputs
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
 from forewarn.control.access.answering_once import Answered, KeyedCall
-from forewarn.control.alone import Alone
-from forewarn.control.durations import Durations
-from forewarn.control.ports.foreseen import Foreseen, ForeseenUseCase
+from forewarn.control.job_kinds import Alone, ForeseenUseCase
 from forewarn.core.access import Right, check
 from forewarn.core.errors import ForewarnError, Unavailable
-from forewarn.core.words import ProjectName
+from forewarn.core.scope import Scope
+from forewarn.durations import Durations
+from forewarn.store.batch import Transact, Transaction
+from forewarn.store.foreseen import Foreseen
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body, write_json
 
@@ -59,7 +60,7 @@ class Promise:
     # What the worker does once the answer is saved, and again when it is repeated: it may have been killed.
     finish: Callable[[Services, Mapping[str, Any]], None] | None = None
     # Refuses to answer a call again with this body if what it told of has ended meanwhile.
-    check_repeated: Callable[[Services, Mapping[str, Any]], None] | None = None
+    check_repeated: Callable[[Services, Transaction, Mapping[str, Any]], None] | None = None
     # What is answered where nothing can be saved: it takes the call, if it has a key, and the handler's
     # arguments; None if there is nothing else to say than that. It may still happen as it was asked for.
     otherwise: Callable[..., "WithStatus[Any] | None"] | None = None
@@ -182,57 +183,75 @@ class ApiRoute(Route):
     async def _carry_out(self, request: Request, arguments: Mapping[str, Any]) -> Answered:
         """Do what is asked for; with an Idempotency-Key once, however often it is sent."""
         services: Services = request.app.state.services
-        run = services.scoped(request.state.caller).run  # in the caller's turn
+        mine = services.scoped(request.state.caller)
+        run = mine.run_unscoped  # in the caller's turn
         call = await keyed_call(request)
         if self.promise.prepare is not None:
             arguments = await self._with_prepared(request, self.promise.prepare, arguments)
         if not inspect.iscoroutinefunction(self.handler):
             try:
-                return await run(self._job(services, call, arguments, project=request.state.caller.project))
+                return await run(self._job(services, mine.scope, call, arguments))
             except Unavailable:
                 otherwise = self._otherwise(call, arguments)
                 if otherwise is None:
                     raise
                 return otherwise
         # Nothing of it is in the store, so that there is nothing to save its answer with.
-        known = await run(lambda: services.answering.find(call)) if call else None
+        known = await run(lambda tx: services.answering.find(tx, call)) if call else None
         if known:
             return known
         answered = self._answered(await self.handler(**arguments))
         if call is None:
             return answered
-        return await run(lambda: services.answering.answer(call, lambda: answered))
+        return await run(lambda tx: services.answering.answer(tx, call, lambda: answered))
 
     def _otherwise(self, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered | None:
-        answer = None if self.promise.otherwise is None else self.promise.otherwise(call, **arguments)
+        if self.promise.otherwise is None:
+            return None
+        given = {
+            name: arguments[name] for name, each in self.inputs.items() if not isinstance(each, OpenedBy)
+        }
+        answer = self.promise.otherwise(call, **given)
         return None if answer is None else self._answered(answer)
 
     def _job(
-        self,
-        services: Services,
-        call: KeyedCall | None,
-        arguments: Mapping[str, Any],
-        *,
-        project: ProjectName | None,
-    ) -> Callable[[], Answered]:
-        def job() -> Answered:
-            return self._work(services, call, arguments)
+        self, services: Services, scope: Scope, call: KeyedCall | None, arguments: Mapping[str, Any]
+    ) -> Callable[[Transaction], Answered] | Alone[Answered]:
+        def job(tx: Transaction) -> Answered:
+            return self._work(services, tx, scope, call, arguments)
 
+        finish = self.promise.finish
+        if finish is not None:
+
+            def alone(transact: Transact) -> Answered:
+                answered = transact(job)
+                finish(services, json.loads(answered.body))
+                return answered
+
+            return Alone(alone)
         if self.promise.machine is not None:
             answer = None if call is None else call.saved_as
             machine = arguments[self.promise.machine]
-            return ForeseenUseCase(job, Foreseen(machine=machine, project=project, answer=answer))
-        return job if self.promise.finish is None else Alone(job)
+            return ForeseenUseCase(job, Foreseen(machine=machine, project=scope.caller, answer=answer))
+        return job
 
-    def _work(self, services: Services, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered:
+    def _work(
+        self,
+        services: Services,
+        tx: Transaction,
+        scope: Scope,
+        call: KeyedCall | None,
+        arguments: Mapping[str, Any],
+    ) -> Answered:
         def work() -> Answered:
-            return self._answered(self.handler(**arguments))
+            opened = {
+                name: each.seen(tx, scope) for name, each in self.inputs.items() if isinstance(each, OpenedBy)
+            }
+            return self._answered(self.handler(**{**arguments, **opened}))
 
-        answered = services.answering.answer(call, work) if call else work()
+        answered = services.answering.answer(tx, call, work) if call else work()
         if answered.again and self.promise.check_repeated is not None:
-            self.promise.check_repeated(services, json.loads(answered.body))
-        if self.promise.finish is not None:
-            self.promise.finish(services, json.loads(answered.body))
+            self.promise.check_repeated(services, tx, json.loads(answered.body))
         return answered
 
     def _answered(self, answer: Any) -> Answered:

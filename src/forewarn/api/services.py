@@ -7,29 +7,23 @@ from typing import Annotated, Protocol, TypeVar
 
 from starlette.requests import Request
 
-from forewarn.api.inputs import FromRequest
+from forewarn.api.inputs import FromRequest, OpenedBy, Reach
 from forewarn.api.limits import BodyLimits, CallerLimits
 from forewarn.control.access.answering_once import AnsweringOnce
-from forewarn.control.access.browser_sessions import BrowserSessions
-from forewarn.control.callers import (
-    CallerReads,
-    CallerUseCases,
-    FleetUseCases,
-    Shared,
-    SharedReads,
-    check_whole,
-)
+from forewarn.control.callers import CallerReads, InTransaction, Shared, SharedReads, UseCases, check_whole
 from forewarn.control.driver import Listing
-from forewarn.control.durations import Distribution, ReadCounts
 from forewarn.control.engine.driver_counts import DriverCallCounts
-from forewarn.control.ports.scope import Scope
-from forewarn.control.supervision import Supervisor
+from forewarn.control.job_kinds import Alone
 from forewarn.core import access
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
 from forewarn.core.push import Webhook
+from forewarn.core.scope import Scope
 from forewarn.core.session_cookies import Identified
+from forewarn.durations import Distribution, ReadCounts
+from forewarn.store.batch import ScopedTransaction, Transact, Transaction
+from forewarn.supervision import Supervisor
 
 T = TypeVar("T")
 
@@ -42,10 +36,18 @@ PROJECT_READS_AT_ONCE = 1
 
 
 class RunUseCase(Protocol):
-    """Runs a use case on the one thread that may change something, or a read on one of those that may not."""
+    """Has the worker run a use case."""
+
+    async def __call__(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
+        """Return the job's answer once its effect can be seen; its errors come through."""
+        ...
+
+
+class RunRead(Protocol):
+    """Runs a read on one of the threads that only read."""
 
     async def __call__(self, job: Callable[[], T], /) -> T:
-        """Return the job's answer once its effect can be seen; its errors come through."""
+        """Return the read's answer; its errors come through."""
         ...
 
 
@@ -83,12 +85,12 @@ class ClockReading(Protocol):
 class TurnedTime(ClockReading, Protocol):
     """The clock, as operators turn it."""
 
-    def advance(self, seconds: float, *, by: str) -> None:
-        """Turn the clock and do all that falls due; Conflict unless it is a manual one."""
+    def begin_advance(self, tx: Transaction, seconds: float, *, by: str) -> datetime:
+        """Record that the clock is turned, and return to where; Conflict unless it is a manual one."""
         ...
 
-    def begin_advance(self, seconds: float, *, by: str) -> datetime:
-        """Record that the clock is turned, and return to where; Conflict unless it is a manual one."""
+    def advance(self, transact: Transact, seconds: float, *, by: str) -> None:
+        """Turn the clock and do all that falls due; Conflict unless it is a manual one."""
         ...
 
     def run_to(self, target: datetime) -> None:
@@ -155,12 +157,12 @@ class ApiParts:
     """What the services of all callers share."""
 
     shared: Shared
-    fleet: FleetUseCases
+    use_cases: UseCases
     run: RunUseCase  # before what callers wait for
     run_for: Callable[[str], RunUseCase]  # in a caller's turn, by its name
     reads: SharedReads
-    read: RunUseCase  # the same for what only reads
-    read_for: Callable[[str, int], RunUseCase]  # and with so many of its reads at once
+    read: RunRead  # the same for what only reads
+    read_for: Callable[[str, int], RunRead]  # and with so many of its reads at once
     pushing: Pushing
     inventories: Inventories
     timekeeper: TurnedTime
@@ -174,15 +176,20 @@ class ApiParts:
     read_counts: Callable[[], ReadCounts] = ReadCounts
 
 
-class Services(CallerUseCases):
-    """All that endpoints use, for one caller: what is not made for its scope it cannot reach."""
+class Services:
+    """All that endpoints use, for one caller."""
 
     def __init__(
         self, parts: ApiParts, scope: Scope, *, caller: str | None = None, at_once: int = READS_AT_ONCE
     ) -> None:
         """Take the scope and, unless it is the server itself, whose turns are taken."""
-        super().__init__(parts.shared, scope)
         self._parts = parts
+        self.scope = scope
+        # These take a transaction, by which they know what the caller sees.
+        self.orders = parts.use_cases.orders
+        self.webhooks = parts.use_cases.webhooks
+        self.rehearsals = parts.use_cases.rehearsals
+        self.sessions = parts.use_cases.sessions
         self._run = parts.run if caller is None else parts.run_for(caller)
         self._read = parts.read if caller is None else parts.read_for(caller, at_once)
         self.pushing = parts.pushing
@@ -196,11 +203,20 @@ class Services(CallerUseCases):
         self.read_counts = parts.read_counts
         self.clock: ClockReading = parts.timekeeper
 
-    async def run(self, job: Callable[[], T], /) -> T:
-        """Return the answer of what may change something, once its effect can be seen.
+    async def run(self, job: Callable[[ScopedTransaction], T], /) -> T:
+        """Run a job in a transaction of the caller's scope; return its answer once its effect can be seen."""
+        return await self.run_unscoped(lambda tx: job(tx.scoped(self.scope)))
 
-        It waits for all that others change. Its errors come in the caller's words, for which a thread that
-        reads looks: the worker has others to serve.
+    async def run_whole(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
+        """Run a job in a transaction on everything; Refused to a project's people."""
+        check_whole(self.scope)
+        return await self.run_unscoped(job)
+
+    async def run_unscoped(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
+        """Run a job that narrows its transaction itself.
+
+        Its errors come in the caller's words, for which a thread that reads looks: the worker has others to
+        serve.
         """
         try:
             return await self._run(job)
@@ -227,9 +243,9 @@ class Services(CallerUseCases):
         """Return the answer of something that only reads, and that the server itself needs."""
         return await self._parts.read(job)
 
-    def after_saving(self, act: Callable[[], None]) -> None:
-        """Do something once what the worker is saving is saved; of a job alone."""
-        self._parts.shared.context.store.after_saving(act)
+    def reads_in(self, tx: Transaction) -> CallerReads:
+        """What the caller may read, as an open transaction sees it."""
+        return CallerReads(self._parts.reads.seen_in(InTransaction(tx)), self.scope)
 
     def scoped(self, caller: access.Caller) -> "Services":
         """Return the services of a caller; the people of a project share its turns, however many they are."""
@@ -240,10 +256,10 @@ class Services(CallerUseCases):
         return Services(self._parts, scope, caller=turns, at_once=PROJECT_READS_AT_ONCE)
 
     @property
-    def fleet(self) -> FleetUseCases:
+    def fleet(self) -> UseCases:
         """What belongs to no project; Refused to a project's people."""
         check_whole(self.scope)
-        return self._parts.fleet
+        return self._parts.use_cases
 
     @property
     def inventories(self) -> Inventories:
@@ -255,12 +271,7 @@ class Services(CallerUseCases):
     def answering(self) -> AnsweringOnce:
         """What carries out calls once; Refused to a project's people, whom the endpoints call it for."""
         check_whole(self.scope)
-        return self._parts.shared.answering
-
-    @property
-    def sessions(self) -> BrowserSessions:
-        """What signs browsers in and out, with the caller's own token and session."""
-        return self._parts.shared.sessions
+        return self._parts.use_cases.answering
 
     @property
     def timekeeper(self) -> TurnedTime:
@@ -284,6 +295,12 @@ def _services(request: Request) -> Services:
     """Return what the caller may reach: one project's things, or all."""
     return _all_services(request).scoped(_known(request))
 
+
+# The open transaction of a POST: of what the caller sees; of everything, refused to a project's people;
+# of everything for any caller, for what is its own and belongs to no project.
+ScopedTx = Annotated[ScopedTransaction, OpenedBy(Reach.CALLER)]
+WholeTx = Annotated[Transaction, OpenedBy(Reach.WHOLE)]
+OwnTx = Annotated[Transaction, OpenedBy(Reach.OWN)]
 
 # What the caller may read. An endpoint that takes it is run by one of the threads that read.
 CallerReading = Annotated[CallerReads, FromRequest(lambda request: _services(request).reads)]

@@ -1,7 +1,8 @@
 """The use cases that callers reach: those made for their scope, and those for who sees everything."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from forewarn.control import naming
@@ -14,12 +15,10 @@ from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.fleet.putting_things import FleetPuts
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.interfaces import ExternalReports
 from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.orders.host_orders import HostOrders
 from forewarn.control.orders.order_use_cases import OrderUseCases
-from forewarn.control.ports.external import ExternalReports
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ReadStore
 from forewarn.control.push.webhooks import Webhooks, WebhookTerms, WebhookViews
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rehearsals.rehearsals import GoingOn, Rehearsals, RehearsalViews
@@ -31,7 +30,10 @@ from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, ReadingContext
 from forewarn.control.views import Views
 from forewarn.core.errors import Conflict, ForewarnError, Refused
+from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName
+from forewarn.store.batch import ScopedTransaction, Transaction
+from forewarn.store.snapshots import ReadStore
 
 T = TypeVar("T")
 
@@ -47,6 +49,10 @@ class SharedReads:
     rehearsals: GoingOn
     unsaved_holds: HoldsInMemory
     hints: naming.HintAllowance = field(default_factory=naming.HintAllowance)
+
+    def seen_in(self, store: ReadStore) -> "SharedReads":
+        """Return the same, read from another store."""
+        return replace(self, context=replace(self.context, store=store))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +80,32 @@ class Shared:
             rehearsals=self.rehearsals,
             unsaved_holds=self.unsaved_holds,
         )
+
+
+class InTransaction:
+    """The store as an open transaction sees it: its snapshots are the transaction."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """Return the transaction."""
+        return nullcontext(self._tx)
+
+    def scoped(self, scope: Scope) -> "InTransaction | ScopedInTransaction":
+        """Return the same as a scope sees it."""
+        return self if scope.project is None else ScopedInTransaction(self._tx.scoped(scope))
+
+
+class ScopedInTransaction:
+    """The same for a scope."""
+
+    def __init__(self, tx: ScopedTransaction) -> None:
+        self._tx = tx
+
+    def read(self) -> AbstractContextManager[ScopedTransaction]:
+        """Return the transaction."""
+        return nullcontext(self._tx)
 
 
 class CallerReads:
@@ -126,24 +158,43 @@ class CallerReads:
         return CallerReads(self._shared, _narrowed(self._shared.context.store, self.scope, project))
 
 
-class CallerUseCases:
-    """What a caller may ask for."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseCases:
+    """What callers may ask for that changes something: each use case takes its open transaction."""
 
-    def __init__(self, shared: Shared, scope: Scope) -> None:
+    orders: OrderUseCases
+    webhooks: Webhooks
+    rehearsals: Rehearsals
+    sessions: BrowserSessions
+    answering: AnsweringOnce
+    # For those who see everything: a project's transaction does not fit.
+    declarations: FleetCommands
+    puts: FleetPuts
+    hosts: HostOrders
+    rollouts: Rollouts
+    tokens: Tokens
+    guests: GuestUseCases
+    unsaved_holds: UnsavedHolds
+
+    @classmethod
+    def made(cls, shared: Shared, *, new_secret: Callable[[], str]) -> "UseCases":
+        """Make them; `new_secret` makes random texts that cannot be guessed."""
         context = shared.context
-        self._shared = shared
-        self.scope = scope
-        self.orders = OrderUseCases(context, scope, external=shared.external)
-        self.views = Views(context, scope, polls=shared.polls, unsaved=shared.unsaved)
-        self.records = FollowedRecords(context, scope, recent=shared.recent)
-        self.webhooks = Webhooks(context, scope, terms=shared.webhooks)
-        self.rehearsals = Rehearsals(context, scope, open_ones=shared.rehearsals)
-
-    def narrowed(self, project: ProjectName | None) -> "CallerUseCases":
-        """Return the same for one project alone; NotFound if the scope does not have it."""
-        if project is None:
-            return self
-        return CallerUseCases(self._shared, _narrowed(self._shared.context.store, self.scope, project))
+        declarations = FleetCommands(context, webhooks_changed=shared.webhooks.changed)
+        return cls(
+            orders=OrderUseCases(context, external=shared.external),
+            webhooks=Webhooks(context, terms=shared.webhooks),
+            rehearsals=Rehearsals(context, open_ones=shared.rehearsals),
+            sessions=shared.sessions,
+            answering=shared.answering,
+            declarations=declarations,
+            puts=FleetPuts(context, declarations),
+            hosts=HostOrders(context),
+            rollouts=Rollouts(context, polls=shared.polls),
+            tokens=Tokens(context, new_secret=new_secret),
+            guests=GuestUseCases(context),
+            unsaved_holds=shared.unsaved_holds,
+        )
 
 
 def _narrowed(store: ReadStore, scope: Scope, project: ProjectName) -> Scope:
@@ -179,35 +230,5 @@ class FleetReads:
             tokens=TokenViews(context),
             sessions=SessionViews(context),
             dry_runs=FleetDryRuns(context),
-            unsaved_holds=shared.unsaved_holds,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetUseCases:
-    """What only callers may ask for who see everything."""
-
-    declarations: FleetCommands
-    puts: FleetPuts
-    hosts: HostOrders
-    views: FleetViews
-    rollouts: Rollouts
-    tokens: Tokens
-    guests: GuestUseCases
-    unsaved_holds: UnsavedHolds
-
-    @classmethod
-    def made(cls, shared: Shared, *, new_secret: Callable[[], str]) -> "FleetUseCases":
-        """Make them; `new_secret` makes random texts that cannot be guessed."""
-        context = shared.context
-        declarations = FleetCommands(context, webhooks_changed=shared.webhooks.changed)
-        return cls(
-            declarations=declarations,
-            puts=FleetPuts(context, declarations),
-            hosts=HostOrders(context),
-            views=FleetViews(context),
-            rollouts=Rollouts(context, polls=shared.polls),
-            tokens=Tokens(context, new_secret=new_secret),
-            guests=GuestUseCases(context),
             unsaved_holds=shared.unsaved_holds,
         )

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from forewarn.control.parts.fleet import FleetQueries
-from forewarn.control.ports.scope import Scope
 from forewarn.core import disclosure
 from forewarn.core.disclosure import Disclosure
 from forewarn.core.errors import ForewarnError, Refused
@@ -14,7 +12,9 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
+from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName
+from forewarn.store.queries.fleet import FleetQueries
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)
 

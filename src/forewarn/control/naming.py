@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.control.parts.fleet import FleetQueries
-from forewarn.control.parts.records import HistoryFilter, RecordQueries
-from forewarn.control.ports.scope import EVERYTHING, Scope
-from forewarn.control.ports.store import ReadStore, ScopedSnapshot
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, ForewarnError, NotFound, UnknownName
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.machine import Machine
+from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.spelling import MOST_NAMES, hint
 from forewarn.core.words import (
     DEFAULT_PROJECT,
@@ -26,6 +24,10 @@ from forewarn.core.words import (
     OrderId,
     ProjectName,
 )
+from forewarn.store.batch import ScopedTransaction
+from forewarn.store.queries.fleet import FleetQueries
+from forewarn.store.queries.records import RecordQueries
+from forewarn.store.snapshots import ReadStore, ScopedSnapshot
 
 T = TypeVar("T")
 
@@ -104,6 +106,14 @@ def check_project(fleet: FleetQueries, project: ProjectName, *, scope: Scope) ->
     """Refuse a project that does not exist in the scope; for operators the default one always does."""
     if project != (scope.project or DEFAULT_PROJECT) and fleet.project(project) is None:
         raise unknown(NameKind.PROJECT, project, scope=scope)
+
+
+def narrowed(tx: ScopedTransaction, project: ProjectName | None) -> ScopedTransaction:
+    """Return a transaction for one project alone; NotFound if its scope does not have it."""
+    if project is None:
+        return tx
+    check_project(tx.fleet, project, scope=tx.scope)
+    return tx.narrowed(project)
 
 
 def check_group(fleet: FleetQueries, name: GroupName | None, *, scope: Scope) -> None:

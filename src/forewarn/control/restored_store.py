@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from forewarn.control.parts.work import OrderFilter, WorkQueries
-from forewarn.control.use_case import FleetUseCase
+from forewarn.control.use_case import UseCase
 from forewarn.core.admission import holds
 from forewarn.core.draft import Draft
+from forewarn.core.filters import OrderFilter
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.moments import format_time
 from forewarn.core.words import FOREWARN, OrderState
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.work import WorkQueries
 
 _OPEN = (OrderState.STARTED, OrderState.ANNOUNCED, OrderState.QUEUED)
 _PAGE = 1_000
@@ -31,29 +33,25 @@ class Restored:
     rollouts: Sequence[Rollout]
 
 
-class RestoredStore(FleetUseCase):
+class RestoredStore(UseCase):
     """The use case of a start on what may be a backup."""
 
-    def begin(self, *, hold: bool) -> Restored | None:
+    def begin(self, tx: Transaction, *, hold: bool) -> Restored | None:
         """Hold the whole fleet, if that is wanted and this is a backup that was not served yet."""
-        with self._store.read() as snapshot:
-            up_to = snapshot.time.backup_of()
+        up_to = tx.time.backup_of()
         if up_to is None:
             return None
-        with self._store.write() as tx:
-            tx.time.set_served()
-            found = Restored(
-                up_to=up_to, hold=None, orders=_open_orders(tx.work), rollouts=tx.rollouts.open()
+        tx.time.set_served()
+        found = Restored(up_to=up_to, hold=None, orders=_open_orders(tx.work), rollouts=tx.rollouts.open())
+        if not hold:
+            return found
+        with self._saving(tx) as draft:
+            return Restored(
+                up_to=up_to,
+                hold=self._hold(draft, up_to),
+                orders=found.orders,
+                rollouts=found.rollouts,
             )
-            if not hold:
-                return found
-            with self._saving(tx) as draft:
-                return Restored(
-                    up_to=up_to,
-                    hold=self._hold(draft, up_to),
-                    orders=found.orders,
-                    rollouts=found.rollouts,
-                )
 
     def _hold(self, draft: Draft, up_to: datetime) -> Hold:
         """Hold everything; a hold that the backup has brought along is as good."""

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from forewarn.control.access.answering_once import Answered, AnsweringOnce, KeyedCall
 from forewarn.control.orders.host_orders import HostOrders
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.admission import holds
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, NotFound, Unavailable
@@ -21,6 +21,7 @@ from forewarn.core.model.constraints import Hold
 from forewarn.core.model.record import Record
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import FOREWARN, HostName, Kind, ProjectName
+from forewarn.store.batch import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -68,11 +69,12 @@ class HoldsInMemory(Protocol):
         ...
 
 
-class UnsavedHolds(FleetUseCase):
+class UnsavedHolds(UseCase):
     """Sets and lifts holds while nothing can be saved; any thread may ask, the worker saves."""
 
-    def __init__(self, context: Context, *, answering: AnsweringOnce) -> None:
+    def __init__(self, context: EngineContext, *, answering: AnsweringOnce) -> None:
         super().__init__(context)
+        self._transact = context.transact
         self._answering = answering
         self._hosts = HostOrders(context)
         self._lock = threading.Lock()
@@ -171,8 +173,7 @@ class UnsavedHolds(FleetUseCase):
     def save(self) -> None:
         """Save what is in memory alone; Unavailable if it cannot be: then nothing else must be decided."""
         if unsaved := self._unsaved:
-            with self._store.write():
-                refused = [each for each in map(self._save, unsaved) if each is not None]
+            refused = self._transact(lambda tx: self._save_all(tx, unsaved))
             with self._lock:
                 saved = {id(each) for each in unsaved}  # one that was lifted meanwhile is another
                 self._unsaved = tuple(each for each in self._unsaved if id(each) not in saved)
@@ -184,34 +185,37 @@ class UnsavedHolds(FleetUseCase):
                 self._known = tuple(snapshot.rules.around().holds.values())
             self._stale = False
 
-    def _save(self, unsaved: UnsavedHold) -> RefusedHold | None:
-        """Save a hold; return it with the reason if it cannot be kept."""
-        hold, new = unsaved.hold, self._is_new(unsaved.hold)
+    def _save_all(self, tx: Transaction, unsaved: Sequence[UnsavedHold]) -> list[RefusedHold]:
+        """Save holds; return those that cannot be kept, with the reasons."""
+        return [refused for each in unsaved if (refused := self._save(tx, each)) is not None]
+
+    def _save(self, tx: Transaction, unsaved: UnsavedHold) -> RefusedHold | None:
+        hold, new = unsaved.hold, self._is_new(tx, unsaved.hold)
         try:
-            with self._store.write():  # whose call was refused is not answered that it was done
+            with tx.savepoint() as own:  # if the hold is refused, its call has no answer saved
                 if unsaved.call is not None and unsaved.answered is not None:
                     answered = unsaved.answered
-                    self._answering.answer(unsaved.call, lambda: answered)
+                    self._answering.answer(own, unsaved.call, lambda: answered)
                 if new:
-                    self._hosts.keep(hold, late=True)
+                    self._hosts.keep(own, hold, late=True)
                 if unsaved.released_by is not None:
-                    self._hosts.release(hold.id, by=unsaved.released_by)
+                    self._hosts.release(own, hold.id, by=unsaved.released_by)
         except (Conflict, NotFound) as error:
-            return self._refuse(unsaved, str(error), new=new)
+            return self._refuse(tx, unsaved, str(error), new=new)
         return None
 
-    def _refuse(self, unsaved: UnsavedHold, why: str, *, new: bool) -> RefusedHold | None:
+    def _refuse(self, tx: Transaction, unsaved: UnsavedHold, why: str, *, new: bool) -> RefusedHold | None:
         hold = unsaved.hold
         log.warning("the hold of %s by %s is not kept: %s", holds.reach(hold), hold.by, why)
         if new:
-            with self._store.write() as tx, self._saving(tx) as draft:
+            with self._saving(tx) as draft:
                 holds.refuse(draft, hold, why)
         return None if unsaved.released_by is not None else RefusedHold(hold=hold, why=why)
 
-    def _is_new(self, hold: Hold) -> bool:
+    def _is_new(self, tx: Transaction, hold: Hold) -> bool:
         """Return whether a hold was never saved: it may have been, though the database did not say so.
 
         That it is not there says nothing: it may have been lifted in the same transaction.
         """
         once = KeyedCall(caller=FOREWARN, key=hold.id, method="", path="", body=b"")
-        return not self._answering.answer(once, lambda: Answered(status=0, body=b"")).again
+        return not self._answering.answer(tx, once, lambda: Answered(status=0, body=b"")).again

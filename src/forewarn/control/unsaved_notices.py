@@ -1,29 +1,15 @@
 """What guests have been sent, on its way into the store: saved before anything is decided by it."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
 
-from forewarn.control.parts.work import WorkQueries
-from forewarn.control.ports.guests import SentNotices, SentSoFar
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import (
-    Act,
-    ScopedSnapshot,
-    ScopedStore,
-    ScopedTransaction,
-    Snapshot,
-    Store,
-    Together,
-    Transaction,
-)
+from forewarn.control.interfaces import SentNotices, SentSoFar
 from forewarn.core.model.slice import Sent
-from forewarn.core.words import EventId, GroupName, MachineId
-
-Tx = TypeVar("Tx", bound=ScopedTransaction)
+from forewarn.core.words import EventId, MachineId
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.work import WorkQueries
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +50,15 @@ class UnsavedNotices:
         self._collect()
         return bool(self._unsaved)
 
-    @contextmanager
-    def saved_first(self, store: ScopedStore, opened: AbstractContextManager[Tx]) -> Iterator[Tx]:
-        """Save them when a transaction begins; what one that is undone has lost, the next one saves."""
-        with opened as tx:
-            if taken := self._take():
-                store.after_saving(lambda: self._forget(taken), undone=lambda: self._put_back(taken))
-                tx.changes.save_notices(taken)
-            yield tx
+    def save(self, tx: Transaction) -> None:
+        """Save them in a transaction, before it decides anything.
+
+        So no event starts or ends before it is known which machines were sent it. If the transaction is
+        rolled back, the next one saves them.
+        """
+        if taken := self._take():
+            tx.after_commit(lambda: self._forget(taken), undone=lambda: self._put_back(taken))
+            tx.changes.save_notices(taken)
 
     def now(self) -> NoticesNow:
         """Return what is not saved by now. Any thread may ask.
@@ -114,55 +101,3 @@ class UnsavedNotices:
             for event, machines in self._sent.take_sent().items():
                 unsaved[event] = dict(_first(unsaved.get(event, {}), machines))
             self._unsaved = unsaved
-
-
-class NoticeSavingStore:
-    """A store each of whose transactions first saves what guests have been sent until then.
-
-    So no event is started or ended before it is known which machines were sent it.
-    """
-
-    def __init__(self, store: Store, unsaved: UnsavedNotices) -> None:
-        self._store = store
-        self._unsaved = unsaved
-
-    def read(self) -> AbstractContextManager[Snapshot]:
-        """Open a consistent snapshot."""
-        return self._store.read()
-
-    def write(self) -> AbstractContextManager[Transaction]:
-        """Open a transaction."""
-        return self._unsaved.saved_first(self._store, self._store.write())
-
-    def together(self) -> AbstractContextManager[Together]:
-        """Save what this thread saves within the block together."""
-        return self._store.together()
-
-    def after_saving(self, saved: Act, *, undone: Act = lambda: None) -> None:
-        """Do something once what this thread is saving is saved, or something else once it is undone."""
-        self._store.after_saving(saved, undone=undone)
-
-    def save_activity(
-        self, groups: Mapping[GroupName, datetime], machines: Mapping[MachineId, datetime]
-    ) -> None:
-        """Save when groups and machines last polled: what they were sent can wait."""
-        self._store.save_activity(groups, machines)
-
-    def scoped(self, scope: Scope) -> ScopedStore:
-        """Return the same store as a scope sees it."""
-        return _Scoped(self._store.scoped(scope), self._unsaved)
-
-
-class _Scoped:
-    def __init__(self, store: ScopedStore, unsaved: UnsavedNotices) -> None:
-        self._store = store
-        self._unsaved = unsaved
-
-    def read(self) -> AbstractContextManager[ScopedSnapshot]:
-        return self._store.read()
-
-    def write(self) -> AbstractContextManager[ScopedTransaction]:
-        return self._unsaved.saved_first(self._store, self._store.write())
-
-    def after_saving(self, saved: Act, *, undone: Act = lambda: None) -> None:
-        self._store.after_saving(saved, undone=undone)

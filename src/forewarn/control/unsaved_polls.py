@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 
-from forewarn.control.ports.guests import Activity, LastPolls
-from forewarn.control.ports.store import Store
+from forewarn.control.interfaces import Activity, LastPolls
 from forewarn.core.words import GroupName, MachineId
+from forewarn.store.sql import Store
 
 # Groups, and machines, that are saved in one transaction: it takes less time than anybody notices.
 AT_ONCE = 1_000

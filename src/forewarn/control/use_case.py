@@ -5,13 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
+from forewarn.clock import Clock
 from forewarn.control.disclosing import V, disclosed
 from forewarn.control.known_drivers import KnownDrivers
-from forewarn.control.parts.fleet import FleetQueries
 from forewarn.control.plan_prechecks import PlanPrechecks
-from forewarn.control.ports.clock import ServiceClock
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ReadStore, ScopedStore, ScopedTransaction, Store
 from forewarn.control.reached_hosts import ReachedHosts
 from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew, to_precheck
 from forewarn.core.copies import replace
@@ -19,6 +16,11 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice
 from forewarn.core.policy import Policy
+from forewarn.core.scope import Scope
+from forewarn.store.batch import ScopedTransaction, Transact
+from forewarn.store.queries.fleet import FleetQueries
+from forewarn.store.snapshots import ReadStore
+from forewarn.store.sql import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,7 @@ class ReadingContext:
     """What every use case works with that only reads; any thread may run it."""
 
     store: ReadStore
-    clock: ServiceClock
+    clock: Clock
     policy: Policy
     new_id: Callable[[], str]
     real_now: Callable[[], datetime]  # the world's own time, for what the service's clock does not govern
@@ -47,6 +49,19 @@ class Context(ReadingContext):
         """Return the same for those that only read, with what they read from."""
         mine = {each.name: getattr(self, each.name) for each in fields(ReadingContext)}
         return ReadingContext(**{**mine, "store": store})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineContext(Context):
+    """What the engine works with: it opens transactions of its own, one after the other."""
+
+    transact: Transact
+
+    @classmethod
+    def of(cls, context: Context, transact: Transact) -> "EngineContext":
+        """Add what commits to a context."""
+        mine = {each.name: getattr(context, each.name) for each in fields(Context)}
+        return cls(**mine, transact=transact)
 
 
 class Reading:
@@ -86,10 +101,12 @@ class FleetReading(Reading):
 
 
 class UseCase(Reading):
-    """Decides on drafts, and saves them."""
+    """Decides on drafts, and saves them in the transaction that it is given."""
 
-    _under_way: StepsUnderWay
-    _saved_in: Store
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._store: ReadStore = context.store
+        self._under_way = context.under_way
 
     @contextmanager
     def _saving(
@@ -112,24 +129,4 @@ class UseCase(Reading):
         prechecks = to_precheck(draft) if self._policy.prechecking else []
         if running or ended or hosts or prechecks:
             noted = self._under_way
-            self._saved_in.after_saving(
-                lambda: noted.note(running, ended, hosts, prechecks), undone=noted.lose
-            )
-
-
-class ScopedUseCase(UseCase, ScopedReading):
-    """A use case that finds and changes what its scope sees, and nothing else."""
-
-    def __init__(self, context: Context, scope: Scope) -> None:
-        super().__init__(context, scope)
-        self._store: ScopedStore = context.store.scoped(scope)
-        self._saved_in, self._under_way = context.store, context.under_way
-
-
-class FleetUseCase(UseCase, FleetReading):
-    """A use case about what no project has a share in; never in reach of a project's token."""
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._store: Store = context.store
-        self._saved_in, self._under_way = context.store, context.under_way
+            tx.after_commit(lambda: noted.note(running, ended, hosts, prechecks), undone=noted.lose)

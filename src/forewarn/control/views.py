@@ -7,16 +7,20 @@ from datetime import datetime, timedelta
 from forewarn.control import naming
 from forewarn.control.disclosing import check_sees_hosts, sees_hosts
 from forewarn.control.history_search import BATCH, PROJECT_BATCH, Found, RecordSearch
-from forewarn.control.parts.fleet import ANY_MACHINE, MachineFilter
-from forewarn.control.parts.records import HistoryFilter
-from forewarn.control.parts.work import ANY_ORDER, CURRENT_EVENTS, EventFilter, OrderFilter
-from forewarn.control.ports.guests import LastPolls
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedSnapshot
+from forewarn.control.interfaces import LastPolls
 from forewarn.control.unsaved_notices import NoticesNow, UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import ReadingContext, ScopedReading
 from forewarn.core.copies import replace
+from forewarn.core.filters import (
+    ANY_MACHINE,
+    ANY_ORDER,
+    CURRENT_EVENTS,
+    EventFilter,
+    HistoryFilter,
+    MachineFilter,
+    OrderFilter,
+)
 from forewarn.core.guests import notice
 from forewarn.core.guests.notice import MachineNotice
 from forewarn.core.model.clock_slew import Absence
@@ -28,6 +32,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import MonthlyPromises, Record
 from forewarn.core.model.slice import Sent
+from forewarn.core.scope import Scope
 from forewarn.core.words import (
     EventId,
     GroupKind,
@@ -38,6 +43,7 @@ from forewarn.core.words import (
     OrderId,
     ProjectName,
 )
+from forewarn.store.snapshots import ScopedSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

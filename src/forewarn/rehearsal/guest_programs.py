@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from forewarn.clock import monotonic
-from forewarn.control.rehearsals.ledger import Note
 from forewarn.core.errors import Invalid
+from forewarn.core.rehearsal_ledger import Note
 from forewarn.rehearsal.scenario import GuestCommand
 from forewarn.sdk.platform.systemd import EVENTS_KEY
 

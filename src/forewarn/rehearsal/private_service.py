@@ -51,7 +51,7 @@ async def private_service(
     )
     opened = open_service(settings, drivers_of(settings))
     try:
-        opened.fleet.apply_fleet(_for_rehearsals(fleet), by="rehearsal")
+        opened.fleet.apply_fleet(opened.transact, _for_rehearsals(fleet), by="rehearsal")
         parts = wire(opened)
         await parts.guest.start([])
         parts.worker.start()

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from forewarn.clock import monotonic
-from forewarn.control.rehearsals.ledger import Account
+from forewarn.core.rehearsal_ledger import Account
 from forewarn.rehearsal.guest_programs import Told
 from forewarn.rehearsal.scenario import FaultStep, Scenario
 

@@ -15,9 +15,9 @@ import uvloop
 
 from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.clock import clock_of, monotonic
-from forewarn.control.rehearsals.ledger import APPROVES, SEES, Account
 from forewarn.core.errors import Conflict, ForewarnError
 from forewarn.core.orders.recommendations import recommends
+from forewarn.core.rehearsal_ledger import APPROVES, SEES, Account
 from forewarn.rehearsal.guest_programs import GuestProgram
 from forewarn.rehearsal.matching import match_machines
 from forewarn.rehearsal.private_service import private_service
@@ -181,7 +181,7 @@ class _Rehearsal:
         self._target = target
         self._observer = observer
         self._wait = wait
-        self._clock = ScenarioClock(target.clock)
+        self._clock = ScenarioClock(target.clock.now)
         self._places: Mapping[str, str] = {}
         self._began = monotonic()
         self.programs: dict[str, GuestProgram] = {}

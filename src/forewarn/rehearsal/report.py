@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.moments import format_span_briefly
+from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.spelling import counted
 from forewarn.rehearsal.scenario import Expectation, Scenario
 from forewarn.wire.answers.coding import ANSWERS

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from forewarn.clock import monotonic
-from forewarn.control.ports.clock import ServiceClock
 
 # How often something is looked at that nothing announces; real seconds.
 LOOK_EVERY = 0.05
@@ -28,19 +27,15 @@ async def until(
 class ScenarioClock:
     """Service time, counted from the start of a scenario; before that it stands at nothing."""
 
-    def __init__(self, clock: ServiceClock) -> None:
-        self._clock = clock
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self.now = now  # service time
         self.began: datetime | None = None
 
     def begin(self) -> datetime:
         """Start, and return when that is."""
-        self.began = self._clock.now()
+        self.began = self.now()
         return self.began
-
-    def now(self) -> datetime:
-        """Return service time."""
-        return self._clock.now()
 
     def elapsed(self) -> timedelta:
         """Return how long it has run."""
-        return timedelta() if self.began is None else self._clock.now() - self.began
+        return timedelta() if self.began is None else self.now() - self.began

@@ -9,6 +9,7 @@ from forewarn.control.fleet.declaring import FleetCommands, check_declaration
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.toml_text import parse_toml
+from forewarn.store.batch import Transact
 from forewarn.wire.fleet import read_fleet, unreadable_fleet_file
 
 # More lines of one kind than that tell a person nothing.
@@ -24,7 +25,7 @@ def check_file(path: str, drivers: KnownDrivers) -> None:
         raise Invalid(f"{path}: {error}") from None
 
 
-def apply_file(fleet: FleetCommands, path: str, *, say: Callable[[str], None]) -> None:
+def apply_file(fleet: FleetCommands, transact: Transact, path: str, *, say: Callable[[str], None]) -> None:
     """Apply a fleet file, unless it is the one that was applied last."""
     text = read_file(path)
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -37,7 +38,7 @@ def apply_file(fleet: FleetCommands, path: str, *, say: Callable[[str], None]) -
         _show(checked.changes, path, say)
         application = fleet.application(checked, digest=digest, by=f"file {path}")
         while not application.over:
-            application.apply_next()
+            application.apply_next(transact)
     except (Invalid, Conflict) as error:
         raise type(error)(f"{path}: {error}") from None
 

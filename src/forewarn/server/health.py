@@ -1,8 +1,8 @@
 """What the server knows about its own health, for the probes."""
 
-from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.server.threads.worker import Worker
 from forewarn.store.opening.deadlines import Deadlines
+from forewarn.supervision import BackgroundTask, Supervisor
 
 
 class Health:

@@ -12,11 +12,13 @@ from forewarn.core.errors import Conflict, NotFound
 from forewarn.server import store_time
 from forewarn.server.log_setup import set_up_audit
 from forewarn.server.serve import settings_of
+from forewarn.server.threads.batches import Batches
 from forewarn.server.wiring import new_id, tokens_of
+from forewarn.store.batch import Transact
 from forewarn.store.opening import lock
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.probing import is_store
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.sql import Store, open_store
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import write_body
 from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
@@ -34,8 +36,8 @@ def create(database: str, wanted: Grant, *, say: Callable[[str], None]) -> dict[
     new = not is_store(database)
     if new and wanted.role is not Role.OPERATOR:
         raise _missing(database)
-    with _audited(f"token create {wanted.name} ({wanted.role})"), _tokens(database) as tokens:
-        token, secret = tokens.create(wanted, by=_who())
+    with _audited(f"token create {wanted.name} ({wanted.role})"), _tokens(database) as (tokens, transact):
+        token, secret = transact(lambda tx: tokens.create(tx, wanted, by=_who()))
     if new:
         say(f"There was no store at {_named(database)}: a new one is made there, with this token in it.")
     return write_body(NewTokenAnswer(token=TokenAnswer.like(token), secret=secret))
@@ -44,7 +46,7 @@ def create(database: str, wanted: Grant, *, say: Callable[[str], None]) -> dict[
 def list_all(database: str) -> dict[str, Any]:
     """List tokens; answers as the API does."""
     _check_there(database)
-    with _tokens(database) as tokens:
+    with _tokens(database) as (tokens, _):
         found, after = tokens.list(after=None, limit=ALL)
     return write_body(Page(kind=TokenAnswer, items=[TokenAnswer.like(token) for token in found], next=after))
 
@@ -52,8 +54,8 @@ def list_all(database: str) -> dict[str, Any]:
 def revoke(database: str, name: str) -> Mapping[str, Any]:
     """Revoke a token; answers as the API does."""
     _check_there(database)
-    with _audited(f"token revoke {name}"), _tokens(database) as tokens:
-        revoked = tokens.revoke(name, by=_who())
+    with _audited(f"token revoke {name}"), _tokens(database) as (tokens, transact):
+        revoked = transact(lambda tx: tokens.revoke(tx, name, by=_who()))
     return write_body(
         RevokedTokenAnswer(token=TokenAnswer.like(revoked.token), warnings=tuple(revoked.warnings))
     )
@@ -91,14 +93,14 @@ def _named(database: str) -> str:
 
 
 @contextmanager
-def _tokens(database: str) -> Iterator[Tokens]:
+def _tokens(database: str) -> Iterator[tuple[Tokens, Transact]]:
     settings = settings_of({"database": database})
     with _opened(settings.database) as store:
-        yield tokens_of(store, store_time.standing(store), settings)
+        yield tokens_of(store, store_time.standing(store), settings), Batches(store).transact
 
 
 @contextmanager
-def _opened(database: str) -> Iterator[SqlStore]:
+def _opened(database: str) -> Iterator[Store]:
     """Open a store; its schema is brought up to date only if no server runs on it.
 
     The lock is released after the store is closed: `FileLock` says why.

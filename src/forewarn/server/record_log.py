@@ -2,9 +2,9 @@
 
 import logging
 
-from forewarn.control.ports.saved import Saved, records_of
 from forewarn.core.redaction import unmarked
 from forewarn.core.words import Kind
+from forewarn.store.saved import Saved, records_of
 from forewarn.wire.rfc3339 import write_time
 
 log = logging.getLogger("forewarn.records")

@@ -82,7 +82,7 @@ def serve(options: Mapping[str, Any]) -> None:
         try:
             _look_at_backup(opened, places, hold=not options.get("no_hold"))
             if settings.fleet is not None:
-                apply_file(opened.fleet, settings.fleet, say=say)
+                apply_file(opened.fleet, opened.transact, settings.fleet, say=say)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(_serve(opened, places, shares, held=held, hangups=hangups, reloading=reloading))
         finally:
@@ -99,7 +99,7 @@ def _look_at_fleet(path: str, database: str, drivers: Drivers) -> None:
 
 def _look_at_backup(opened: OpenedService, places: "_Places", *, hold: bool) -> None:
     """Before anything else: what is held must not begin."""
-    restored = RestoredStore(opened.context).begin(hold=hold)
+    restored = opened.transact(lambda tx: RestoredStore(opened.context).begin(tx, hold=hold))
     if restored is not None:
         for line in welcome.restored(
             restored, command=sys.argv[0], operators=places.url(*places.operators[0])
@@ -183,7 +183,7 @@ async def _serve(
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     parts = wire(opened)
     # Before anybody is answered: from then on a database that is away must not end the server.
-    drivers = parts.services.fleet.views.hosts_by_driver()
+    drivers = parts.services.reads.fleet.views.hosts_by_driver()
     for name in sorted(drivers.keys() - opened.drivers.names):
         why = opened.drivers.unusable.get(name)
         how = "is not installed" if why is None else f"cannot be used ({why})"

@@ -4,10 +4,11 @@ import logging
 from datetime import datetime, timedelta
 
 from forewarn.clock import Clock, ManualClock, SystemClock
-from forewarn.control.ports.store import Store
 from forewarn.core.errors import Conflict
 from forewarn.core.model.clock_slew import TimeKind, can_be_the_systems, kind_of
 from forewarn.core.moments import format_offset
+from forewarn.server.threads.batches import Batches
+from forewarn.store.sql import Store
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +38,7 @@ def begin(clock: Clock, store: Store, *, name: str, system: datetime) -> None:
     if abs(clock.offset) >= WORTH_TELLING:
         log.warning("service time is %s the system's (clock %s)", format_offset(clock.offset), clock.kind)
     if saved is not kind:
-        with store.write() as tx:
-            tx.time.set_kind(kind)
+        Batches(store).transact(lambda tx: tx.time.set_kind(kind))
 
 
 def standing(store: Store) -> Clock:

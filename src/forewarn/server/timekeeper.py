@@ -8,6 +8,7 @@ from forewarn.control.engine.engine import Engine
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.moments import format_span
+from forewarn.store.batch import Transact, Transaction
 
 # A longer way is more likely a slip of the finger than a wish.
 LONGEST_ADVANCE = timedelta(days=400)
@@ -44,11 +45,11 @@ class Timekeeper:
         """Return the present moment."""
         return self._clock.now()
 
-    def advance(self, seconds: float, *, by: str) -> None:
+    def advance(self, transact: Transact, seconds: float, *, by: str) -> None:
         """Turn the clock, and do all that falls due on the way."""
-        self.run_to(self.begin_advance(seconds, by=by))
+        self.run_to(transact(lambda tx: self.begin_advance(tx, seconds, by=by)))
 
-    def begin_advance(self, seconds: float, *, by: str) -> datetime:
+    def begin_advance(self, tx: Transaction, seconds: float, *, by: str) -> datetime:
         """Record that the clock is turned, and return to where: `run_to` turns it."""
         if not isinstance(self._clock, ManualClock):
             raise Conflict(
@@ -61,7 +62,7 @@ class Timekeeper:
             raise Invalid(f"seconds: expected at most {most}, got {format_span(seconds)}")
         now, way = self._clock.now(), timedelta(seconds=seconds)
         if way:
-            self._fleet.clock_advanced(way, by=by)
+            self._fleet.clock_advanced(tx, way, by=by)
         return now + way
 
     def run_to(self, target: datetime) -> None:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from forewarn.control.supervision import BackgroundTask
 from forewarn.core.errors import Conflict, Unavailable
 from forewarn.guest.http.refusals import Limit, Refusals
 from forewarn.sdk.platform.systemd import Systemd
@@ -16,6 +15,7 @@ from forewarn.server.health import Health
 from forewarn.server.threads.reaching import LOOK_EVERY
 from forewarn.server.wiring import Parts
 from forewarn.store.opening.lock import Lock
+from forewarn.supervision import BackgroundTask
 
 log = logging.getLogger(__name__)
 

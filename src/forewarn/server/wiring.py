@@ -17,8 +17,7 @@ from forewarn.config import OperatorSettings, Settings
 from forewarn.control.access.answering_once import AnsweringOnce
 from forewarn.control.access.browser_sessions import BrowserSessions
 from forewarn.control.access.tokens import Tokens
-from forewarn.control.alone import Alone
-from forewarn.control.callers import FleetUseCases, Shared
+from forewarn.control.callers import Shared, UseCases
 from forewarn.control.engine import prechecks
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
@@ -29,19 +28,18 @@ from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.job_kinds import Alone
 from forewarn.control.orders.guest_use_cases import GuestUseCases
-from forewarn.control.ports.saved import Listener, Saved, records_of
-from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import SECRET_PREFIX, WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
-from forewarn.control.signal import Signal
-from forewarn.control.supervision import Supervisor
 from forewarn.control.unsaved_holds import UnsavedHolds
-from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
+from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import Context
+from forewarn.control.use_case import Context, EngineContext
+from forewarn.core.feed import Delta
+from forewarn.core.scope import EVERYTHING
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.refusals import Refusals
@@ -55,6 +53,7 @@ from forewarn.server.operator_app import operator_app
 from forewarn.server.push.lookup import PublicOnly
 from forewarn.server.push.pusher import Pusher
 from forewarn.server.record_log import log_records
+from forewarn.server.threads.batches import Batches
 from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
 from forewarn.server.threads.jobs import Jobs
 from forewarn.server.threads.lanes import Lanes, TakeAnswers
@@ -65,10 +64,13 @@ from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.time_watch import TimeWatch
 from forewarn.server.threads.worker import Worker
 from forewarn.server.timekeeper import Timekeeper
+from forewarn.signals import Signal
+from forewarn.store.batch import Transact
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.deadlines import Deadlines
-from forewarn.store.read_only import ReadOnlyStore
-from forewarn.store.sql import SqlStore, open_store
+from forewarn.store.saved import Listener, Saved, records_of
+from forewarn.store.sql import Store, open_store
+from forewarn.supervision import Supervisor
 from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 if TYPE_CHECKING:
@@ -119,7 +121,7 @@ class OpenedService:
     """What there is before anything listens: the store, and the time that goes on from where it was."""
 
     settings: Settings
-    store: SqlStore
+    store: Store
     clock: SystemClock | ScaledClock | ManualClock
     drivers: Drivers
 
@@ -139,6 +141,11 @@ class OpenedService:
         )
         return replace(context, drivers=self.drivers.known, policy=policy)
 
+    @property
+    def transact(self) -> Transact:
+        """What commits before the worker runs."""
+        return Batches(self.store).transact
+
     def close(self) -> None:
         """End the processes of drivers, and close the store."""
         self.drivers.stop()
@@ -150,7 +157,7 @@ class OpenedService:
         return FleetCommands(self.context, webhooks_changed=Signal())
 
 
-def context_of(store: SqlStore, clock: Clock, settings: Settings) -> Context:
+def context_of(store: Store, clock: Clock, settings: Settings) -> Context:
     """Make what use cases work with."""
     return Context(
         store=store,
@@ -212,11 +219,11 @@ def wire(opened: OpenedService) -> Parts:
             snapshot.feed.since(0),
             snapshot.time.present_at(),
         )
-    board = Board(lineage=lineage)
-    board.apply(everything)
+    board = _board(lineage, everything)
     activity = BoardActivity(board, clock, loop)
     unsaved, polls = UnsavedNotices(activity), UnsavedPolls(activity)
-    context = replace(opened.context, store=NoticeSavingStore(opened.store, unsaved))
+    batches = Batches(opened.store, unsaved)
+    context = EngineContext.of(opened.context, batches.transact)
     guest = GuestServer(
         board,
         WorkerCommands(GuestUseCases(context), jobs, members=board.members),
@@ -245,7 +252,7 @@ def wire(opened: OpenedService) -> Parts:
     feed = BoardFeed(opened.store, partial(loop.publish, guest), recent=recent, number=everything.number)
     worker = Worker(
         jobs,
-        store=opened.store,
+        batches=batches,
         engine=engine,
         answering=answering,
         feed=feed,
@@ -278,24 +285,24 @@ def wire(opened: OpenedService) -> Parts:
     )
     _watch_waits(jobs, opened.store.deadlines, worker)
     operator_counts, api = PortCounts(Refusals("operator")), api_settings(settings.operator)
-    fleet = FleetUseCases.made(shared, new_secret=new_secret)
+    use_cases = UseCases.made(shared, new_secret=new_secret)
     pusher = _pusher(shared, jobs, reads, lineage=lineage)
     supervisor = _supervisor(worker, reads, lanes, pusher, opened.store.deadlines)
     health = Health(worker, opened.store.deadlines, supervisor)
     services = Services(
         ApiParts(
             shared=shared,
-            fleet=fleet,
+            use_cases=use_cases,
             run=jobs.run,
             run_for=jobs.run_for,
-            reads=shared.to_read(ReadOnlyStore(opened.store)),
+            reads=shared.to_read(opened.store),
             read=reads.run,
             read_for=reads.run_for,
             read_counts=reads.counts,
             pushing=pusher,
             inventories=Listings(drivers.by_name),
             timekeeper=Timekeeper(
-                clock, engine, fleet.declarations, moved=lambda: loop.soon(guest.time_moved)
+                clock, engine, use_cases.declarations, moved=lambda: loop.soon(guest.time_moved)
             ),
             probes=health,
             guest_counters=guest.counters,
@@ -327,6 +334,12 @@ def wire(opened: OpenedService) -> Parts:
         operator_counts=operator_counts,
         supervisor=supervisor,
     )
+
+
+def _board(lineage: str, everything: Delta) -> Board:
+    board = Board(lineage=lineage)
+    board.apply(everything)
+    return board
 
 
 class _Supervised(Protocol):
@@ -362,9 +375,9 @@ def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs)
     limits = {name: drivers.by_name[name].limits for name in drivers.reaching}
     reaching = HostReaching(
         {name: each.reach_every.total_seconds() for name, each in limits.items() if each is not None},
-        context.to_read(ReadOnlyStore(opened.store)),
+        context.to_read(opened.store),
         submit=lanes.submit,
-        save=lambda changed: jobs.post(Alone(lambda: host_reach.save(changed()))),
+        save=lambda changed: jobs.post(lambda tx: host_reach.save(tx, changed())),
         monotonic=monotonic,
     )
     lanes.reached = reaching.heard
@@ -378,7 +391,7 @@ def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs)
 def _machine_watch(opened: OpenedService, context: Context, reads: Reads, jobs: Jobs) -> MachineWatch:
     return MachineWatch(
         Listings(opened.drivers.by_name),
-        HypervisorLooks(context.to_read(ReadOnlyStore(opened.store))),
+        HypervisorLooks(context.to_read(opened.store)),
         MachineSightings(context),
         read=reads.run,
         run=jobs.run,
@@ -388,7 +401,7 @@ def _machine_watch(opened: OpenedService, context: Context, reads: Reads, jobs: 
 def _lanes(drivers: Drivers, jobs: Jobs, *, take: TakeAnswers) -> Lanes:
     lanes = Lanes(
         drivers.asked,
-        post=lambda work: jobs.post(Alone(work)),
+        post=lambda work: jobs.post(Alone(lambda _transact: work())),
         take=take,
         real_now=SystemClock().now,
         monotonic=monotonic,
@@ -397,7 +410,7 @@ def _lanes(drivers: Drivers, jobs: Jobs, *, take: TakeAnswers) -> Lanes:
     return lanes
 
 
-def tokens_of(store: SqlStore, clock: Clock, settings: Settings) -> Tokens:
+def tokens_of(store: Store, clock: Clock, settings: Settings) -> Tokens:
     """Make the use cases about tokens, on a store that perhaps no server runs on."""
     return Tokens(context_of(store, clock, settings), new_secret=new_secret)
 

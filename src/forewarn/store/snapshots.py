@@ -1,184 +1,143 @@
 """Snapshots and transactions, put together from their parts: each is made when it is first used.
 
-What a project's has not cannot be reached for a project.
+A snapshot or transaction of a project lacks the queries that a project must not make.
 """
 
+from contextlib import AbstractContextManager
 from functools import cached_property
+from typing import Protocol
 
-from forewarn.store.parts.answers import AnswerReads, AnswerWrites
-from forewarn.store.parts.due import DueReads
-from forewarn.store.parts.feed import FeedReads
-from forewarn.store.parts.fleet import FleetReads
-from forewarn.store.parts.fleet_file import FleetFileReads, FleetFileWrites
-from forewarn.store.parts.metrics import MetricReads
-from forewarn.store.parts.records import RecordReads, RecordWrites
-from forewarn.store.parts.rehearsals import ProjectRehearsals, RehearsalReads, RehearsalWrites
-from forewarn.store.parts.rollouts import RolloutReads
-from forewarn.store.parts.rules import RuleReads
-from forewarn.store.parts.service_time import TimeReads, TimeWrites
-from forewarn.store.parts.sessions import SessionReads, SessionWrites
-from forewarn.store.parts.tokens import TokenReads, TokenWrites
-from forewarn.store.parts.webhooks import WebhookReads, WebhookWrites
-from forewarn.store.parts.work import WorkReads
+from forewarn.core.scope import Scope
+from forewarn.store.queries.answers import AnswerQueries
+from forewarn.store.queries.due import DueQueries
+from forewarn.store.queries.feed import FeedQueries
+from forewarn.store.queries.fleet import FleetQueries
+from forewarn.store.queries.fleet_file import FleetFileQueries
+from forewarn.store.queries.metrics import MetricQueries
+from forewarn.store.queries.records import RecordQueries
+from forewarn.store.queries.rehearsals import RehearsalQueries
+from forewarn.store.queries.rollouts import RolloutQueries
+from forewarn.store.queries.rules import RuleQueries
+from forewarn.store.queries.service_time import TimeQueries
+from forewarn.store.queries.sessions import SessionQueries
+from forewarn.store.queries.tokens import TokenQueries
+from forewarn.store.queries.webhooks import WebhookQueries
+from forewarn.store.queries.work import WorkQueries
 from forewarn.store.reads.open_transaction import OpenTransaction
-from forewarn.store.reads.slice_reads import SliceReads
-from forewarn.store.writes.saving import Saving
+from forewarn.store.reads.slice_reads import ScopedRuleQueries
 
 
-class ProjectSnapshot:
+class ScopedSnapshot:
     """What one project sees, in one transaction."""
 
     def __init__(self, transaction: OpenTransaction) -> None:
         self._transaction = transaction
 
+    @property
+    def scope(self) -> Scope:
+        """What its caller sees."""
+        return self._transaction.scope
+
     @cached_property
-    def fleet(self) -> FleetReads:
+    def fleet(self) -> FleetQueries:
         """The declared fleet."""
-        return FleetReads(self._transaction)
+        return FleetQueries(self._transaction)
 
     @cached_property
-    def work(self) -> WorkReads:
+    def work(self) -> WorkQueries:
         """Orders and events."""
-        return WorkReads(self._transaction)
+        return WorkQueries(self._transaction)
 
     @cached_property
-    def records(self) -> RecordReads:
+    def records(self) -> RecordQueries:
         """The history."""
-        return RecordReads(self._transaction)
+        return RecordQueries(self._transaction)
 
     @cached_property
-    def webhooks(self) -> WebhookReads:
+    def webhooks(self) -> WebhookQueries:
         """Webhooks."""
-        return WebhookReads(self._transaction)
+        return WebhookQueries(self._transaction)
 
     @cached_property
-    def rules(self) -> SliceReads:
+    def rules(self) -> ScopedRuleQueries:
         """What decisions are made on."""
-        return SliceReads(self._transaction)
+        return ScopedRuleQueries(self._transaction)
 
 
-class ProjectTransaction(ProjectSnapshot):
-    """The same, and what can be changed for a project."""
-
-    @cached_property
-    def webhooks(self) -> WebhookWrites:
-        """Webhooks."""
-        return WebhookWrites(self._transaction)
-
-    @cached_property
-    def rehearsals(self) -> ProjectRehearsals:
-        """Rehearsals."""
-        return ProjectRehearsals(self._transaction)
-
-    @cached_property
-    def changes(self) -> Saving:
-        """Where what was decided is saved."""
-        return Saving(self._transaction)
-
-
-class SqlSnapshot(ProjectSnapshot):
+class Snapshot(ScopedSnapshot):
     """All that is kept, in one transaction."""
 
     @cached_property
-    def rules(self) -> RuleReads:
+    def rules(self) -> RuleQueries:
         """What decisions are made on."""
-        return RuleReads(self._transaction)
+        return RuleQueries(self._transaction)
 
     @cached_property
-    def feed(self) -> FeedReads:
+    def feed(self) -> FeedQueries:
         """What boards follow."""
-        return FeedReads(self._transaction)
+        return FeedQueries(self._transaction)
 
     @cached_property
-    def due(self) -> DueReads:
+    def due(self) -> DueQueries:
         """What the engine goes by."""
-        return DueReads(self._transaction)
+        return DueQueries(self._transaction)
 
     @cached_property
-    def rollouts(self) -> RolloutReads:
+    def rollouts(self) -> RolloutQueries:
         """Rollouts."""
-        return RolloutReads(self._transaction)
+        return RolloutQueries(self._transaction)
 
     @cached_property
-    def metrics(self) -> MetricReads:
+    def metrics(self) -> MetricQueries:
         """What metrics count."""
-        return MetricReads(self._transaction)
+        return MetricQueries(self._transaction)
 
     @cached_property
-    def time(self) -> TimeReads:
+    def time(self) -> TimeQueries:
         """Service time."""
-        return TimeReads(self._transaction)
+        return TimeQueries(self._transaction)
 
     @cached_property
-    def fleet_file(self) -> FleetFileReads:
+    def fleet_file(self) -> FleetFileQueries:
         """The fleet file."""
-        return FleetFileReads(self._transaction)
+        return FleetFileQueries(self._transaction)
 
     @cached_property
-    def tokens(self) -> TokenReads:
+    def tokens(self) -> TokenQueries:
         """Tokens."""
-        return TokenReads(self._transaction)
+        return TokenQueries(self._transaction)
 
     @cached_property
-    def sessions(self) -> SessionReads:
+    def sessions(self) -> SessionQueries:
         """Sessions of browsers."""
-        return SessionReads(self._transaction)
+        return SessionQueries(self._transaction)
 
     @cached_property
-    def answers(self) -> AnswerReads:
+    def answers(self) -> AnswerQueries:
         """What calls were answered."""
-        return AnswerReads(self._transaction)
+        return AnswerQueries(self._transaction)
 
     @cached_property
-    def rehearsals(self) -> RehearsalReads:
+    def rehearsals(self) -> RehearsalQueries:
         """Rehearsals."""
-        return RehearsalReads(self._transaction)
+        return RehearsalQueries(self._transaction)
 
 
-class SqlTransaction(SqlSnapshot):
-    """The same, and all that can be changed."""
+class ScopedReadStore(Protocol):
+    """Opens snapshots of what a scope sees: of the store, or of an open transaction."""
 
-    @cached_property
-    def changes(self) -> Saving:
-        """Where what was decided is saved."""
-        return Saving(self._transaction)
+    def read(self) -> AbstractContextManager[ScopedSnapshot]:
+        """Open a consistent snapshot."""
+        ...
 
-    @cached_property
-    def records(self) -> RecordWrites:
-        """The history."""
-        return RecordWrites(self._transaction)
 
-    @cached_property
-    def webhooks(self) -> WebhookWrites:
-        """Webhooks."""
-        return WebhookWrites(self._transaction)
+class ReadStore(Protocol):
+    """Opens snapshots: of the store, or of an open transaction."""
 
-    @cached_property
-    def time(self) -> TimeWrites:
-        """Service time."""
-        return TimeWrites(self._transaction)
+    def read(self) -> AbstractContextManager[Snapshot]:
+        """Open a consistent snapshot, in which everything is seen that was answered before."""
+        ...
 
-    @cached_property
-    def fleet_file(self) -> FleetFileWrites:
-        """The fleet file."""
-        return FleetFileWrites(self._transaction)
-
-    @cached_property
-    def tokens(self) -> TokenWrites:
-        """Tokens."""
-        return TokenWrites(self._transaction)
-
-    @cached_property
-    def sessions(self) -> SessionWrites:
-        """Sessions of browsers."""
-        return SessionWrites(self._transaction)
-
-    @cached_property
-    def answers(self) -> AnswerWrites:
-        """What calls were answered."""
-        return AnswerWrites(self._transaction)
-
-    @cached_property
-    def rehearsals(self) -> RehearsalWrites:
-        """Rehearsals."""
-        return RehearsalWrites(self._transaction)
+    def scoped(self, scope: Scope) -> ScopedReadStore:
+        """Return the same as a scope sees it."""
+        ...

@@ -81,12 +81,12 @@ class Event:
     def approve(self) -> None:
         """Let it start now, as a person would."""
         self._service.note(TEST, f"approves event {self._id[:8]}")
-        self._service.ask(lambda services: services.orders.approve_event(self._id, by=TEST))
+        self._service.act(lambda services, tx: services.orders.approve_event(tx, self._id, by=TEST))
 
     def cancel(self) -> None:
         """Cancel it, with its order."""
         self._service.note(TEST, f"cancels event {self._id[:8]}")
-        self._service.ask(lambda services: services.orders.cancel_event(self._id, by=TEST))
+        self._service.act(lambda services, tx: services.orders.cancel_event(tx, self._id, by=TEST))
 
     def wait_for_approval(self, timeout: float = PATIENCE) -> None:
         """Wait for a guest that runs elsewhere, for some real seconds; TimeoutError says what it did."""
@@ -107,7 +107,7 @@ class Event:
         return self._service.do(self._looking()).event
 
     def _looking(self) -> Coroutine[Any, Any, EventView]:
-        return self._service.asking(lambda services: services.views.event(self._id))
+        return self._service.reading(lambda reads: reads.views.event(self._id))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Event) and other.id == self.id
@@ -149,10 +149,10 @@ class Order:
     def cancel(self) -> None:
         """Cancel it, with all its events."""
         self._service.note(TEST, f"cancels order {self._id[:8]}")
-        self._service.ask(lambda services: services.orders.cancel_order(self._id, by=TEST))
+        self._service.act(lambda services, tx: services.orders.cancel_order(tx, self._id, by=TEST))
 
     def _now(self) -> OrderView:
-        return self._service.ask(lambda services: services.views.order(self._id))
+        return self._service.read(lambda reads: reads.views.order(self._id))
 
     def __repr__(self) -> str:
         order = self._now().order

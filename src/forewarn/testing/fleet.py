@@ -6,7 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from forewarn.api.services import Services
+from forewarn.control.callers import CallerReads
 from forewarn.core.model import event
+from forewarn.store.batch import Transact
 from forewarn.testing.events import Event
 from forewarn.testing.faults import FaultName, PutFault, fault_of
 from forewarn.testing.fleet_service import TEST, FleetService, running_service
@@ -73,19 +75,21 @@ class Fleet:
     @property
     def events(self) -> list[Event]:
         """All events that are listed now, oldest first."""
-        return [Event(self._service, event.id) for event in self._service.ask(_listed)]
+        return [Event(self._service, event.id) for event in self._service.read(_listed)]
 
     @property
     def now(self) -> datetime:
         """Service time."""
-        return self._service.ask(lambda services: services.timekeeper.now())
+        return self._service.now()
 
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> datetime:
         """Turn the clock; when this returns all that fell due on the way is done, and guests can see it."""
         way = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-        self._service.ask(lambda services: services.timekeeper.advance(way.total_seconds(), by=TEST))
+        self._service.act_alone(
+            lambda services, transact: services.timekeeper.advance(transact, way.total_seconds(), by=TEST)
+        )
         self._service.note(TEST, f"has turned the clock by {way}")
         return self.now
 
@@ -122,21 +126,21 @@ class Fleet:
     def _change(self, change: Callable[[dict[str, Any]], None]) -> None:
         """Declare the fleet anew, as a fleet file would."""
 
-        def changed(services: Services) -> None:
+        def changed(services: Services, transact: Transact) -> None:
             declared = {
                 "groups": {},
                 "hosts": {},
                 "machines": [],
-                **write_fleet(services.fleet.views.fleet()),
+                **write_fleet(services.reads.fleet.views.fleet()),
             }
             change(declared)
-            services.fleet.declarations.apply_fleet(read_fleet(declared), by=TEST)
+            services.fleet.declarations.apply_fleet(transact, read_fleet(declared), by=TEST)
 
-        self._service.ask(changed)
+        self._service.act_alone(changed)
 
 
-def _listed(services: Services) -> Sequence[event.Event]:
-    return [each.event for each in services.views.coming()]
+def _listed(reads: CallerReads) -> Sequence[event.Event]:
+    return [each.event for each in reads.views.coming()]
 
 
 @contextmanager

@@ -8,20 +8,23 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import uvloop
 
 from forewarn.api.services import Services
-from forewarn.control.alone import Alone
-from forewarn.control.rehearsals.ledger import Account, Ledger
+from forewarn.control.callers import CallerReads
+from forewarn.control.job_kinds import Alone
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.declaration import FleetSpec, HostSpec
+from forewarn.core.rehearsal_ledger import Account, Ledger
 from forewarn.core.rehearsal_rules import Fault
 from forewarn.core.words import HostName
 from forewarn.rehearsal.private_service import PrivateService, private_service
 from forewarn.rehearsal.scenario_clock import ScenarioClock
+from forewarn.store.batch import Transact, Transaction
 
 __tracebackhide__ = True  # pytest shows the line of the test instead
 
@@ -42,7 +45,7 @@ class FleetService:
         self._services = private.services
         self._stack = stack
         self._private = private
-        self._clock = ScenarioClock(private.services.timekeeper)
+        self._clock = ScenarioClock(private.services.timekeeper.now)
         self._clock.begin()
         self._ledger = Ledger()
         self._ledger.attend(self.note)
@@ -51,14 +54,25 @@ class FleetService:
         self._faults: dict[int, Fault] = {}
         self.log: list[str] = []
 
-    def ask(self, job: Callable[[Services], T]) -> T:
-        """Have a use case run; its effect can be seen when this returns."""
-        return self.do(self.asking(job))
+    def read(self, job: Callable[[CallerReads], T]) -> T:
+        """Read something of what is committed."""
+        return self.do(self.reading(job))
 
-    async def asking(self, job: Callable[[Services], T]) -> T:
+    async def reading(self, job: Callable[[CallerReads], T]) -> T:
         """Do the same, on its loop."""
-        # A test may turn the clock, which lets drivers act between transactions.
-        return await self._services.run(Alone(lambda: job(self._services)))
+        return await self._services.read(job)
+
+    def now(self) -> datetime:
+        """Return service time."""
+        return self._clock.now()
+
+    def act(self, job: Callable[[Services, Transaction], T]) -> T:
+        """Run a use case in a transaction; its effect can be seen when this returns."""
+        return self.do(self._services.run_whole(partial(job, self._services)))
+
+    def act_alone(self, job: Callable[[Services, Transact], T]) -> T:
+        """Run a use case that opens transactions of its own, such as one that turns the clock."""
+        return self.do(self._services.run_whole(Alone(partial(job, self._services))))
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Have something done on its loop, and wait for it; a refusal is raised as if it came from here."""

@@ -25,13 +25,13 @@ class Host:
     @property
     def state(self) -> str:
         """Ok, cordoned, degraded or failed; in small letters."""
-        return self._service.ask(lambda services: services.fleet.views.host(self.name)[0].state.value)
+        return self._service.read(lambda reads: reads.fleet.views.host(self.name)[0].state.value)
 
     @property
     def machines(self) -> list[str]:
         """The names of the machines it carries."""
-        return self._service.ask(
-            lambda services: [str(each.name) for each in services.fleet.views.host(self.name)[1]]
+        return self._service.read(
+            lambda reads: [str(each.name) for each in reads.fleet.views.host(self.name)[1]]
         )
 
     def maintenance(self, action: MaintenanceWord) -> Order:
@@ -54,9 +54,9 @@ class Host:
 
     def _order(self, action: Action, work: Work | None = None) -> Order:
         self._service.note(TEST, f"orders {action} of {self.name}")
-        placed = self._service.ask(
-            lambda services: services.fleet.hosts.order_host(
-                self.name, action, OrderRequest(by=TEST), work=work
+        placed = self._service.act(
+            lambda services, tx: services.fleet.hosts.order_host(
+                tx, self.name, action, OrderRequest(by=TEST), work=work
             )
         )
         return Order(self._service, placed.order.id)

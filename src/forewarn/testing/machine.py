@@ -3,10 +3,12 @@
 from datetime import timedelta
 
 from forewarn.api.services import Services
+from forewarn.control.callers import CallerReads
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action
+from forewarn.store.batch import Transaction
 from forewarn.testing.events import Event, Order
 from forewarn.testing.faults import FaultName, PutFault, fault_of
 from forewarn.testing.fleet_service import TEST, FleetService
@@ -39,12 +41,12 @@ class Machine:
     @property
     def state(self) -> str:
         """Running, frozen, restarting, moving, stopped, or gone once it is terminated; in small letters."""
-        return self._service.ask(self._state)
+        return self._service.read(self._state)
 
     @property
     def host(self) -> str | None:
         """The host that carries it; None while none does."""
-        return self._service.ask(lambda services: services.views.machine(self.name).machine.host)
+        return self._service.read(lambda reads: reads.views.machine(self.name).machine.host)
 
     @property
     def polls(self) -> int:
@@ -100,17 +102,17 @@ class Machine:
         return Event(self._service, placed.events[0].id)
 
     def _order(self, action: Action) -> Placed:
-        def listened_and_ordered(services: Services) -> Placed:
+        def listened_and_ordered(services: Services, tx: Transaction) -> Placed:
             # Each time: a day without a poll ends listening, and the test may have let one pass.
-            services.fleet.guests.enable(services.views.machine(self.name).group.name)
-            return services.orders.order_machine(self.name, action, OrderRequest(by=TEST))
+            services.fleet.guests.enable(tx, services.reads_in(tx).views.machine(self.name).group.name)
+            return services.orders.order_machine(tx, self.name, action, OrderRequest(by=TEST))
 
         self._service.note(TEST, f"orders {action} of {self.name}")
-        return self._service.ask(listened_and_ordered)
+        return self._service.act(listened_and_ordered)
 
-    def _state(self, services: Services) -> str:
+    def _state(self, reads: CallerReads) -> str:
         try:
-            return services.views.machine(self.name).machine.state.value
+            return reads.views.machine(self.name).machine.state.value
         except NotFound:
             return "gone"
 

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from forewarn.control.parts.records import RecordFilter
 from forewarn.control.push.webhooks import wanted_by
 from forewarn.core.access import Grant, Role
+from forewarn.core.filters import RecordFilter
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record

@@ -16,6 +16,7 @@ from forewarn.wire.fleet import read_fleet
 from tests.harness import Service
 from tests.served import Api, app_of
 from tests.stores import sqlite_url
+from tests.transactions import holding
 
 FLEET = {
     "projects": {
@@ -313,7 +314,7 @@ def test_faults_end_in_time_while_the_store_is_away_and_it_is_recorded_later(
     api("PUT", PATH, json=PLAYED)
     service.real += 31
     other = open_store(service.url, new_id=service.ids)
-    with other.write(), pytest.raises(Unavailable):
+    with holding(other), pytest.raises(Unavailable):
         service.engine.tick(service.clock.now())
     other.close()
     assert api("GET", PATH).status_code == 404

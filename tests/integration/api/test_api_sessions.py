@@ -23,6 +23,7 @@ from tests.harness import Service
 from tests.integration.api.test_api_access import Store, error_of, opened
 from tests.served import app_of, check_answer, serving
 from tests.tenants import A_USER, A_VIEWER, OPERATOR, VIEWER, bearer
+from tests.transactions import writing
 
 HERE = "http://127.0.0.1:8170"
 COOKIE = "forewarn-session-8170"
@@ -116,7 +117,7 @@ def test_a_sign_in_that_is_repeated_after_its_session_is_over_is_refused(
     browser: Browser, app: ASGIApp, service: Service
 ) -> None:
     key = {"Idempotency-Key": "sign-in"}
-    service.sessions.life = timedelta(hours=1)
+    service.use_cases.sessions.life = timedelta(hours=1)
     browser.sign_in(A_USER, **key)
     service.real += 2 * 3600
     assert Browser(app)("POST", "/v1/session", headers={**bearer(A_USER), **key}).status_code == 409
@@ -497,7 +498,7 @@ def test_the_oldest_session_of_a_token_makes_room_for_the_newest(service: Servic
     (known,) = (
         each for each in service.sessions.loaded().sessions.sessions if digest_of(first.secret) == each.digest
     )
-    with service.store.write() as tx:
+    with writing(service.store) as tx:
         for number in range(1, MOST_SESSIONS):
             later = known.created_at + timedelta(seconds=number)
             tx.sessions.save(replace(known, digest=str(number), created_at=later))

@@ -1,5 +1,6 @@
-"""What a caller can reach: use cases that are made for its scope, and no others."""
+"""What a caller can reach: reads that are made for its scope, and transactions of it."""
 
+import asyncio
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -7,19 +8,24 @@ from typing import get_type_hints
 
 import pytest
 
+from forewarn.api.app import ENDPOINTS
+from forewarn.api.inputs import OpenedBy, Reach
 from forewarn.api.services import ApiParts, Services
-from forewarn.control.callers import FleetReads, FleetUseCases
-from forewarn.control.ports.scope import EVERYTHING, Scope
+from forewarn.control.callers import FleetReads
+from forewarn.control.naming import narrowed
 from forewarn.control.use_case import FleetReading, Reading, ScopedReading, UseCase
+from forewarn.core.access import RIGHTS, Role
 from forewarn.core.errors import NotFound, Refused
+from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.server.threads.listings import Listings
-from forewarn.store.read_only import ReadOnlyStore
-from forewarn.store.snapshots import ProjectSnapshot, ProjectTransaction, SqlSnapshot, SqlTransaction
+from forewarn.store.batch import ScopedTransaction, Transaction
+from forewarn.store.snapshots import ScopedSnapshot, Snapshot
 from tests.harness import Service
 from tests.served import Health, Nobody, Worker
 from tests.stores import sqlite_url
 from tests.tenants import A, B, two_projects
 
+WRITING = (ScopedTransaction, Transaction)
 # What a project's snapshot gives of others: numbers alone, and what the rules need to decide.
 NO_PROJECTS_OWN = {
     *("rules.around", "records.newest", "records.pruning", "work.absences"),
@@ -59,10 +65,10 @@ def services(service: Service, scope: Scope) -> Services:
     return Services(
         ApiParts(
             shared=service.shared,
-            fleet=service.fleet,
+            use_cases=service.use_cases,
             run=Worker(service),
             run_for=lambda _: Worker(service),
-            reads=service.shared.to_read(ReadOnlyStore(service.store)),
+            reads=service.shared.to_read(service.store),
             read=Worker(service).read,
             read_for=lambda *_: Worker(service).read,
             pushing=Nobody(),
@@ -79,12 +85,35 @@ def use_cases(of: object) -> dict[str, Reading]:
 
 
 @pytest.mark.parametrize("scope", [EVERYTHING, Scope(caller=A), EVERYTHING.narrowed(B)])
-def test_every_use_case_in_reach_of_a_caller_is_made_for_its_scope(service: Service, scope: Scope) -> None:
-    reached = use_cases(services(service, scope))
-    assert reached.keys() == {"orders", "views", "records", "webhooks", "rehearsals"}
-    for each in reached.values():
-        assert isinstance(each, ScopedReading)
-        assert each._scope == scope
+def test_what_a_caller_changes_it_changes_in_a_transaction_of_its_scope(
+    service: Service, scope: Scope
+) -> None:
+    async def opened() -> tuple[type, Scope]:
+        return await services(service, scope).run(lambda tx: (type(tx), tx.scope))
+
+    kind = Transaction if scope.project is None else ScopedTransaction
+    assert asyncio.run(opened()) == (kind, scope)
+
+
+def test_a_transaction_on_everything_is_refused_to_a_projects_people(service: Service) -> None:
+    async def open_it(scope: Scope) -> type:
+        return await services(service, scope).run_whole(type)
+
+    assert asyncio.run(open_it(EVERYTHING)) is Transaction
+    with pytest.raises(Refused, match="the people of project a see it alone"):
+        asyncio.run(open_it(Scope(caller=A)))
+
+
+def test_a_call_that_a_projects_people_may_make_never_has_a_transaction_on_everything() -> None:
+    theirs = [route for route in ENDPOINTS if route.right in RIGHTS[Role.USER]]
+    reaches = {
+        route.operation: each.reach
+        for route in theirs
+        for each in route.inputs.values()
+        if isinstance(each, OpenedBy)
+    }
+    assert {name for name, reach in reaches.items() if reach is not Reach.CALLER} == {"begin_session"}
+    assert {"restart_machine", "approve_event", "cancel_order", "add_webhook"} <= reaches.keys()
 
 
 @pytest.mark.parametrize("scope", [EVERYTHING, Scope(caller=A), EVERYTHING.narrowed(B)])
@@ -98,11 +127,11 @@ def test_what_a_caller_reads_is_made_for_its_scope_and_cannot_write(service: Ser
         assert not hasattr(each._store, "write")
 
 
-def test_a_use_case_that_is_made_for_no_scope_is_out_of_reach_of_a_projects_token(service: Service) -> None:
-    unscoped = {type(getattr(service.fleet, name)) for name in FleetUseCases.__dataclass_fields__}
-    assert all(issubclass(each, FleetReading) for each in unscoped)
+def test_what_takes_no_transaction_and_is_of_no_scope_is_out_of_reach_of_a_projects_token(
+    service: Service,
+) -> None:
     mine = services(service, Scope(caller=A))
-    for name in ("fleet", "answering", "timekeeper"):
+    for name in ("fleet", "answering", "timekeeper", "inventories"):
         with pytest.raises(Refused, match="the people of project a see it alone"):
             getattr(mine, name)
         assert getattr(services(service, EVERYTHING), name) is not None
@@ -120,23 +149,36 @@ def test_what_belongs_to_no_project_is_read_by_who_sees_everything(service: Serv
 
 
 def test_an_operator_who_narrows_the_scope_stays_an_operator(service: Service) -> None:
-    narrowed = services(service, EVERYTHING).narrowed(A)
-    assert narrowed.scope == Scope(caller=None, asked=A)
-    assert {view.machine.project for view in narrowed.views.machines(after=None, limit=10)[0]} == {A}
+    reads = services(service, EVERYTHING).reads.narrowed(A)
+    assert reads.scope == Scope(caller=None, asked=A)
+    assert {view.machine.project for view in reads.views.machines(after=None, limit=10)[0]} == {A}
+    assert service.transact(lambda tx: narrowed(tx, A).scope) == Scope(caller=None, asked=A)
 
 
 def test_a_scope_is_never_widened(service: Service) -> None:
-    mine = services(service, Scope(caller=A))
-    assert mine.narrowed(A).scope.project == A
+    reads = services(service, Scope(caller=A)).reads
+    assert reads.narrowed(A).scope.project == A
     with pytest.raises(NotFound, match=r'^project "b" does not exist'):
-        mine.narrowed(B)
+        reads.narrowed(B)
+    with pytest.raises(NotFound, match=r'^project "b" does not exist'):
+        service.transact(lambda tx: narrowed(tx.scoped(Scope(caller=A)), B))
     with pytest.raises(ValueError, match="b"):
-        Scope(caller=A).narrowed(B)
+        service.transact(lambda tx: tx.scoped(Scope(caller=A)).narrowed(B))
+
+
+# What a transaction has beside its parts.
+NO_PARTS = {"scope", "narrowed", "scoped", "savepoint", "after_commit"}
+
+
+def parts_of(opened: type) -> dict[str, cached_property[object]]:
+    """Return the parts of a snapshot or a transaction, by name."""
+    names = (name for name in dir(opened) if not name.startswith("_") and name not in NO_PARTS)
+    return {name: getattr(opened, name) for name in names}
 
 
 def reached_in(opened: type) -> set[str]:
     """Name all that can be asked of a snapshot or a transaction, by its parts."""
-    parts = {name: getattr(opened, name) for name in dir(opened) if not name.startswith("_")}
+    parts = parts_of(opened)
     return {
         f"{name}.{asked}"
         for name, part in parts.items()
@@ -147,19 +189,20 @@ def reached_in(opened: type) -> set[str]:
 
 def test_each_read_of_a_projects_snapshot_is_known_to_leave_out_what_is_not_its_own() -> None:
     read = NO_PROJECTS_OWN | OF_WHAT_WAS_FOUND | LOOKED_UP_TO_HIDE | FOUND_BY_PROJECT
-    assert reached_in(ProjectSnapshot) == read
-    assert reached_in(ProjectTransaction) == read | CHANGED_FOR_PROJECT
-    unscoped = reached_in(SqlSnapshot) - read
+    assert reached_in(ScopedSnapshot) == read
+    assert reached_in(ScopedTransaction) == read | CHANGED_FOR_PROJECT
+    unscoped = reached_in(Snapshot) - read
     known = {"tokens.page", "rollouts.page", "rules.everything", "feed.since", "metrics.counts", "due.orders"}
     assert known <= unscoped
 
 
-@pytest.mark.parametrize("opened", [ProjectSnapshot, ProjectTransaction, SqlSnapshot, SqlTransaction])
-def test_a_snapshot_has_nothing_but_parts_and_keeps_each(service: Service, opened: type) -> None:
+@pytest.mark.parametrize("opened", [ScopedSnapshot, ScopedTransaction, Snapshot, Transaction])
+def test_a_snapshot_keeps_each_of_its_parts(service: Service, opened: type) -> None:
     with service.store.read() as snapshot:
-        made = opened(snapshot._transaction)
-        for name in (name for name in dir(opened) if not name.startswith("_")):
-            assert isinstance(getattr(opened, name), cached_property)
+        transaction = snapshot._transaction
+        made = opened(None, transaction) if issubclass(opened, WRITING) else opened(transaction)
+        for name, declared in parts_of(opened).items():
+            assert isinstance(declared, cached_property)
             part = getattr(made, name)
-            assert type(part) is get_type_hints(getattr(opened, name).func)["return"]
+            assert type(part) is get_type_hints(declared.func)["return"]
             assert getattr(made, name) is part

@@ -24,6 +24,7 @@ from tests.harness import START, Service
 from tests.process import FOREWARN
 from tests.served import app_of, sample, serving
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 MANY = 2500
 
@@ -200,7 +201,7 @@ def test_who_goes_on_after_what_was_removed_is_warned(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history_export, "PAGE", 1)
-    with service.store.write() as tx:
+    with writing(service.store) as tx:
         tx.records.remove([3, 4, 6])
         tx.records.set_pruning(Pruning(up_to=6))
     warned = export("--since", "2")

@@ -15,6 +15,7 @@ from forewarn.core.model.clock_slew import TimeKind
 from forewarn.store.sql import open_store
 from tests import stores
 from tests.process import Program, until
+from tests.transactions import writing
 
 ROOT = Path(__file__).parents[3]
 HOW_TO = ROOT / "docs/how-to/a-night-of-maintenance.md"
@@ -35,7 +36,7 @@ def _printed(language: str) -> list[str]:
 
 def _set_evening(url: str) -> None:
     store = open_store(url, new_id=lambda: "D0000000-0000-4000-8000-000000000000")
-    with store.write() as tx:
+    with writing(store) as tx:
         tx.time.set_reached(EVENING)
         tx.time.set_kind(TimeKind.TURNED)
     store.close()

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import uvloop
 
 from forewarn.clock import Clock, ManualClock
-from forewarn.control.parts.feed import Delta
 from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.feed import Delta
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forewarn.clock import ManualClock
-from forewarn.control.parts.feed import Delta
+from forewarn.core.feed import Delta
 from forewarn.core.guests.document import entity_tag
 from forewarn.core.guests.document import tag as document_tag
 from forewarn.core.model.event import Resource

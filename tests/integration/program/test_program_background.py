@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forewarn.control.supervision import KEEPS_FAILING, BackgroundTask
+from forewarn.supervision import KEEPS_FAILING, BackgroundTask
 from tests import faulty_forewarn
 from tests.process import Program, sample_fleet, until
 from tests.receiver import Receiver, receiving

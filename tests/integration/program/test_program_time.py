@@ -14,6 +14,7 @@ from forewarn.server import local_tokens
 from forewarn.server.wiring import OpenedService, drivers_of, open_service
 from tests.process import Program, run
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 SPARE = timedelta(minutes=10)  # far longer than a test takes
@@ -33,7 +34,7 @@ def left_ahead(url: str, ahead: timedelta, *, kind: TimeKind | None) -> datetime
     """Leave a store whose time is ahead of the system's; returns the time that it has reached."""
     service = opened(url, "manual")
     reached = SystemClock().now() + ahead
-    with service.store.write() as tx:
+    with writing(service.store) as tx:
         tx.time.set_reached(reached)
         tx.time.set_kind(kind)  # type: ignore[arg-type]  # as an older forewarn has left it
     service.store.close()

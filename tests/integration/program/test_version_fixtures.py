@@ -31,6 +31,7 @@ from tests.histories.checked_store import CheckedStore
 from tests.process import Program, free_port, until
 from tests.rules import misplaced, overdue, unexplained
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 PRESENT = "present"  # what this version would leave
 # The kinds of records that a version did not know.
@@ -229,7 +230,7 @@ def test_what_was_judged_when_it_started_is_not_judged_again_when_it_ends(servic
     before = [record for record in service.history() if record.kind in kinds]
     for event in listed:
         if event.started_at is not None:
-            with service.store.write() as tx:
+            with writing(service.store) as tx:
                 draft = Draft(
                     tx.rules.around(orders=[event.order]), now=service.clock.now(), new_id=service.ids
                 )

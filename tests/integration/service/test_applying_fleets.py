@@ -14,6 +14,7 @@ from forewarn.core.model.project import Project
 from forewarn.core.toml_text import parse_toml
 from forewarn.core.words import Action, Kind, ProjectName, Work
 from forewarn.server.fleet_file import apply_file
+from forewarn.store.batch import Transact
 from forewarn.wire.fleet import read_fleet, write_fleet
 from tests.harness import Service, fleet, group, machine
 from tests.served import Api, app_of
@@ -55,16 +56,16 @@ def begin(service: Service, spec: FleetSpec, *, digest: str | None = None) -> Fl
     return commands.application(commands.check(spec, by="test"), digest=digest, by="test")
 
 
-def finish(application: FleetApplication) -> None:
+def finish(service: Service, application: FleetApplication) -> None:
     while not application.over:
-        application.apply_next()
+        application.apply_next(service.transact)
 
 
 def test_a_fleet_is_applied_in_parts_and_said_to_be_at_the_end(service: Service) -> None:
     application = begin(service, declared(), digest="new")
     while not application.over:
         assert (service.fleet.declarations.applied_fleet(), applied(service)) == (None, [])
-        application.apply_next()
+        application.apply_next(service.transact)
     assert len(names(service)) == MANY
     assert service.fleet.declarations.applied_fleet() == "new"
     assert applied(service) == [f"{len(application.changes)} changes"]
@@ -74,11 +75,11 @@ def test_a_fleet_is_applied_in_parts_and_said_to_be_at_the_end(service: Service)
 def test_others_are_served_between_two_parts(service: Service) -> None:
     application = begin(service, declared())
     while not names(service):
-        application.apply_next()
+        application.apply_next(service.transact)
     first = names(service)[0]
     service.delete(first)
     service.put("web-5", host="host-2", group="web", zone="2")
-    finish(application)
+    finish(service, application)
     assert names(service) == [f"web-{number}" for number in range(MANY) if f"web-{number}" != first]
     assert service.machine("web-5").zone == ""
 
@@ -88,25 +89,24 @@ def test_what_a_crash_has_left_out_is_done_when_the_fleet_is_applied_again(
 ) -> None:
     path = tmp_path / "fleet.toml"
     path.write_text(FILE)
-    commands, said = service.fleet.declarations, list[str]()
+    said: list[str] = []
     apply_next = FleetApplication.apply_next
 
-    def crash(self: FleetApplication) -> None:
-        apply_next(self)
+    def crash(self: FleetApplication, transact: Transact) -> None:
+        apply_next(self, transact)
         if names(service):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as crashing:
         crashing.setattr(FleetApplication, "apply_next", crash)
         with pytest.raises(KeyboardInterrupt):
-            apply_file(commands, str(path), say=said.append)
+            apply_file(service.use_cases.declarations, service.transact, str(path), say=said.append)
     assert 0 < len(names(service)) < MANY
     service.restart()
-    commands = service.fleet.declarations
-    apply_file(commands, str(path), say=said.append)
+    apply_file(service.use_cases.declarations, service.transact, str(path), say=said.append)
     assert names(service) == [f"web-{number}" for number in range(MANY)]
     said.clear()
-    apply_file(commands, str(path), say=said.append)
+    apply_file(service.use_cases.declarations, service.transact, str(path), say=said.append)
     assert said == []
 
 
@@ -115,11 +115,11 @@ def test_after_a_crash_the_fleet_file_of_before_can_be_applied_again(
 ) -> None:
     before = tmp_path / "before.toml"
     before.write_text(FILE)
-    apply_file(service.fleet.declarations, str(before), say=print)
+    apply_file(service.use_cases.declarations, service.transact, str(before), say=print)
     application = begin(service, declared(shift=1), digest="the next one")
-    application.apply_next()
+    application.apply_next(service.transact)
     service.restart()
-    apply_file(service.fleet.declarations, str(before), say=print)
+    apply_file(service.use_cases.declarations, service.transact, str(before), say=print)
     begun = begin(service, read_fleet(parse_toml(FILE, name="before")))
     assert begun.changes == ()
 
@@ -150,11 +150,11 @@ def test_machines_may_swap_their_addresses_whatever_the_parts(service: Service) 
 def test_a_part_that_is_refused_says_how_far_it_got(service: Service) -> None:
     application = begin(service, declared())
     while not names(service):
-        application.apply_next()
+        application.apply_next(service.transact)
     last = sorted({each.name for each in declared().machines} - set(names(service)))[-1]
     service.put("taken", host="host-2", address=f"10.0.0.{last[-1]}")
     with pytest.raises(Conflict) as refused:
-        finish(application)
+        finish(service, application)
     assert "another machine has that address. Until there the fleet is applied" in str(refused.value)
     assert "apply it again to go on" in str(refused.value)
     service.delete("taken")
@@ -168,7 +168,7 @@ def test_the_first_part_is_refused_as_it_is(service: Service) -> None:
     application = begin(service, replace(fewer, hosts=fewer.hosts[:2]))
     service.put("late", host="host-3")
     with pytest.raises(Conflict) as refused:
-        application.apply_next()
+        application.apply_next(service.transact)
     assert str(refused.value) == 'hosts: "host-3" still carries "late": move it, or keep the host'
 
 
@@ -178,9 +178,9 @@ def test_a_project_that_is_used_meanwhile_is_not_removed(service: Service) -> No
     application = begin(service, declared())
     service.put("late", host="host-1", project=ProjectName("shop"))
     with pytest.raises(Conflict, match='projects: "shop" still has "late"'):
-        application.apply_next()
+        application.apply_next(service.transact)
     service.delete("late")
-    application.apply_next()
+    application.apply_next(service.transact)
     assert application.over
 
 
@@ -192,7 +192,7 @@ def test_a_host_that_a_machine_is_bound_for_meanwhile_does_not_become_bare_metal
     application = begin(service, replace(spec, hosts=(first, replace(second, bare_metal=True))))
     service.host_order("host-1", Action.MAINTENANCE, Work.REDEPLOY)
     with pytest.raises(Conflict, match='bare-metal: "db" is to come here: wait for it'):
-        finish(application)
+        finish(service, application)
 
 
 def test_a_second_fleet_is_refused_while_one_is_applied(service: Service) -> None:

@@ -18,6 +18,7 @@ from forewarn.core.words import Action, HostName, OrderId, Work
 from forewarn.server.threads.reaching import ASK_AGAIN, ASKED_A_SECOND, HostReaching
 from tests.harness import START, Service
 from tests.scripted_driver import ScriptedDriver
+from tests.transactions import InTransactions
 
 ONE, TWO = HostName("host-1"), HostName("host-2")
 EVERY = 4.0
@@ -79,7 +80,7 @@ class Asking:
         """Do the jobs of the worker."""
         while self.jobs:
             changed, done = self.jobs.pop(0)
-            HostReach(self.service.shared.context).save(changed())
+            InTransactions(HostReach(self.service.context), self.service.transact).save(changed())
             done.set_result(None)
 
     def fail(self, error: Exception) -> None:

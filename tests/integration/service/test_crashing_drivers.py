@@ -40,7 +40,7 @@ async def _restarted(folder: Path) -> list[str]:
     )
     found = [*registry.entry_points(group=ENTRY_POINTS), CRASHING]
     opened = open_service(settings, Drivers(settings, monotonic=lambda: next(seconds), found=found))
-    opened.fleet.apply_fleet(FLEET, by="test")
+    opened.fleet.apply_fleet(opened.transact, FLEET, by="test")
     parts = wire(opened)
     await parts.guest.start([])
     parts.worker.start()

@@ -3,15 +3,18 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from forewarn.control.fleet import declaring
+from forewarn.control.job_kinds import Alone
 from forewarn.core.errors import MAY_STILL_HAPPEN, Conflict, Unavailable, Uncertain
 from forewarn.core.words import Kind
-from forewarn.store.sql import SqlStore
+from forewarn.store.batch import Batch, Transaction
+from forewarn.store.sql import Store
 from forewarn.wire.fleet import write_fleet
 from tests.harness import Service, fleet, group, machine
 from tests.lost_answers import lost_commit
@@ -34,10 +37,11 @@ class LateWorker(Worker):
         self._left = late
         self.late: Callable[[], object] = lambda: None
 
-    async def __call__(self, job: Callable[[], T], /) -> T:
+    async def __call__(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
         self._left -= 1
         if self._left == 0:
-            self.late = job
+            assert isinstance(job, Alone)
+            self.late = partial(job.work, self._service.transact)
             raise Uncertain(f"too slow; {MAY_STILL_HAPPEN}")
         return await super().__call__(job)
 
@@ -61,17 +65,17 @@ def applied(service: Service) -> int:
 def one_being_saved(service: Service, act: Callable[[], object]) -> Iterator[None]:
     """Do something on another thread, and stay within the block before it is saved."""
     reached, go_on = threading.Event(), threading.Event()
-    whole = SqlStore.write
+    whole = Store.batch
 
     @contextmanager
-    def write(store: SqlStore) -> Iterator[object]:
-        with whole(store) as tx:
-            yield tx
+    def slowed(store: Store) -> Iterator[Batch]:
+        with whole(store) as batch:
+            yield batch
             reached.set()
             assert go_on.wait(30)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SqlStore, "write", write)
+        patch.setattr(Store, "batch", slowed)
         thread = threading.Thread(target=act)
         thread.start()
         assert reached.wait(30)
@@ -120,7 +124,7 @@ def test_no_fleet_is_applied_while_a_part_of_another_is_being_saved_for_which_no
     api = Api(app_of(service))
     spec = fleet(group("web"), machine("web-0", "host-1", group="web"))
     application = commands.application(commands.check(spec, by="test"), by="test")
-    with application.awaited(), one_being_saved(service, application.apply_next):
+    with application.awaited(), one_being_saved(service, partial(application.apply_next, service.transact)):
         answer = api("PUT", "/v1/fleet", json=DECLARED)
         assert answer.status_code == 409
         assert "another fleet is being applied" in answer.json()["error"]["message"]

@@ -11,9 +11,9 @@ from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, 
 from forewarn.control.engine.driver_calls import DriverAnswer, Verb
 from forewarn.control.engine.engine import Stuck
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.parts.records import HistoryFilter
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.order import Order
 from forewarn.core.orders import lifecycle
@@ -34,6 +34,7 @@ from forewarn.core.words import (
 from tests.harness import TEST, Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 from tests.statements import counted
+from tests.transactions import writing
 
 
 @pytest.fixture
@@ -411,7 +412,8 @@ def test_what_may_have_ended_is_looked_for_and_not_asked_about_again(
     (check,) = service.calls.waiting
     service.calls.waiting.clear()
     answer = driver.made(check)
-    service.engine._orders._decide([placed.order.id], [answer], service.clock.now())
+    with writing(service.store) as tx:
+        service.engine._orders._decide(tx, [placed.order.id], [answer], service.clock.now())
     under_way.take()
     under_way.lose()
     service.engine.take_answers([answer])

@@ -15,7 +15,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout, RolloutState, WaveState
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, HostName, OrderId, OrderState, Work
-from forewarn.store.parts.rollouts import RolloutReads
+from forewarn.store.queries.rollouts import RolloutQueries
 from tests.harness import START, TEST, Service, fleet, machine
 from tests.stores import sqlite_url
 
@@ -163,14 +163,14 @@ def test_fewer_orders_are_placed_at_a_time_while_callers_are_about(service: Serv
 def reads_of(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many orders each look at a rollout reads, if any."""
     read: list[int] = []
-    found = RolloutReads.orders_by_id
+    found = RolloutQueries.orders_by_id
 
-    def noted(reads: RolloutReads, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
+    def noted(reads: RolloutQueries, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
         wanted = list(orders)
         read.append(len(wanted))
         return found(reads, wanted)
 
-    monkeypatch.setattr(RolloutReads, "orders_by_id", noted)
+    monkeypatch.setattr(RolloutQueries, "orders_by_id", noted)
     return read
 
 
@@ -218,14 +218,14 @@ def test_the_notice_of_a_large_wave_is_summed_up_some_orders_at_a_time(
     service.fetch("vm-1", "vm-2")
     service.advance(minutes=15)
     summed: list[int] = []
-    found = RolloutReads.events_of_orders
+    found = RolloutQueries.events_of_orders
 
-    def noted(reads: RolloutReads, orders: Sequence[OrderId]) -> Sequence[Event]:
+    def noted(reads: RolloutQueries, orders: Sequence[OrderId]) -> Sequence[Event]:
         summed.append(len(orders))
         return found(reads, orders)
 
     with monkeypatch.context() as patched:
-        patched.setattr(RolloutReads, "events_of_orders", noted)
+        patched.setattr(RolloutQueries, "events_of_orders", noted)
         service.advance(hours=1)
     [wave] = service.rollout(rollout).waves
     assert (wave.state, max(summed), sum(summed)) == (WaveState.DONE, 5, HOSTS)

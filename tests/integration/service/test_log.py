@@ -12,7 +12,6 @@ import pytest
 
 from forewarn.api.audit import AUDIT, audit
 from forewarn.config import LogSettings, Settings
-from forewarn.control.ports.saved import records_of
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.record import Record
@@ -21,10 +20,13 @@ from forewarn.core.words import Action, Kind, Work
 from forewarn.server import local_tokens
 from forewarn.server.log_setup import set_up_audit, set_up_log
 from forewarn.server.record_log import level_of, log_records
-from tests.harness import Service
+from forewarn.store.batch import Transaction
+from forewarn.store.saved import records_of
+from tests.harness import TEST, Service
 from tests.process import PATIENCE
 from tests.served import sample
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 
 @pytest.fixture(autouse=True)
@@ -116,16 +118,17 @@ def test_what_is_undone_is_not_told_of_and_a_part_only_with_its_whole(service: S
     told: list[Record] = []
     service.store.saved = lambda saved: told.extend(records_of(saved))
 
-    def maintained_twice() -> None:
-        with service.store.write():
-            service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
-            service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    hosts = service.use_cases.hosts
+
+    def maintained_twice(tx: Transaction) -> None:
+        for _ in range(2):
+            hosts.order_host(tx, "host-1", Action.MAINTENANCE, TEST, work=Work.FREEZE)
 
     with pytest.raises(Conflict):
-        maintained_twice()
+        service.transact(maintained_twice)
     assert told == []
-    with service.store.write():
-        service.host_order("host-1", Action.CORDON)
+    with writing(service.store) as tx:
+        hosts.order_host(tx, "host-1", Action.CORDON, TEST)
         assert told == []
     assert [each.kind for each in told] == ["order-placed", "host-changed", "order-done"]
 

@@ -9,13 +9,14 @@ from typing import TypeVar
 
 import pytest
 
+from forewarn.control.job_kinds import Alone
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
 from forewarn.core.words import Kind, MachineId, MachineState
 from forewarn.server.threads.listings import Listings, MachineWatch
-from forewarn.store.read_only import ReadOnlyStore
+from forewarn.store.batch import Transaction
 from tests.harness import Service, fleet, machine
 from tests.listing_driver import IDS, Hypervisor
 from tests.stores import sqlite_url
@@ -53,12 +54,16 @@ async def at_once(work: Callable[[], T], /) -> T:
 
 
 def look(service: Service) -> None:
+    async def run(work: Callable[[Transaction], T] | Alone[T], /) -> T:
+        assert not isinstance(work, Alone)
+        return service.transact(work)
+
     watch = MachineWatch(
         Listings(service.drivers),
-        HypervisorLooks(service.context.to_read(ReadOnlyStore(service.store))),
+        HypervisorLooks(service.context.to_read(service.store)),
         MachineSightings(service.context),
         read=at_once,
-        run=at_once,
+        run=run,
     )
     asyncio.run(watch.look())
     service.tick()

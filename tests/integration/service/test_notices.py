@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from forewarn.control.engine.guest_saving import GuestSaving
-from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
+from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.core.errors import Conflict
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Action, Kind, MachineId, Work
+from forewarn.server.threads.batches import Batches
+from forewarn.store.batch import Transaction
 from forewarn.wire.answers.event_answers import NotedEventAnswer
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
 from tests.harness import START, Polls, Service, fleet, group, machine
@@ -139,13 +141,17 @@ def test_after_a_restart_the_first_time_stays(service: Service) -> None:
 def test_what_a_refused_transaction_took_is_saved_by_the_next(service: Service) -> None:
     post, machine_id = Polls(), MachineId("m")
     unsaved = UnsavedNotices(post)
-    store = NoticeSavingStore(service.store, unsaved)
-    context = replace(service.shared.context, store=store)
+    batches = Batches(service.store, unsaved)
+    context = replace(service.context, transact=batches.transact)
     placed = maintenance(service)
     event = placed.events[0].id
     post.sent = {event: {machine_id: START}}
-    with pytest.raises(Conflict), store.write():
+
+    def refuse(_tx: Transaction) -> None:
         raise Conflict("refused")
+
+    with pytest.raises(Conflict):
+        batches.transact(refuse)
     post.sent = {event: {machine_id: START + timedelta(seconds=1)}}
     GuestSaving(context, polls=UnsavedPolls(post), unsaved=unsaved).save_sent()
     with service.store.read() as snapshot:

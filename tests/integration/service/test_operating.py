@@ -28,6 +28,7 @@ from forewarn.core.words import (
 from tests.harness import START, TEST, Service, fleet, group, machine
 from tests.served import Api, app_of
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 
 def web(policy: GroupPolicy | None = None) -> FleetSpec:
@@ -356,7 +357,7 @@ def test_an_outage_is_nobodys_silence(service: Service) -> None:
 
 def present(service: Service) -> None:
     """Keep that the service runs now, in the world's own time."""
-    with service.store.write() as tx:
+    with writing(service.store) as tx:
         tx.time.set_kind(TimeKind.SYSTEM)
         tx.time.set_present(service.real_now())
 

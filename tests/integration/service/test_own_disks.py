@@ -17,7 +17,7 @@ KVM = HostName("kvm01")
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     service = Service(sqlite_url(tmp_path))
-    apply_file(service.fleet.declarations, str(NIGHT), say=lambda line: None)
+    apply_file(service.use_cases.declarations, service.transact, str(NIGHT), say=lambda line: None)
     yield service
     service.close()
 

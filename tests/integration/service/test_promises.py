@@ -102,7 +102,7 @@ def test_counts_stay_when_records_are_removed(service: Service) -> None:
     before = counted(service)
     assert before != []
     service.advance(days=90)
-    pruning = RecordPruning(service.shared.context, keep=timedelta(days=30))
+    pruning = RecordPruning(service.context, keep=timedelta(days=30))
     while pruning.prune(service.clock.now()):
         pass
     assert len(service.history()) == 1

@@ -177,7 +177,7 @@ def fit(service: Service) -> None:
     declarations = service.fleet.declarations
     application = declarations.application(declarations.domains(None, by="test").fleet, by="test")
     while not application.over:
-        application.apply_next()
+        application.apply_next(service.transact)
 
 
 def run(service: Service, rollout: Rollout) -> None:

@@ -68,7 +68,7 @@ def _opened(folder: Path, driver: RackDriver) -> OpenedService:
     opened.drivers.by_name["rack"] = driver
     opened.drivers.names |= {"rack"}
     opened.drivers.reaching = frozenset({"rack"})
-    opened.fleet.apply_fleet(FLEET, by="test")
+    opened.fleet.apply_fleet(opened.transact, FLEET, by="test")
     return opened
 
 

@@ -15,6 +15,7 @@ from forewarn.wire.fleet import read_fleet
 from tests.harness import Service
 from tests.lost_answers import lost_commit
 from tests.stores import sqlite_url
+from tests.transactions import holding
 
 LAB = ProjectName("lab")
 FLEET = {
@@ -45,7 +46,7 @@ def play(service: Service, wanted: Rehearsal = SPOILED) -> Rehearsal:
 
 
 def shown(service: Service) -> Rehearsal:
-    return service.rehearsals.show(LAB).rehearsal
+    return service.within(None).rehearsals_seen.show(LAB).rehearsal
 
 
 def is_spoiled(service: Service) -> bool:
@@ -61,7 +62,7 @@ def said(service: Service) -> list[str]:
 def while_locked(service: Service, act: Callable[[], object]) -> None:
     """Do something while nothing can be saved."""
     other = open_store(service.url, new_id=service.ids)
-    with other.write(), pytest.raises(Unavailable):
+    with holding(other), pytest.raises(Unavailable):
         act()
     other.close()
 

@@ -8,13 +8,14 @@ import pytest
 
 from forewarn.control.engine import pruning
 from forewarn.control.engine.pruning import RecordPruning
-from forewarn.control.parts.work import EventFilter
+from forewarn.core.filters import EventFilter
 from forewarn.core.words import Action, EventId, Kind, Work
 from tests.follower import Follower
 from tests.harness import Service
 from tests.process import Program, sample_fleet
 from tests.served import sample
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 KEEP = timedelta(days=30)
 
@@ -87,7 +88,7 @@ def test_what_is_kept_of_an_event_stays_while_one_of_its_records_does(service: S
     event = service.order("web-0", Action.RESTART).events[0].id
     service.fetch("web-0")
     service.advance(hours=1)
-    with service.store.write() as tx:
+    with writing(service.store) as tx:
         mine = [record.number for record in service.history(event=event)]
         tx.records.remove(mine[:-1])
         tx.records.remove_notices([event])

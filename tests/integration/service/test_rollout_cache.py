@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.ports.saved import Saved
 from forewarn.control.rollouts.rollout_cache import RolloutCache
 from forewarn.core.admission.work_durations import MEMORY
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.words import Action, HostName, Mobility, Priority
-from forewarn.store.parts.rollouts import RolloutReads
+from forewarn.store.queries.rollouts import RolloutQueries
+from forewarn.store.saved import Saved
 from tests.harness import Service, fleet, group, machine
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 EMPTY = HostName("host-4")
 HOSTS = (*(HostName(f"host-{number}") for number in range(1, 4)), EMPTY)
@@ -82,7 +83,7 @@ def cache(service: Service) -> RolloutCache:
 
 
 def surveyed(service: Service, cache: RolloutCache) -> HostSurvey:
-    with service.store.write() as tx:
+    with writing(service.store) as tx:
         return cache.survey(tx, HOSTS)
 
 
@@ -104,13 +105,13 @@ def test_what_is_known_is_not_counted_again(
     service: Service, cache: RolloutCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[Sequence[HostName]] = []
-    count = RolloutReads._footprints
+    count = RolloutQueries._footprints
 
-    def counting(reads: RolloutReads, hosts: Sequence[HostName]) -> object:
+    def counting(reads: RolloutQueries, hosts: Sequence[HostName]) -> object:
         counted.append(hosts)
         return count(reads, hosts)
 
-    monkeypatch.setattr(RolloutReads, "_footprints", counting)
+    monkeypatch.setattr(RolloutQueries, "_footprints", counting)
     surveyed(service, cache)
     service.put("web-1", tags={"changed": "yes"})
     surveyed(service, cache)
@@ -118,7 +119,7 @@ def test_what_is_known_is_not_counted_again(
 
 
 def test_what_a_transaction_itself_has_saved_is_read(service: Service, cache: RolloutCache) -> None:
-    with service.store.write() as tx:
+    with writing(service.store) as tx:
         service.put("web-1", host=EMPTY)
         survey = cache.survey(tx, HOSTS)
         assert survey == tx.rollouts.survey(HOSTS)
@@ -130,11 +131,11 @@ def test_orders_are_read_again_when_nobody_knows_what_was_saved(
 ) -> None:
     rollout = service.roll("host-1")
     (order,) = rollout.begun[-1].orders
-    with service.store.write() as tx:
+    with writing(service.store) as tx:
         known = cache.of_last_wave(tx, rollout)[order]
     following, service.store.saved = service.store.saved, lambda _: None
     service.orders.cancel_order(order, by="test")
     service.store.saved = following
     following(None)
-    with service.store.write() as tx:
+    with writing(service.store) as tx:
         assert cache.of_last_wave(tx, rollout)[order] != known

@@ -36,6 +36,7 @@ from forewarn.core.words import (
 from tests.counts import tries
 from tests.harness import START, Service, fleet, group, machine
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 
 def three_domains() -> FleetSpec:
@@ -597,7 +598,7 @@ def test_a_poll_does_not_end_a_rollout_that_is_paused(service: Service) -> None:
     rollout = polling(service, "web-0")
     service.advance(minutes=30)
     service.poll("web-0")
-    service.engine._rollouts.look(rollout.id, service.clock.now())
+    service.look_at(rollout)
     assert service.rollout(rollout).state is RolloutState.PAUSED
     service.rollouts.resume(rollout.id, by="ops")
     service.tick()
@@ -645,7 +646,7 @@ def seen(service: Service, name: str, *, running: bool) -> None:
     before = service.machine(name)
     found = SeenMachine(before=before, hands=(), host=before.host or before.last_host, running=running)
     checked = CheckedFleet(changes=(), parts=(FleetPart(seen=(found,)),), origin="imported from test")
-    service.fleet.declarations.application(checked, by="test").apply_next()
+    service.fleet.declarations.application(checked, by="test").apply_next(service.transact)
     service.tick()
 
 
@@ -784,7 +785,7 @@ def test_a_wave_that_a_pause_ends_is_summed_at_once(service: Service) -> None:
     service.rollouts.pause(rollout.id, by="ops")
     before = service.rollout(rollout)
     assert (before.waves[0].hosts, before.waves[0].notice) == ((HostName("empty"),), NoticeSummary())
-    service.engine._rollouts.look(rollout.id, service.clock.now())
+    service.look_at(rollout)
     assert service.rollout(rollout) == before
 
 
@@ -977,7 +978,7 @@ def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
 
 def test_looking_twice_changes_nothing(service: Service) -> None:
     rollout = service.roll(hosts_at_once=2)
-    with service.store.write() as tx:
+    with writing(service.store) as tx:
         service.engine._rollouts.carry_on(tx, service.rollout(rollout), service.clock.now())
     assert service.rollout(rollout) == rollout
 

@@ -1,20 +1,20 @@
 """Jobs that wait together are saved together: all that was answered is saved, and shown."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import event
 
 from forewarn.control.engine import engine, order_work
 from forewarn.control.engine.external_timeout import ExternalTimeout
+from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import EXTERNAL, Action, OrderId, OrderState
+from forewarn.store.batch import Transaction
 from tests.boards import read_whole, sent_by
 from tests.harness import TEST, Service
 from tests.served import sample
@@ -38,8 +38,8 @@ def worker(service: Service, monkeypatch: pytest.MonkeyPatch) -> WorkerByHand:
     return WorkerByHand(service, monkeypatch)
 
 
-def restart(service: Service, name: str) -> partial[Any]:
-    return partial(service.orders.order_machine, name, Action.RESTART, TEST)
+def restart(service: Service, name: str) -> Callable[[Transaction], Placed]:
+    return lambda tx: service.use_cases.orders.order_machine(tx, name, Action.RESTART, TEST)
 
 
 def test_each_job_sees_what_those_before_it_have_done(service: Service, worker: WorkerByHand) -> None:
@@ -52,8 +52,8 @@ def test_each_job_sees_what_those_before_it_have_done(service: Service, worker: 
 def test_a_job_that_fails_is_undone_alone_and_the_others_are_shown(
     service: Service, worker: WorkerByHand
 ) -> None:
-    def order_and_fail() -> None:
-        restart(service, "db")()
+    def order_and_fail(tx: Transaction) -> None:
+        restart(service, "db")(tx)
         raise NotFound("nothing")
 
     answers = worker.do(restart(service, "web-0"), order_and_fail, restart(service, "web-3"))
@@ -72,7 +72,7 @@ def test_when_the_commit_fails_all_are_told_so_and_nothing_has_happened(
     event.listen(service.store._engines.writing, "commit", refuse, once=True)
     answers = worker.do(
         restart(service, "web-0"),
-        lambda: service.store.after_saving(lambda: heard.append("saved")),
+        lambda tx: tx.after_commit(lambda: heard.append("saved")),
         restart(service, "no-such"),
     )
     assert [str(answer.exception(0)) for answer in answers] == ["the disk is full"] * 3
@@ -157,10 +157,10 @@ def test_an_overdue_order_that_cannot_be_failed_keeps_none_of_the_others_waiting
     service.real += 86_400
     fail = ExternalTimeout.fail
 
-    def fail_some(self: ExternalTimeout, late: OrderId, now: datetime, *, why: str) -> None:
+    def fail_some(self: ExternalTimeout, tx: Transaction, late: OrderId, now: datetime, *, why: str) -> None:
         if late == order:
             raise RuntimeError("a fault of forewarn's own")
-        fail(self, late, now, why=why)
+        fail(self, tx, late, now, why=why)
 
     monkeypatch.setattr(ExternalTimeout, "fail", fail_some)
     for _ in range(4):

@@ -1,14 +1,15 @@
 """How much is asked of the database: exact counts, which do not depend on the computer."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
 
+from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.errors import NotFound
 from forewarn.core.words import Action
+from forewarn.store.batch import Transaction
 from tests.boards import read_whole, sent_by
 from tests.harness import TEST, Service, fleet, machine
 from tests.served import Api, app_of
@@ -48,6 +49,10 @@ def order(service: Service, worker: WorkerByHand) -> None:
     assert answer.status_code == 202
 
 
+def ordering(service: Service, name: str, action: Action) -> Callable[[Transaction], Placed]:
+    return lambda tx: service.use_cases.orders.order_machine(tx, name, action, TEST)
+
+
 def test_an_order_takes_20_statements_and_one_transaction(service: Service, worker: WorkerByHand) -> None:
     api = Api(app_of(service, worker=worker))
     api("GET", "/v1/machines/m-5")
@@ -63,9 +68,9 @@ def test_an_approval_with_its_start_takes_35_statements_and_two_writes(
     service: Service, worker: WorkerByHand
 ) -> None:
     order(service, worker)
-    (event,), caller = service.events("m-5"), service.machine("m-5").id
+    guests, (event,), caller = service.use_cases.guests, service.events("m-5"), service.machine("m-5").id
     with counted(service.store) as asked:
-        worker.do(lambda: service.fleet.guests.approve(caller, [event.id], address="10.0.0.1"))
+        worker.do(lambda tx: guests.approve(tx, caller, [event.id], address="10.0.0.1"))
     assert service.events("m-5")[0].started_at is not None
     assert len(asked) <= 35, asked.listed()
     assert asked.writes <= 2, asked.listed()
@@ -75,7 +80,7 @@ def test_a_name_that_nothing_has_costs_the_worker_no_search_for_what_was_meant(
     service: Service, worker: WorkerByHand
 ) -> None:
     with counted(service.store) as asked:
-        (answer,) = worker.do(partial(service.orders.order_machine, "m-5x", Action.RESTART, TEST))
+        (answer,) = worker.do(ordering(service, "m-5x", Action.RESTART))
         refused = answer.exception()
     assert (type(refused), str(refused)) == (NotFound, 'machine "m-5x" does not exist')
     assert not [text for text in asked.texts if "length(" in text], asked.listed()
@@ -88,9 +93,7 @@ def test_orders_that_wait_together_are_one_transaction_and_one_that_is_refused_i
 ) -> None:
     names = ["m-6", "m-7", "no-such", "m-8"]
     with counted(service.store) as asked:
-        answers = worker.do(
-            *(partial(service.orders.order_machine, name, Action.REDEPLOY, TEST) for name in names)
-        )
+        answers = worker.do(*(ordering(service, name, Action.REDEPLOY) for name in names))
     assert [isinstance(answer.exception(0), NotFound) for answer in answers] == [False, False, True, False]
     assert (asked.writes, asked.undone) == (1, 0), asked.listed()
     assert sent_by(worker.board) == sent_by(read_whole(service.store, lineage=service.url))
@@ -99,7 +102,8 @@ def test_orders_that_wait_together_are_one_transaction_and_one_that_is_refused_i
 def test_what_has_nothing_to_save_writes_nothing(service: Service, worker: WorkerByHand) -> None:
     group = service.machine("m-5").group
     with counted(service.store) as asked:
-        worker.do(lambda: service.fleet.guests.enable(group))
+        (answer,) = worker.do(lambda tx: service.use_cases.guests.enable(tx, group))
+    assert answer.exception(0) is None
     assert not [text for text in asked.texts if not text.startswith("SELECT")], asked.listed()
 
 

@@ -60,7 +60,7 @@ async def _ordered_while_stuck(folder: Path, driver: StuckDriver) -> None:
     assert isinstance(opened.drivers.by_name, DriversByName)
     opened.drivers.by_name["stuck"] = driver
     opened.drivers.names |= {"stuck"}
-    opened.fleet.apply_fleet(FLEET, by="test")
+    opened.fleet.apply_fleet(opened.transact, FLEET, by="test")
     parts = wire(opened)
     await parts.guest.start([])
     parts.worker.start()

@@ -10,14 +10,15 @@ from forewarn.control.access.tokens import Tokens
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.parts.records import RecordFilter
-from forewarn.control.ports.scope import EVERYTHING
 from forewarn.core.access import Grant, Role
+from forewarn.core.filters import RecordFilter
+from forewarn.core.scope import EVERYTHING
 from forewarn.core.words import Action, Kind, MachineName, ProjectName
 from forewarn.store.sql import open_store
 from tests.harness import Service
 from tests.served import sample
 from tests.stores import sqlite_url
+from tests.transactions import writing
 
 FILTERS = [
     RecordFilter(),
@@ -90,7 +91,8 @@ def test_what_another_process_has_saved_is_followed_without_a_change_of_this_one
     with service.records.listening(lambda: None):
         service.recent.catch_up()
         before = service.records.newest()
-        tokens.create(Grant(name="olga", role=Role.OPERATOR), by="a command")
+        with writing(other) as tx:
+            tokens.create(tx, Grant(name="olga", role=Role.OPERATOR), by="a command")
         other.close()
         feed.look_for(service.engine.prove_present(service.clock.now()))
         feed.catch_up()

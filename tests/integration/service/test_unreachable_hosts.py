@@ -11,15 +11,16 @@ from typer.testing import CliRunner
 from forewarn.cli.main import app
 from forewarn.control.driver import Unknown
 from forewarn.control.engine.host_reach import HostReach
-from forewarn.control.parts.records import HistoryFilter
 from forewarn.control.reached_hosts import UNKNOWN, Reachability
 from forewarn.control.rollouts.rollout_views import RolloutRequest
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, HostSpec
 from forewarn.core.model.rollout import RolloutState
 from forewarn.core.words import Action, EventStatus, HostName, Kind, StepState, Work
 from tests.harness import Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 from tests.served import app_of, serving
+from tests.transactions import InTransactions
 
 SOURCE, TARGET = HostName("host-1"), HostName("host-2")
 
@@ -47,10 +48,14 @@ def declare(service: Service, *hosts: HostName) -> None:
     service.apply(replace(spec, hosts=declared, defaults=FleetDefaults(driver=SCRIPTED)))
 
 
+def reach(service: Service) -> InTransactions:
+    return InTransactions(HostReach(service.context), service.transact)
+
+
 def heard(service: Service, why: str | None, *hosts: HostName) -> None:
     """Take what a driver has said of hosts, and do what that makes due."""
     known = UNKNOWN.heard(why, at=service.clock.now())
-    HostReach(service.shared.context).save(dict.fromkeys(hosts or (TARGET,), known))
+    reach(service).save(dict.fromkeys(hosts or (TARGET,), known))
     service.tick()
 
 
@@ -99,7 +104,7 @@ def test_a_change_is_saved_with_a_record_and_survives_a_restart(service: Service
 
 def test_a_host_that_is_not_asked_about_any_more_counts_as_usable(service: Service) -> None:
     cut(service)
-    HostReach(service.shared.context).save({TARGET: Reachability()})
+    reach(service).save({TARGET: Reachability()})
     assert history(service, Kind.HOST_REACHABLE) == [
         ("host-reachable", TARGET, "its driver is not asked any more")
     ]

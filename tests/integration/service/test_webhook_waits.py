@@ -8,10 +8,12 @@ from typing import TypeVar
 
 import pytest
 
+from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
 from forewarn.core.words import Action
 from forewarn.server.push.webhook_sender import Pace, PushContext, WebhookSender
+from forewarn.store.batch import Transaction
 from tests.harness import Service, fleet, machine
 from tests.served import Api, app_of
 from tests.stores import sqlite_url
@@ -47,16 +49,19 @@ def failing(service: Service, *, wait: float) -> Webhook:
     return service.deliveries.every()[0]
 
 
-async def run(job: Callable[[], T]) -> T:
+async def read(job: Callable[[], T], /) -> T:
     return job()
 
 
 def sender(service: Service, webhook: Webhook, receiver: Deaf, pace: Pace | None = None) -> WebhookSender:
+    async def run(job: Callable[[Transaction], T], /) -> T:
+        return service.transact(job)
+
     context = PushContext(
-        state=service.deliveries,
+        state=DeliveryState(service.context),
         records=service.records,
         run=run,
-        read=run,
+        read=read,
         delivery=receiver,  # type: ignore[arg-type]
         pace=pace or Pace(first=HOUR),
     )

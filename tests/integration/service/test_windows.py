@@ -378,7 +378,7 @@ def test_the_reason_names_the_window_that_opens_last(service: Service) -> None:
     both = ["host-2: outside the window of project bank, which opens 2026-01-05 16:00 (UTC)"]
     assert waiting(service, rollout.id) == both
     service.advance(hours=3)
-    service.engine._rollouts.look(rollout.id, service.clock.now())
+    service.look_at(rollout)
     assert waiting(service, rollout.id) == both
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from forewarn.api.declared import Body, declared, given
 from forewarn.api.request_fields import seconds
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, Service, Services
+from forewarn.api.services import CallerName, Service, Services, WholeTx
 from forewarn.core.access import Right
 from forewarn.wire.answers.service_answers import ClockAnswer, ClockOffsetAnswer
 from forewarn.wire.rfc3339 import read_time
@@ -39,7 +39,7 @@ def _run_to(services: Services, answer: Mapping[str, Any]) -> None:
 
 
 @router.call("POST /v1/clock/advance", "Turn a manual clock", errors=(409, 413), finish=_run_to)
-def advance_clock(body: AdvanceBody, service: Service, caller: CallerName) -> ClockAnswer:
+def advance_clock(body: AdvanceBody, service: Service, tx: WholeTx, caller: CallerName) -> ClockAnswer:
     """Turn a manual clock forward; answered when all that fell due on the way is done."""
-    target = service.timekeeper.begin_advance(body.seconds, by=caller)
+    target = service.timekeeper.begin_advance(tx, body.seconds, by=caller)
     return ClockAnswer.like(service.clock, now=target)

@@ -6,9 +6,9 @@ from forewarn.api.declared import declared, given, maybe
 from forewarn.api.queries import EventInPath, ListQuery
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, ID_BEGINNING, MACHINE, TIME
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, CallerReading, Service
-from forewarn.control.parts.work import EventFilter
+from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service
 from forewarn.core.access import Right
+from forewarn.core.filters import EventFilter
 from forewarn.core.words import HostName, MachineName
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer, ListedEventAnswer, NotedEventAnswer, NoticeAnswer
@@ -79,14 +79,14 @@ def show_event(id: EventInPath, reads: CallerReading) -> NotedEventAnswer:
 
 
 @router.call("POST /v1/events/{id}/approve", "Let an event start now", right=Right.USE, errors=(404, 409))
-def approve_event(id: EventInPath, service: Service, caller: CallerName) -> EventAnswer:
+def approve_event(id: EventInPath, service: Service, tx: ScopedTx, caller: CallerName) -> EventAnswer:
     """Approve an event as a person; approving twice, or one that has started, changes nothing."""
-    return EventAnswer.of(service.orders.approve_event(id, by=caller))
+    return EventAnswer.of(service.orders.approve_event(tx, id, by=caller))
 
 
 @router.call(
     "POST /v1/events/{id}/cancel", "Cancel the order of an event", right=Right.USE, errors=(404, 409)
 )
-def cancel_event(id: EventInPath, service: Service, caller: CallerName) -> EventAnswer:
+def cancel_event(id: EventInPath, service: Service, tx: ScopedTx, caller: CallerName) -> EventAnswer:
     """Cancel the order of an event, with all its events; too late once it has started."""
-    return EventAnswer.of(service.orders.cancel_event(id, by=caller))
+    return EventAnswer.of(service.orders.cancel_event(tx, id, by=caller))

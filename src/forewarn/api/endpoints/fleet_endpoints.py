@@ -12,9 +12,9 @@ from forewarn.api.inputs import TableInBody
 from forewarn.api.request_fields import FLAG_IN_QUERY, GROUP, PROJECT
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service, Services
-from forewarn.control.alone import Alone
 from forewarn.control.fleet.applying_fleet import CheckedFleet
 from forewarn.control.fleet.fitting_domains import CheckedDomains
+from forewarn.control.job_kinds import Alone
 from forewarn.core.access import Right
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.words import GroupName, ProjectName
@@ -131,7 +131,7 @@ async def _apply(service: Services, spec: FleetSpec, *, by: str) -> tuple[str, .
     declarations = service.fleet.declarations
     with declarations.turns.alone():
         if declarations.turns.in_doubt:
-            await service.run(declarations.resolve_doubt)
+            await service.run_whole(declarations.resolve_doubt)
         checked = await service.read(lambda reads: reads.fleet.dry_runs.check(spec, by=by))
         return await save_fleet(service, checked, by=by)
 
@@ -141,7 +141,7 @@ async def _fit(service: Services, group: GroupName | None, *, by: str) -> Checke
     declarations = service.fleet.declarations
     with declarations.turns.alone():
         if declarations.turns.in_doubt:
-            await service.run(declarations.resolve_doubt)
+            await service.run_whole(declarations.resolve_doubt)
         checked = await service.read(lambda reads: reads.fleet.dry_runs.domains(group, by=by))
         await save_fleet(service, checked.fleet, by=by)
     return checked
@@ -152,7 +152,7 @@ async def save_fleet(service: Services, checked: CheckedFleet, *, by: str) -> tu
     application = service.fleet.declarations.application(checked, by=by)
     with application.awaited():
         while not application.over:
-            await service.run(Alone(application.apply_next))
+            await service.run_whole(Alone(application.apply_next))
     return application.changes
 
 

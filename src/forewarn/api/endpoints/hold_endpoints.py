@@ -9,7 +9,7 @@ from forewarn.api.inputs import FromRequest
 from forewarn.api.queries import HoldInPath
 from forewarn.api.request_fields import HOST, PROJECT, free_text
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerName, CallerReading, Service
+from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.access.answering_once import Answered, KeyedCall
 from forewarn.core.errors import Invalid, Unavailable
 from forewarn.core.orders.requests import OrderRequest
@@ -94,7 +94,7 @@ def _saved(reads: CallerReading) -> list[HoldAnswer]:
     also={202: "Held, in memory only: nothing can be saved now."},
     otherwise=_keep_in_memory,
 )
-def set_hold(body: HoldBody, id: NewHoldId, service: Service, caller: CallerName) -> HoldAnswer:
+def set_hold(body: HoldBody, id: NewHoldId, service: Service, tx: WholeTx, caller: CallerName) -> HoldAnswer:
     """Let nothing new be announced or started; polls and approvals go on.
 
     With `abort`, what has started there is called off too, as far as drivers can: steps that have not begun
@@ -106,8 +106,11 @@ def set_hold(body: HoldBody, id: NewHoldId, service: Service, caller: CallerName
     held already, it is refused then: a record says so, and the list of holds.
     """
     request = _request(body, caller)
-    hold = service.fleet.hosts.hold(request, id_=id, project=body.project, host=body.host, abort=body.abort)
-    return HoldAnswer.of(hold, still_running=service.fleet.views.still_running(hold))
+    hold = service.fleet.hosts.hold(
+        tx, request, id_=id, project=body.project, host=body.host, abort=body.abort
+    )
+    still_running = service.reads_in(tx).fleet.views.still_running(hold)
+    return HoldAnswer.of(hold, still_running=still_running)
 
 
 @router.call(
@@ -117,13 +120,13 @@ def set_hold(body: HoldBody, id: NewHoldId, service: Service, caller: CallerName
     also={202: "Lifted, in memory only: it was never saved."},
     otherwise=_lift_in_memory,
 )
-def release_hold(id: HoldInPath, service: Service, caller: CallerName) -> HoldAnswer:
+def release_hold(id: HoldInPath, service: Service, tx: WholeTx, caller: CallerName) -> HoldAnswer:
     """Lift a hold; what waited for it goes on. One that was refused is not listed any more."""
     unsaved = service.fleet.unsaved_holds
     if (refused := unsaved.find_refused(id)) is not None:
-        service.after_saving(lambda: unsaved.dismiss(refused))
+        tx.after_commit(lambda: unsaved.dismiss(refused))
         return HoldAnswer.of(refused, saved=False)
-    return HoldAnswer.of(service.fleet.hosts.release(id, by=caller))
+    return HoldAnswer.of(service.fleet.hosts.release(tx, id, by=caller))
 
 
 def _request(body: HoldBody, caller: str) -> OrderRequest:

@@ -4,7 +4,7 @@ from forewarn.api.bodies import FailBody, HostOrderBody, MaintenanceBody, OrderB
 from forewarn.api.conditions import tag_of
 from forewarn.api.queries import HostInPath, PageQuery
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerName, CallerReading, Service
+from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.reached_hosts import ReachState
 from forewarn.core.model.declaration import HostDrivers, host_spec
@@ -60,20 +60,22 @@ def _reached(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, o
 
 @router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202, errors=(404, 409, 413))
 def maintain_host(
-    name: HostInPath, body: MaintenanceBody, service: Service, caller: CallerName
+    name: HostInPath, body: MaintenanceBody, service: Service, tx: WholeTx, caller: CallerName
 ) -> OrderWithEventsAnswer:
     """Freeze, reboot or redeploy all that a host carries, one update domain of a group at a time."""
-    placed = service.fleet.hosts.order_host(name, Action.MAINTENANCE, body.request(caller), work=body.action)
+    placed = service.fleet.hosts.order_host(
+        tx, name, Action.MAINTENANCE, body.request(caller), work=body.action
+    )
     return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 
 @router.call("POST /v1/hosts/{name}/service", "Work on a host itself", status=202, errors=(404, 409, 413))
 def service_host(
-    name: HostInPath, service: Service, caller: CallerName, body: ServiceBody | None = None
+    name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: ServiceBody | None = None
 ) -> OrderWithEventsAnswer:
     """Work on a host itself: machines that can leave do so first, a few at a time; the others restart."""
     request = body.request(caller) if body else OrderRequest(by=caller)
-    placed = service.fleet.hosts.order_host(name, Action.SERVICE, request)
+    placed = service.fleet.hosts.order_host(tx, name, Action.SERVICE, request)
     return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 
@@ -84,20 +86,20 @@ def service_host(
     errors=(404, 409, 413),
 )
 def fail_host(
-    name: HostInPath, service: Service, caller: CallerName, body: FailBody | None = None
+    name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: FailBody | None = None
 ) -> OrderWithEventsAnswer:
     """Recover the machines of a host on others, once it is fenced or somebody vouches for it."""
     request = body.request(caller) if body else OrderRequest(by=caller)
-    placed = service.fleet.hosts.order_host(name, Action.FAIL, request)
+    placed = service.fleet.hosts.order_host(tx, name, Action.FAIL, request)
     return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 
 @router.call("POST /v1/hosts/{name}/wait", "Give a lost host more time", status=202, errors=(404, 409, 413))
 def wait_for_host(
-    name: HostInPath, service: Service, caller: CallerName, body: OrderBody | None = None
+    name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: OrderBody | None = None
 ) -> OrderWithEventsAnswer:
     """Wait on for a host that did not come back from the work on it in time."""
-    placed = service.fleet.hosts.wait_for(name, by=caller, why=body.reason if body else "")
+    placed = service.fleet.hosts.wait_for(tx, name, by=caller, why=body.reason if body else "")
     return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 
@@ -118,10 +120,10 @@ def _add_order(action: Action, summary: str) -> None:
         operation_id=f"{action}_host",
     )
     def order_host(
-        name: HostInPath, service: Service, caller: CallerName, body: HostOrderBody | None = None
+        name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: HostOrderBody | None = None
     ) -> OrderWithEventsAnswer:
         request = body.request(caller) if body else OrderRequest(by=caller)
-        placed = service.fleet.hosts.order_host(name, action, request)
+        placed = service.fleet.hosts.order_host(tx, name, action, request)
         return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 

@@ -103,7 +103,7 @@ async def _import(service: Services, given: Mapping[str, Any], *, by: str) -> Im
     declarations = service.fleet.declarations
     with declarations.turns.alone():
         if declarations.turns.in_doubt:
-            await service.run(declarations.resolve_doubt)
+            await service.run_whole(declarations.resolve_doubt)
         checked = await check()
         checked.check(yes=given.get("yes", False), digest=given.get("digest"))
         await save_fleet(service, checked.fleet, by=by)

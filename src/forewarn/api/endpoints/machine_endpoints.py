@@ -1,6 +1,7 @@
 """Machines: show, declare, remove, and order something to be done to one."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from forewarn.api.bodies import MachineOrderBody, MoveBody
@@ -10,13 +11,14 @@ from forewarn.api.inputs import TableInBody
 from forewarn.api.queries import ListQuery, MachineInPath, NewMachineInPath
 from forewarn.api.request_fields import GROUP, HOST, LINE, MACHINE, PROJECT, several
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerName, CallerReading, Service, Services
+from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service, Services
+from forewarn.control.naming import narrowed
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.parts.fleet import MachineFilter
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
 from forewarn.core.catalogue import ON_MACHINES, ActionFacts
 from forewarn.core.errors import Invalid
+from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet.machines import spec_of
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.orders.requests import OrderRequest
@@ -29,6 +31,7 @@ from forewarn.core.words import (
     ProjectName,
     Source,
 )
+from forewarn.store.batch import Transaction
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer
@@ -117,7 +120,8 @@ async def put_machine(
     if "project" in body:
         _check_same(project or declared.project, declared.project, "as in the query")
         project = declared.project
-    view, created = await service.run(lambda: _put(service, name, body, project, condition, caller))
+    wanted = _MachinePut(name=name, body=body, project=project, condition=condition)
+    view, created = await service.run_whole(lambda tx: _put(service, tx, wanted, by=caller))
     return WithStatus(_shown(view), 201 if created else 200, _tag(view))
 
 
@@ -126,7 +130,7 @@ async def delete_machine(
     name: MachineInPath, query: ProjectQuery, service: Service, caller: CallerName
 ) -> MachineAnswer:
     """Take a machine out of the fleet; it leaves the events that name it."""
-    return _shown(await service.run(lambda: _delete(service, name, query.project, caller)))
+    return _shown(await service.run_whole(lambda tx: _delete(service, tx, name, query.project, caller)))
 
 
 def _shown(view: MachineView) -> MachineAnswer:
@@ -137,19 +141,21 @@ def _tag(view: MachineView) -> str:
     return tag_of(fleet.write_machine(spec_of(view.machine, view.group)))
 
 
-def _put(
-    service: Services,
-    name: str,
-    body: Mapping[str, Any],
-    project: ProjectName | None,
-    condition: Condition,
-    by: str,
-) -> tuple[MachineView, bool]:
-    created = False
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MachinePut:
+    name: str
+    body: Mapping[str, Any]
+    project: ProjectName | None
+    condition: Condition
+
+
+def _put(service: Services, tx: Transaction, wanted: _MachinePut, *, by: str) -> tuple[MachineView, bool]:
+    name, body, project, condition = wanted.name, wanted.body, wanted.project, wanted.condition
+    created, reads = False, service.reads_in(tx)
     if condition.is_new and project is None:
         # Machines of other projects may have the name of a new one.
         group = body.get("group")
-        project = service.views.group(group).project if isinstance(group, str) else DEFAULT_PROJECT
+        project = reads.views.group(group).project if isinstance(group, str) else DEFAULT_PROJECT
 
     def change(present: MachineSpec | None) -> MachineSpec:
         nonlocal created
@@ -164,9 +170,9 @@ def _put(
         return fleet.read_machine(given, name=name, present=present)
 
     if project is not None and isinstance(body.get("group"), str):
-        _check_same(service.views.group(body["group"]).project, project, "the project of its group")
-    machine = service.fleet.declarations.put_machine(name, project=project, change=change, by=by)
-    return service.narrowed(machine.project).views.machine(machine.name), created
+        _check_same(reads.views.group(body["group"]).project, project, "the project of its group")
+    machine = service.fleet.declarations.put_machine(tx, name, project=project, change=change, by=by)
+    return reads.narrowed(machine.project).views.machine(machine.name), created
 
 
 def _place(present: MachineSpec) -> str:
@@ -179,9 +185,11 @@ def _check_same(expected: ProjectName, got: ProjectName, why: str) -> None:
         raise Invalid(f'project: expected "{expected}", {why}, got "{got}"')
 
 
-def _delete(service: Services, name: str, project: ProjectName | None, by: str) -> MachineView:
-    view = service.narrowed(project).views.machine(name)
-    service.fleet.declarations.delete_machine(name, project=view.machine.project, by=by)
+def _delete(
+    service: Services, tx: Transaction, name: str, project: ProjectName | None, by: str
+) -> MachineView:
+    view = service.reads_in(tx).narrowed(project).views.machine(name)
+    service.fleet.declarations.delete_machine(tx, name, project=view.machine.project, by=by)
     return view
 
 
@@ -199,11 +207,13 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
         name: MachineInPath,
         query: ProjectQuery,
         service: Service,
+        tx: ScopedTx,
         caller: CallerName,
         body: MachineOrderBody | None = None,
     ) -> OrderOnMachineAnswer:
         request = body.request(caller, at_once=body.now) if body else OrderRequest(by=caller)
-        return _placed(service.narrowed(query.project).orders.order_machine(name, action, request))
+        mine = narrowed(tx, query.project)
+        return _placed(service.orders.order_machine(mine, name, action, request))
 
 
 def _placed(placed: Placed) -> OrderOnMachineAnswer:
@@ -230,6 +240,7 @@ def move_machine(
     name: MachineInPath,
     query: ProjectQuery,
     service: Service,
+    tx: ScopedTx,
     caller: CallerName,
     body: MoveBody | None = None,
 ) -> OrderOnMachineAnswer:
@@ -238,4 +249,5 @@ def move_machine(
     It waits while another update domain of its group is disturbed, and until its host has room for it.
     """
     request = body.request(caller) if body else OrderRequest(by=caller)
-    return _placed(service.narrowed(query.project).orders.order_machine(name, Action.MOVE, request))
+    mine = narrowed(tx, query.project)
+    return _placed(service.orders.order_machine(mine, name, Action.MOVE, request))

@@ -9,11 +9,12 @@ from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.queries import ListQuery, OrderInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, MACHINE, free_text, one_of
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, CallerReading, Service
+from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
-from forewarn.control.parts.work import OrderFilter
 from forewarn.core.access import Right
+from forewarn.core.filters import OrderFilter
 from forewarn.core.words import HostName, MachineName, OrderId, OrderState
+from forewarn.store.batch import ScopedTransaction
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import NotedEventAnswer, NoticeAnswer
 from forewarn.wire.answers.order_answers import (
@@ -81,12 +82,12 @@ def _add_verb(
     verb: str,
     summary: str,
     description: str,
-    carry_out: Callable[[OrderUseCases, OrderId, str], Placed],
+    carry_out: Callable[[OrderUseCases, ScopedTransaction, OrderId, str], Placed],
     *,
     right: Right | None = None,
     status: int = 200,
 ) -> None:
-    """Add what can be asked for by an order's id alone; `carry_out` takes the order, and who asks."""
+    """Add what can be asked for by an order's id alone; `carry_out` takes the order's id and the caller."""
 
     @router.call(
         f"POST /v1/orders/{{id}}/{verb}",
@@ -97,8 +98,10 @@ def _add_verb(
         description=description,
         operation_id=f"{verb}_order",
     )
-    def on_order(id: OrderInPath, service: Service, caller: CallerName) -> OrderWithEventsAnswer:
-        placed = carry_out(service.orders, id, caller)
+    def on_order(
+        id: OrderInPath, service: Service, tx: ScopedTx, caller: CallerName
+    ) -> OrderWithEventsAnswer:
+        placed = carry_out(service.orders, tx, id, caller)
         return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 
@@ -106,7 +109,7 @@ _add_verb(
     "cancel",
     "Cancel an order",
     "Cancel an order, with all its events; too late once one has started.",
-    lambda orders, order, by: orders.cancel_order(order, by=by),
+    lambda orders, tx, order, by: orders.cancel_order(tx, order, by=by),
     right=Right.USE,
 )
 _add_verb(
@@ -114,7 +117,7 @@ _add_verb(
     "Carry out the failed steps again",
     "Carry out the failed steps of an order once more. With an external driver they do not begin by "
     "themselves: a report says that they are done.",
-    lambda orders, order, by: orders.retry_order(order, by=by),
+    lambda orders, tx, order, by: orders.retry_order(tx, order, by=by),
     right=Right.USE,
     status=202,
 )
@@ -123,7 +126,7 @@ _add_verb(
     "Abandon an order",
     "Abandon an order that failed or is under way: its events leave, what was not done stays undone. Drivers "
     "are asked to call off what still runs; what cannot be called off goes on, and the order ends with it.",
-    lambda orders, order, by: orders.abandon_order(order, by=by),
+    lambda orders, tx, order, by: orders.abandon_order(tx, order, by=by),
     right=Right.USE,
     status=202,
 )
@@ -132,24 +135,24 @@ _add_verb(
     "complete",
     "Report that the work is done",
     "Report that all work of an order with an external driver that is under way is done.",
-    lambda orders, order, by: orders.complete_order(order, by=by),
+    lambda orders, tx, order, by: orders.complete_order(tx, order, by=by),
 )
 
 
 @router.call("POST /v1/orders/{id}/heartbeat", "Report that the work goes on", errors=(404, 409))
-def heartbeat_order(id: OrderInPath, service: Service) -> HeardAnswer:
+def heartbeat_order(id: OrderInPath, service: Service, tx: ScopedTx) -> HeardAnswer:
     """Report that work of an order with an external driver goes on; long silence is a failure.
 
     `stop` says why the work should stop, if it should: the order was abandoned, or a hold stops it.
     """
-    placed = service.orders.heartbeat(id)
+    placed = service.orders.heartbeat(tx, id)
     return HeardAnswer.of(placed.order, placed.events)
 
 
 @router.call("POST /v1/orders/{id}/fail", "Report that the work failed", errors=(404, 409, 413))
 def fail_order(
-    id: OrderInPath, service: Service, caller: CallerName, body: FailureBody | None = None
+    id: OrderInPath, service: Service, tx: ScopedTx, caller: CallerName, body: FailureBody | None = None
 ) -> OrderWithEventsAnswer:
     """Report that the work of an order with an external driver failed; a person retries or abandons it."""
-    placed = service.orders.fail_order(id, by=caller, why=(body or FailureBody()).reason)
+    placed = service.orders.fail_order(tx, id, by=caller, why=(body or FailureBody()).reason)
     return OrderWithEventsAnswer.of(placed.order, placed.events)

@@ -16,6 +16,7 @@ from forewarn.api.services import CallerName, Service
 from forewarn.core.model.declaration import GroupSpec, HostSpec
 from forewarn.core.model.project import Project
 from forewarn.core.words import GroupName, HostName, ProjectName
+from forewarn.store.batch import Transaction
 from forewarn.wire import fields, fleet
 from forewarn.wire.answers.fleet_answers import GroupAnswer, HostWithMachinesAnswer, ProjectAnswer
 from forewarn.wire.projects import write_project
@@ -40,23 +41,23 @@ async def put_host(
         condition.check(f'host "{name}"', None if present is None else fleet.write_host(present))
         return fleet.read_host(body, name=name, present=present)
 
-    def put() -> WithStatus[HostWithMachinesAnswer]:
-        new = service.fleet.puts.put_host(HostName(name), change, by=caller)
-        return shown_host(service.fleet.views, name, status=201 if new else 200)
+    def put(tx: Transaction) -> WithStatus[HostWithMachinesAnswer]:
+        new = service.fleet.puts.put_host(tx, HostName(name), change, by=caller)
+        return shown_host(service.reads_in(tx).fleet.views, name, status=201 if new else 200)
 
-    return await service.run(put)
+    return await service.run_whole(put)
 
 
 @router.call("DELETE /v1/hosts/{name}", "Remove a host", errors=_ERRORS)
 async def delete_host(name: HostInPath, service: Service, caller: CallerName) -> HostWithMachinesAnswer:
     """Take a host out of the fleet; 409 while it carries a machine, or something is ordered on it."""
 
-    def delete() -> HostWithMachinesAnswer:
-        shown = shown_host(service.fleet.views, name).body
-        service.fleet.puts.delete_host(HostName(name), by=caller)
+    def delete(tx: Transaction) -> HostWithMachinesAnswer:
+        shown = shown_host(service.reads_in(tx).fleet.views, name).body
+        service.fleet.puts.delete_host(tx, HostName(name), by=caller)
         return shown
 
-    return await service.run(delete)
+    return await service.run_whole(delete)
 
 
 @router.call(
@@ -78,18 +79,18 @@ async def put_group(
         condition.check(f'group "{name}"', declaration, about=about)
         return fleet.read_group(body, name=name, present=present)
 
-    def put() -> WithStatus[GroupAnswer]:
-        new = service.fleet.puts.put_group(GroupName(name), change, by=caller)
-        return shown_group(service.views.group(name), status=201 if new else 200)
+    def put(tx: Transaction) -> WithStatus[GroupAnswer]:
+        new = service.fleet.puts.put_group(tx, GroupName(name), change, by=caller)
+        return shown_group(service.reads_in(tx).views.group(name), status=201 if new else 200)
 
-    return await service.run(put)
+    return await service.run_whole(put)
 
 
 @router.call("DELETE /v1/groups/{name}", "Remove a group", errors=_ERRORS)
 async def delete_group(name: GroupInPath, service: Service, caller: CallerName) -> GroupAnswer:
     """Take a group out of the fleet; 409 while it has machines."""
     return GroupAnswer.of(
-        await service.run(lambda: service.fleet.puts.delete_group(GroupName(name), by=caller))
+        await service.run_whole(lambda tx: service.fleet.puts.delete_group(tx, GroupName(name), by=caller))
     )
 
 
@@ -106,11 +107,11 @@ async def put_project(
         condition.check(f'project "{name}"', None if present is None else write_project(present))
         return fleet.read_one_project(body, name=name, present=present)
 
-    def put() -> WithStatus[ProjectAnswer]:
-        new = service.fleet.puts.put_project(own, change, by=caller)
-        return shown_project(service.views.project(own), status=201 if new else 200)
+    def put(tx: Transaction) -> WithStatus[ProjectAnswer]:
+        new = service.fleet.puts.put_project(tx, own, change, by=caller)
+        return shown_project(service.reads_in(tx).views.project(own), status=201 if new else 200)
 
-    return await service.run(put)
+    return await service.run_whole(put)
 
 
 @router.call("DELETE /v1/projects/{name}", "Remove a project", errors=_ERRORS)
@@ -118,6 +119,6 @@ async def delete_project(
     name: ProjectInPath, request: Request, service: Service, caller: CallerName
 ) -> ProjectAnswer:
     """Take a project out of the fleet, with its tokens and webhooks; 409 while it has groups or machines."""
-    gone = await service.run(lambda: service.fleet.puts.delete_project(name, by=caller))
+    gone = await service.run_whole(lambda tx: service.fleet.puts.delete_project(tx, name, by=caller))
     request.app.state.authenticator.forget()  # a project that is gone has no tokens
     return ProjectAnswer.of(gone)

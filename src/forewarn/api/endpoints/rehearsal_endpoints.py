@@ -8,13 +8,14 @@ from forewarn.api.queries import ProjectInPath
 from forewarn.api.request_fields import LARGEST, MACHINE, NAME, TIME, one_of, seconds, several, whole
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
-from forewarn.control.alone import Alone
-from forewarn.control.rehearsals.ledger import Account
+from forewarn.control.job_kinds import Alone
 from forewarn.control.rehearsals.rehearsal import Rehearsal
 from forewarn.control.rehearsals.rehearsals import RehearsalView
 from forewarn.core.access import Right
+from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.rehearsal_rules import SHORT_NOTICE, SLOW, Fault, FaultKind
 from forewarn.core.words import MachineName
+from forewarn.store.batch import Transact
 from forewarn.wire.answers.rehearsal_answers import (
     ApprovedEventAnswer,
     EndedRehearsalAnswer,
@@ -81,7 +82,11 @@ async def play_rehearsal(
     """Give guests of a project for rehearsals a part; it ends by itself unless asked for again in 30 s."""
     faults = tuple(each.asked(Fault) for each in body.faults)
     wanted = body.asked(Rehearsal, faults=faults)
-    return _shown(await service.run(Alone(lambda: service.rehearsals.play(name, wanted, by=caller))))
+
+    def play(transact: Transact) -> RehearsalView:
+        return service.rehearsals.play(transact, service.scope, name, wanted, by=caller)
+
+    return _shown(await service.run_unscoped(Alone(play)))
 
 
 @router.call(f"DELETE {PATH}", "End a rehearsal", right=Right.USE, errors=(404,))
@@ -89,7 +94,11 @@ async def end_rehearsal(
     name: ProjectInPath, query: RehearsalQuery, service: Service, caller: CallerName
 ) -> EndedRehearsalAnswer:
     """Answer all guests as ever again, and cancel what was ordered and has not begun."""
-    ended = await service.run(Alone(lambda: service.rehearsals.end(name, only=query.id, by=caller)))
+
+    def end(transact: Transact) -> RehearsalView:
+        return service.rehearsals.end(transact, service.scope, name, only=query.id, by=caller)
+
+    ended = await service.run_unscoped(Alone(end))
     return EndedRehearsalAnswer(rehearsal=_shown(ended), called_off=tuple(ended.cancelled))
 
 

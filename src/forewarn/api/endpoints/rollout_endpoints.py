@@ -22,7 +22,7 @@ from forewarn.api.inputs import Prepared
 from forewarn.api.queries import PageQuery, RolloutInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, NAME, free_text, seconds, several, whole
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerName, CallerReading, Service
+from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.rollouts.rollout_plan import RolloutPlan
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView
 from forewarn.core.errors import Invalid
@@ -176,13 +176,13 @@ PreparedPlan = Annotated[RolloutPlan | None, Prepared()]
     prepare=_prepare_rollout,
 )
 def begin_rollout(
-    body: RolloutBody, service: Service, caller: CallerName, plan: PreparedPlan
+    body: RolloutBody, service: Service, tx: WholeTx, caller: CallerName, plan: PreparedPlan
 ) -> RolloutAnswer:
     """Begin a rollout; a dry run answers 200 with the whole plan, and nothing happens.
 
     409 that names the first, if another rollout has some of the hosts still to do.
     """
-    return _shown(service.fleet.rollouts.begin(body.request(caller), plan))
+    return _shown(service.fleet.rollouts.begin(tx, body.request(caller), plan))
 
 
 @router.call("GET /v1/rollouts", "List rollouts")
@@ -200,11 +200,11 @@ def show_rollout(id: RolloutInPath, reads: CallerReading, query: RolloutQuery) -
 
 @router.call("POST /v1/rollouts/{id}/resume", "Go on with a paused rollout", errors=(404, 409, 413))
 def resume_rollout(
-    id: RolloutInPath, service: Service, caller: CallerName, body: ResumeBody | None = None
+    id: RolloutInPath, service: Service, tx: WholeTx, caller: CallerName, body: ResumeBody | None = None
 ) -> RolloutAnswer:
     """Resume a rollout; what was withdrawn is announced anew with full notice."""
     version = body.version if body else None
-    return _shown(service.fleet.rollouts.resume(id, by=caller, version=version))
+    return _shown(service.fleet.rollouts.resume(tx, id, by=caller, version=version))
 
 
 def _add_stop(verb: Literal["pause", "abort"], summary: str, description: str) -> None:
@@ -216,11 +216,11 @@ def _add_stop(verb: Literal["pause", "abort"], summary: str, description: str) -
         operation_id=f"{verb}_rollout",
     )
     def stop_rollout(
-        id: RolloutInPath, service: Service, caller: CallerName, body: PauseBody | None = None
+        id: RolloutInPath, service: Service, tx: WholeTx, caller: CallerName, body: PauseBody | None = None
     ) -> RolloutAnswer:
         asked = body or PauseBody()
         stop = service.fleet.rollouts.pause if verb == "pause" else service.fleet.rollouts.abort
-        return _shown(stop(id, by=caller, reason=asked.reason, version=asked.version))
+        return _shown(stop(tx, id, by=caller, reason=asked.reason, version=asked.version))
 
 
 _add_stop(

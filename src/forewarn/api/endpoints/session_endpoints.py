@@ -10,10 +10,11 @@ from starlette.responses import JSONResponse, Response
 from forewarn.api.authentication import Authenticator
 from forewarn.api.credentials import cookie_name, is_secure, session_secret
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import IdentifiedCaller, Service, Services
+from forewarn.api.services import IdentifiedCaller, OwnTx, Service, Services
 from forewarn.control.access.answering_once import Answered
 from forewarn.core.access import Right, digest_of
 from forewarn.core.session_cookies import Identified, csrf_of
+from forewarn.store.batch import Transaction
 from forewarn.wire.answers.coding import read_body, write_body
 from forewarn.wire.answers.session_answers import BegunSessionAnswer, SessionAnswer
 
@@ -61,8 +62,8 @@ async def show_session(identified: IdentifiedCaller) -> SessionAnswer:
     return _shown(identified)
 
 
-def _check_open(services: Services, body: Mapping[str, Any]) -> None:
-    services.sessions.check_open(read_body(BegunSessionAnswer, body).secret)
+def _check_open(services: Services, tx: Transaction, body: Mapping[str, Any]) -> None:
+    services.sessions.check_open(tx, read_body(BegunSessionAnswer, body).secret)
 
 
 @router.call(
@@ -74,16 +75,18 @@ def _check_open(services: Services, body: Mapping[str, Any]) -> None:
     sends=_send_cookie,
     check_repeated=_check_open,
 )
-def begin_session(request: Request, service: Service, identified: IdentifiedCaller) -> BegunSessionAnswer:
+def begin_session(
+    request: Request, service: Service, tx: OwnTx, identified: IdentifiedCaller
+) -> BegunSessionAnswer:
     """Begin a session of the token in the Authorization header, and set its cookie.
 
     The session of a cookie that came with the call ends. 409 on a server without tokens, and if this
     sign-in was answered before and its session has ended.
     """
     left = session_secret(request.scope)
-    begun = service.sessions.sign_in(identified, instead_of=digest_of(left) if left else None)
+    begun = service.sessions.sign_in(tx, identified, instead_of=digest_of(left) if left else None)
     authenticator: Authenticator = request.app.state.authenticator
-    service.after_saving(lambda: authenticator.forget(cut_off=begun.ended_others))
+    tx.after_commit(lambda: authenticator.forget(cut_off=begun.ended_others))
     shown = SessionAnswer.of(
         identified.caller, csrf=csrf_of(begun.secret), expires_at=begun.session.expires_at
     )
@@ -93,7 +96,7 @@ def begin_session(request: Request, service: Service, identified: IdentifiedCall
 @router.call("DELETE /v1/session", "Sign out", right=Right.SEE, errors=(404,), sends=_send_no_cookie)
 async def end_session(request: Request, service: Service, identified: IdentifiedCaller) -> SessionAnswer:
     """End the session of this call's cookie, at once and for all copies of it; answer with what it was."""
-    await service.run(lambda: service.sessions.sign_out(identified))
+    await service.run_unscoped(lambda tx: service.sessions.sign_out(tx, identified))
     request.app.state.authenticator.forget(cut_off=True)
     return _shown(identified)
 

@@ -19,11 +19,11 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import ApiSettings, Read, Service, Services
 from forewarn.control.callers import CallerReads
 from forewarn.control.following.followed_records import FollowedRecords
-from forewarn.control.parts.records import Following, RecordFilter
-from forewarn.control.signal import Signal, waking
 from forewarn.core.access import Right
 from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable
+from forewarn.core.filters import Following, RecordFilter
 from forewarn.core.words import Kind, MachineName, ProjectName
+from forewarn.signals import Signal, waking
 from forewarn.wire import sse
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ async def follow_stream(
     last_event_id: LastEventId = None,
 ) -> EventStream:
     """Send every record as a server-sent event, from now on or from after a number."""
-    if service.records.closed:
+    if service.reads.records.closed:
         raise Unavailable("stopping")
     records = await service.read(lambda reads: _records(reads, query))
     wanted = RecordFilter(machine=query.machine, kinds=frozenset(kind.value for kind in query.kind))

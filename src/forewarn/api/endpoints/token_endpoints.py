@@ -8,7 +8,7 @@ from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.queries import PageQuery, TokenInPath
 from forewarn.api.request_fields import NAME, PROJECT, one_of, seconds
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, CallerReading, KnownCaller, Service
+from forewarn.api.services import CallerName, CallerReading, KnownCaller, Service, WholeTx
 from forewarn.core.access import LONGEST_LIFE, Grant, Right, Role
 from forewarn.core.words import ProjectName
 from forewarn.wire.answers.answer import Page
@@ -43,20 +43,22 @@ async def show_caller(caller: KnownCaller) -> CallerAnswer:
 
 
 @router.call("POST /v1/tokens", "Make a token", status=201, errors=(409, 413))
-def create_token(body: TokenBody, request: Request, service: Service, caller: CallerName) -> NewTokenAnswer:
+def create_token(
+    body: TokenBody, request: Request, service: Service, tx: WholeTx, caller: CallerName
+) -> NewTokenAnswer:
     """Make a token, and show its secret this once; the first one must be an operator's."""
     life = None if body.expires_seconds is None else timedelta(seconds=body.expires_seconds)
     wanted = body.asked(Grant, life=life)
-    token, secret = service.fleet.tokens.create(wanted, by=caller)
-    service.after_saving(request.app.state.authenticator.forget)
+    token, secret = service.fleet.tokens.create(tx, wanted, by=caller)
+    tx.after_commit(request.app.state.authenticator.forget)
     return NewTokenAnswer(token=TokenAnswer.like(token), secret=secret)
 
 
 @router.call("POST /v1/tokens/{name}/revoke", "Revoke a token", errors=(404,))
 def revoke_token(
-    name: TokenInPath, request: Request, service: Service, caller: CallerName
+    name: TokenInPath, request: Request, service: Service, tx: WholeTx, caller: CallerName
 ) -> RevokedTokenAnswer:
     """End a token: from now on nothing can be done with it; `warnings` say what that leaves behind."""
-    revoked = service.fleet.tokens.revoke(name, by=caller)
-    service.after_saving(request.app.state.authenticator.forget)
+    revoked = service.fleet.tokens.revoke(tx, name, by=caller)
+    tx.after_commit(request.app.state.authenticator.forget)
     return RevokedTokenAnswer(token=TokenAnswer.like(revoked.token), warnings=tuple(revoked.warnings))

@@ -7,7 +7,7 @@ from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.queries import ListQuery, WebhookInPath
 from forewarn.api.request_fields import LINE, PROJECT, line, one_of, several
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, Service, Services
+from forewarn.api.services import CallerName, ScopedTx, Service, Services
 from forewarn.control.push.webhooks import WebhookView
 from forewarn.core.access import Right
 from forewarn.core.push import WebhookId
@@ -53,10 +53,10 @@ async def list_webhooks(query: ListQuery, service: Service) -> Page[WebhookAnswe
     status=201,
     errors=(404, 409, 413),
 )
-def add_webhook(body: WebhookBody, service: Service, caller: CallerName) -> NewWebhookAnswer:
+def add_webhook(body: WebhookBody, service: Service, tx: ScopedTx, caller: CallerName) -> NewWebhookAnswer:
     """Push records to an address from now on; the secret that signs them is shown this once."""
     webhook = service.webhooks.add(
-        body.url, project=body.project, kinds=body.kinds, secret=body.secret, by=caller
+        tx, body.url, project=body.project, kinds=body.kinds, secret=body.secret, by=caller
     )
     shown = _shown(WebhookView(webhook=webhook, behind=0))
     return NewWebhookAnswer(webhook=shown, secret=webhook.secret)
@@ -72,7 +72,7 @@ async def show_webhook(id: WebhookInPath, service: Service) -> WebhookAnswer:
 async def remove_webhook(id: WebhookInPath, service: Service, caller: CallerName) -> WebhookAnswer:
     """Push nothing to an address any more; what it has not been sent is dropped."""
     shown = _shown(await _view(service, id))
-    await service.run(lambda: service.webhooks.remove(id, by=caller))
+    await service.run(lambda tx: service.webhooks.remove(tx, id, by=caller))
     return shown
 
 

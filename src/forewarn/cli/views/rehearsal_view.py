@@ -16,7 +16,7 @@ from forewarn.core.moments import format_span_briefly
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from forewarn.control.rehearsals.ledger import Account
+    from forewarn.core.rehearsal_ledger import Account
     from forewarn.rehearsal.rehearse import RehearsalSetup
     from forewarn.rehearsal.report import GuestEvent, GuestReport, ProbeReport, RehearsalReport
 

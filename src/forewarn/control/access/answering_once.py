@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.control.parts.answers import SavedAnswer
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import Context, UseCase
 from forewarn.core.errors import Conflict
+from forewarn.store.batch import Transact, Transaction
+from forewarn.store.queries.answers import SavedAnswer
 
 KEPT_FOR = timedelta(hours=24)
 # For each caller; the oldest go. An answer has a few hundred bytes, that of a large rollout some thousands.
@@ -55,7 +56,7 @@ class Answered:
     again: bool = False  # whether it was given before
 
 
-class AnsweringOnce(FleetUseCase):
+class AnsweringOnce(UseCase):
     """Carries out each call once, and answers it as often as it is repeated."""
 
     def __init__(self, context: Context, *, real_now: Callable[[], datetime]) -> None:
@@ -65,39 +66,36 @@ class AnsweringOnce(FleetUseCase):
         self._prune_at = real_now()
         self._unpruned: dict[str, int] = {}  # answers saved since old ones were last removed, by caller
 
-    def answer(self, call: KeyedCall, work: Callable[[], Answered]) -> Answered:
-        """Carry out a call in one transaction with its answer, or answer it as before.
+    def answer(self, tx: Transaction, call: KeyedCall, work: Callable[[], Answered]) -> Answered:
+        """Carry out a call and save its answer in the same transaction, or answer it as before.
 
         Conflict if the key was used for something else. A call that raises is not remembered: it has
         changed nothing.
         """
         now = self._real_now()
-        with self._store.write() as tx:
-            saved = tx.answers.find(*call.saved_as)
-            if saved is not None and saved.saved_at > now - KEPT_FOR:
-                return _repeated(call, saved)
-            answered = work()
-            tx.answers.save(self._sealed(call, answered, now))
-            self._store.after_saving(lambda: self._count(call.caller))
+        saved = tx.answers.find(*call.saved_as)
+        if saved is not None and saved.saved_at > now - KEPT_FOR:
+            return _repeated(call, saved)
+        answered = work()
+        tx.answers.save(self._sealed(call, answered, now))
+        tx.after_commit(lambda: self._count(call.caller))
         return answered
 
-    def find(self, call: KeyedCall) -> Answered | None:
+    def find(self, tx: Transaction, call: KeyedCall) -> Answered | None:
         """Find what a call was answered; Conflict if the key was used for something else."""
-        with self._store.read() as snapshot:
-            saved = snapshot.answers.find(*call.saved_as)
+        saved = tx.answers.find(*call.saved_as)
         if saved is None or saved.saved_at <= self._real_now() - KEPT_FOR:
             return None
         return _repeated(call, saved)
 
-    def prune(self) -> bool:
+    def prune(self, transact: Transact) -> bool:
         """Remove a batch of old answers if it is time; return whether there may be more."""
         now = self._real_now()
         if now < self._prune_at and max(self._unpruned.values(), default=0) < PRUNE_AFTER:
             return False
         gone = self._removable(now - KEPT_FOR)
         if gone:
-            with self._store.write() as tx:
-                tx.answers.remove(gone)
+            transact(lambda tx: tx.answers.remove(gone))
         if len(gone) == BATCH:
             return True
         self._unpruned.clear()

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.control.access.tokens import keyring
-from forewarn.control.use_case import Context, FleetReading, FleetUseCase
+from forewarn.control.use_case import Context, FleetReading, UseCase
 from forewarn.core import session_cookies as rules
 from forewarn.core.access import Keyring, digest_of
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.session_cookies import BrowserSession, Identified, OpenSessions
+from forewarn.store.batch import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class SessionViews(FleetReading):
             return KnownCallers(keyring=tokens, sessions=sessions, changes=changes)
 
 
-class BrowserSessions(FleetUseCase, SessionViews):
+class BrowserSessions(UseCase, SessionViews):
     """The use cases about sessions of browsers: each caller's own alone.
 
     They leave no records: they change nothing in the fleet. The audit tells of them.
@@ -65,7 +66,7 @@ class BrowserSessions(FleetUseCase, SessionViews):
         self.real_now = real_now
         self.life = life
 
-    def sign_in(self, by: Identified, *, instead_of: str | None = None) -> Begun:
+    def sign_in(self, tx: Transaction, by: Identified, *, instead_of: str | None = None) -> Begun:
         """Begin a session of the token that a call was made with, perhaps instead of one with this digest.
 
         Sessions that are over are removed meanwhile: so there are never many.
@@ -73,29 +74,26 @@ class BrowserSessions(FleetUseCase, SessionViews):
         token, now = rules.token_to_begin_with(by), self.real_now()
         secret = f"{rules.SESSION_PREFIX}{self._new_secret()}"
         session = rules.begun(token, secret=secret, real_now=now, life=self.life)
-        with self._store.write() as tx:
-            tx.sessions.remove_ended(now)
-            mine = [each for each in tx.sessions.of_token(token.digest) if each.digest != instead_of]
-            gone = [each.digest for each in rules.surplus(mine)]
-            if instead_of is not None:
-                gone.append(instead_of)
-            tx.sessions.remove(gone)
-            tx.sessions.save(session)
+        tx.sessions.remove_ended(now)
+        mine = [each for each in tx.sessions.of_token(token.digest) if each.digest != instead_of]
+        gone = [each.digest for each in rules.surplus(mine)]
+        if instead_of is not None:
+            gone.append(instead_of)
+        tx.sessions.remove(gone)
+        tx.sessions.save(session)
         return Begun(session=session, secret=secret, ended_others=bool(gone))
 
-    def check_open(self, secret: str) -> None:
+    def check_open(self, tx: Transaction, secret: str) -> None:
         """Refuse to answer a sign-in again whose session has ended."""
-        with self._store.read() as snapshot:
-            session = snapshot.sessions.find(digest_of(secret))
+        session = tx.sessions.find(digest_of(secret))
         if session is None or session.expires_at <= self.real_now():
             raise Conflict(
                 "this sign-in was answered before, and its session has ended: "
                 "use a new Idempotency-Key to sign in again"
             )
 
-    def sign_out(self, by: Identified) -> BrowserSession:
+    def sign_out(self, tx: Transaction, by: Identified) -> BrowserSession:
         """End the session that a call was made with, whoever has a copy of its cookie."""
         session = rules.session_to_end(by)
-        with self._store.write() as tx:
-            tx.sessions.remove([session.digest])
+        tx.sessions.remove([session.digest])
         return session

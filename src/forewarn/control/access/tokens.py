@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from forewarn.control.parts.records import RecordFilter, RecordQueries
-from forewarn.control.ports.store import Snapshot
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
-from forewarn.control.use_case import Context, FleetReading, FleetUseCase
+from forewarn.control.use_case import Context, FleetReading, UseCase
 from forewarn.core import access
 from forewarn.core.access import Grant, Keyring, Token
 from forewarn.core.copies import replace
+from forewarn.core.filters import RecordFilter
 from forewarn.core.words import Kind
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.records import RecordQueries
+from forewarn.store.snapshots import Snapshot
 
 LAST_OPERATOR = (
     "no operator's token is left, so nobody can run the fleet: "
@@ -37,7 +39,7 @@ class TokenViews(FleetReading):
             return snapshot.tokens.page(after=after, limit=limit)
 
 
-class Tokens(FleetUseCase, TokenViews):
+class Tokens(UseCase, TokenViews):
     """The use cases about tokens."""
 
     def __init__(self, context: Context, *, new_secret: Callable[[], str]) -> None:
@@ -45,26 +47,24 @@ class Tokens(FleetUseCase, TokenViews):
         super().__init__(context)
         self._new_secret = new_secret
 
-    def create(self, wanted: Grant, *, by: str) -> tuple[Token, str]:
+    def create(self, tx: Transaction, wanted: Grant, *, by: str) -> tuple[Token, str]:
         """Make a token; returns its secret too, which is never to be had again."""
         secret = f"{access.PREFIX}{self._new_secret()}"
-        with self._store.write() as tx:
-            access.check_grant(wanted, _keyring(tx), projects=[each.name for each in tx.fleet.projects()])
-            with self._saving(tx) as draft:
-                token = access.granted(wanted, secret=secret, by=by, now=draft.now, number=draft.number + 1)
-                draft.record(Kind.TOKEN_CREATED, None, by=by, reason=access.describe(token))
-            token = replace(token, number=draft.given(token.number))
-            tx.tokens.save(token)
+        access.check_grant(wanted, _keyring(tx), projects=[each.name for each in tx.fleet.projects()])
+        with self._saving(tx) as draft:
+            token = access.granted(wanted, secret=secret, by=by, now=draft.now, number=draft.number + 1)
+            draft.record(Kind.TOKEN_CREATED, None, by=by, reason=access.describe(token))
+        token = replace(token, number=draft.given(token.number))
+        tx.tokens.save(token)
         return token, secret
 
-    def revoke(self, name: str, *, by: str) -> Revoked:
+    def revoke(self, tx: Transaction, name: str, *, by: str) -> Revoked:
         """End a token at once."""
-        with self._store.write() as tx:
-            with self._saving(tx) as draft:
-                token = access.revoke(name, tx.tokens.in_force(), now=draft.now)
-                draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=access.describe(token))
-            tx.tokens.save(token)
-            return Revoked(token=token, warnings=tuple(_warnings(tx, token)))
+        with self._saving(tx) as draft:
+            token = access.revoke(name, tx.tokens.in_force(), now=draft.now)
+            draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=access.describe(token))
+        tx.tokens.save(token)
+        return Revoked(token=token, warnings=tuple(_warnings(tx, token)))
 
 
 def keyring(snapshot: Snapshot, known: Keyring | None) -> Keyring:

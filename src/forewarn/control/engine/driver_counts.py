@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from forewarn.control.durations import Distribution
+from forewarn.durations import Distribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,9 @@ from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.next_due import NextDue
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.engine.pruning import RecordPruning
-from forewarn.control.ports.saved import Saved
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.errors import Unavailable
 from forewarn.core.guests import listening
 from forewarn.core.model.clock_slew import Absence
@@ -26,6 +25,8 @@ from forewarn.core.model.constraints import Grace
 from forewarn.core.model.group import Group
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Kind, OrderId
+from forewarn.store.batch import Transaction
+from forewarn.store.saved import Saved
 
 log = logging.getLogger(__name__)
 
@@ -54,12 +55,12 @@ class _Found(NamedTuple):
 _NOTHING = _Found(None, None, None)
 
 
-class Engine(FleetUseCase):
+class Engine(UseCase):
     """Carries out what falls due."""
 
     def __init__(
         self,
-        context: Context,
+        context: EngineContext,
         *,
         orders: OrderWork,
         guests: GuestSaving,
@@ -69,6 +70,7 @@ class Engine(FleetUseCase):
     ) -> None:
         """Take how long records are kept; None: for ever."""
         super().__init__(context)
+        self._transact = context.transact
         self._orders = orders
         self._guests = guests
         self._external = external
@@ -91,7 +93,7 @@ class Engine(FleetUseCase):
         lost notice to what was announced first. A piece is a batch, or less once it should give way;
         it can do so more often if it works on few things at a time.
         """
-        self._rehearsals.review()
+        self._rehearsals.review(self._transact)
         more_polls = self._guests.save_due(now)
         faults, more_overdue = self._fail_overdue(now, give_way=give_way)
         # What was just started comes first, and is not due any more then.
@@ -142,7 +144,11 @@ class Engine(FleetUseCase):
         self, rollouts: Sequence[str], now: datetime, *, give_way: Callable[[], bool], few: bool
     ) -> list[str]:
         """Carry rollouts on, at least one; return those that cannot go on."""
-        look, faults = partial(self._rollouts.look, few=few), []
+        faults = []
+
+        def look(id_: str, now: datetime) -> None:
+            self._transact(lambda tx: self._rollouts.look(tx, id_, now, few=few))
+
         for id_ in rollouts:
             if not self._try("rollout", look, id_, now):
                 faults.append(f"rollout {id_}")
@@ -191,8 +197,7 @@ class Engine(FleetUseCase):
         with self._store.read() as snapshot:
             reached = snapshot.time.reached()
         if reached is None or reached < now:
-            with self._store.write() as tx:
-                tx.time.set_reached(now)
+            self._transact(lambda tx: tx.time.set_reached(now))
 
     def prove_present(self, now: datetime, *, ahead: timedelta = NOTHING) -> int:
         """Save that the service runs, so far ahead of the system's time: Unavailable if nothing can be saved.
@@ -202,36 +207,49 @@ class Engine(FleetUseCase):
         Return the number of the newest change, which may be another process's. So the next tick reads what
         is due, whatever is known of it.
         """
-        with self._store.write() as tx:
-            known = tx.time.slew()
-            expected = NOTHING if known is None else now - known.to_system(now)
-            if abs(ahead - expected) > TURNED:
-                with self._saving(tx, now=now) as draft:
-                    draft.wake_all()
-            tx.time.set_present(now, ahead=ahead)
-            self.due.note(None)
-            return tx.records.newest()
+        return self._transact(lambda tx: self._prove_present(tx, now, ahead=ahead))
+
+    def _prove_present(self, tx: Transaction, now: datetime, *, ahead: timedelta) -> int:
+        known = tx.time.slew()
+        expected = NOTHING if known is None else now - known.to_system(now)
+        if abs(ahead - expected) > TURNED:
+            with self._saving(tx, now=now) as draft:
+                draft.wake_all()
+        tx.time.set_present(now, ahead=ahead)
+        self.due.note(None)
+        return tx.records.newest()
 
     def note_absence(self, absence: Absence) -> None:
         """Save that guests could not be heard: that time is neither notice nor silence of theirs (rule 12).
 
         A brief absence leaves no record: each restart would.
         """
-        with self._store.write() as tx, self._saving(tx, now=absence.until) as draft:
-            if not absence.brief:
-                away = format_span_briefly((absence.until - absence.since).total_seconds())
-                draft.record(Kind.SERVICE_AWAY, None, reason=f"for {away}; that is not the guests' silence")
-            tx.time.set_absences(listening.with_absence(tx.time.absences(), absence, policy=self._policy))
+
+        def note(tx: Transaction) -> None:
+            with self._saving(tx, now=absence.until) as draft:
+                if not absence.brief:
+                    away = format_span_briefly((absence.until - absence.since).total_seconds())
+                    reason = f"for {away}; that is not the guests' silence"
+                    draft.record(Kind.SERVICE_AWAY, None, reason=reason)
+                absences = listening.with_absence(tx.time.absences(), absence, policy=self._policy)
+                tx.time.set_absences(absences)
+
+        self._transact(note)
 
     def grant_grace(self, jump: timedelta, now: datetime) -> None:
         """Hold unapproved starts for as long as the clock has jumped: guests lost that much notice."""
-        with self._store.write() as tx, self._saving(tx, now=now) as draft:
-            draft.record(Kind.CLOCK_JUMPED, None, reason=f"forward by {jump}; unapproved starts wait as long")
-            draft.wake_all()
-            granted = tx.time.grace()
-            # What an earlier jump took is still owed.
-            owed_until = now if granted is None else max(now, granted.until)
-            tx.time.set_grace(Grace(until=owed_until + jump, announced_before=now))
+
+        def grant(tx: Transaction) -> None:
+            with self._saving(tx, now=now) as draft:
+                reason = f"forward by {jump}; unapproved starts wait as long"
+                draft.record(Kind.CLOCK_JUMPED, None, reason=reason)
+                draft.wake_all()
+                granted = tx.time.grace()
+                # What an earlier jump took is still owed.
+                owed_until = now if granted is None else max(now, granted.until)
+                tx.time.set_grace(Grace(until=owed_until + jump, announced_before=now))
+
+        self._transact(grant)
 
     # Orders
 
@@ -255,11 +273,14 @@ class Engine(FleetUseCase):
             orders = orders[turn:] + orders[:turn]
         for number, order in enumerate(orders, start=1):
             self._failed_last = order
-            if not self._try("order", partial(self._external.fail, why=late[order]), order, now):
+            if not self._try("order", partial(self._fail, why=late[order]), order, now):
                 faults.append(f"order {order}")
             if give_way():
                 return faults, number < len(late)
         return faults, False
+
+    def _fail(self, order: OrderId, now: datetime, *, why: str) -> None:
+        self._transact(lambda tx: self._external.fail(tx, order, now, why=why))
 
     def _prune(self, now: datetime) -> bool:
         try:
@@ -287,9 +308,13 @@ class Engine(FleetUseCase):
         names = [group.name for group in self._silent(now)]
         if not names:
             return
-        with self._store.write() as tx, self._saving(tx, tx.rules.around(groups=names), now=now) as draft:
-            for name in names:
-                listening.disable(draft, draft.groups[name], policy=self._policy)
+
+        def disable(tx: Transaction) -> None:
+            with self._saving(tx, tx.rules.around(groups=names), now=now) as draft:
+                for name in names:
+                    listening.disable(draft, draft.groups[name], policy=self._policy)
+
+        self._transact(disable)
 
     def _silent(self, now: datetime) -> Sequence[Group]:
         with self._store.read() as snapshot:

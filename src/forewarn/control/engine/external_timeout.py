@@ -3,17 +3,18 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from forewarn.control.parts.service_time import TimeQueries
-from forewarn.control.ports.external import ExternalReports
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.interfaces import ExternalReports
+from forewarn.control.use_case import Context, UseCase
 from forewarn.core.model.clock_slew import TimeKind
 from forewarn.core.model.order import Order
 from forewarn.core.orders import reports
 from forewarn.core.orders.reports import Presence
 from forewarn.core.words import FOREWARN, OrderId
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.service_time import TimeQueries
 
 
-class ExternalTimeout(FleetUseCase):
+class ExternalTimeout(UseCase):
     """Fails external orders that are not reported of in time."""
 
     def __init__(self, context: Context, *, external: ExternalReports) -> None:
@@ -32,13 +33,13 @@ class ExternalTimeout(FleetUseCase):
         """Return the orders without a report in time, and why that is a failure."""
         return self._external.overdue()
 
-    def fail(self, order: OrderId, now: datetime, *, why: str) -> None:
+    def fail(self, tx: Transaction, order: OrderId, now: datetime, *, why: str) -> None:
         """Fail an order; one whose work is over, or was never taken up, is only forgotten."""
-        with self._store.write() as tx, self._saving(tx, tx.rules.around(orders=[order]), now=now) as draft:
+        with self._saving(tx, tx.rules.around(orders=[order]), now=now) as draft:
             known = draft.orders.get(order)
             if known is not None and _is_awaited(known):
                 reports.gone_silent(draft, order, by=FOREWARN, why=why, policy=self._policy)
-        self._store.after_saving(lambda: self._external.forget(order))
+        tx.after_commit(lambda: self._external.forget(order))
 
 
 def _presence(time: TimeQueries) -> Presence | None:

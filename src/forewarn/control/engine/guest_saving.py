@@ -4,14 +4,17 @@ from datetime import datetime
 
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import EngineContext, UseCase
+from forewarn.store.batch import Transaction
 
 
-class GuestSaving(FleetUseCase):
+class GuestSaving(UseCase):
     """Saves which events guests were sent at once, and which machines have polled now and then."""
 
-    def __init__(self, context: Context, *, polls: UnsavedPolls, unsaved: UnsavedNotices) -> None:
+    def __init__(self, context: EngineContext, *, polls: UnsavedPolls, unsaved: UnsavedNotices) -> None:
         super().__init__(context)
+        self._activity_store = context.store
+        self._transact = context.transact
         self.polls = polls
         self._unsaved = unsaved
         self._saved_at: datetime | None = None
@@ -23,7 +26,7 @@ class GuestSaving(FleetUseCase):
             self.polls.collect()
             self._saved_at = now
         if self.polls.half_saved:
-            self.polls.save_some(self._store)
+            self.polls.save_some(self._activity_store)
         return self.polls.half_saved
 
     def next_due(self, now: datetime) -> datetime | None:
@@ -35,17 +38,20 @@ class GuestSaving(FleetUseCase):
     def save_sent(self) -> None:
         """Save what guests have been sent since the last time."""
         if self._unsaved.pending():
-            with self._store.write():  # each transaction begins with it
-                pass
+            self._transact(_only_notices)
 
     def save_polls(self, now: datetime) -> None:
         """Save all polls that there are."""
         self.polls.collect()
         self._saved_at = now
         while self.polls.half_saved:
-            self.polls.save_some(self._store)
+            self.polls.save_some(self._activity_store)
 
     def _polls_due(self, now: datetime) -> datetime:
         if self._saved_at is None:
             self._saved_at = now
         return self._saved_at + self._policy.save_activity_every
+
+
+def _only_notices(_: Transaction) -> None:
+    """Save nothing else: each transaction begins by saving the notices that guests were sent."""

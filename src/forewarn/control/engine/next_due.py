@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from forewarn.control.ports.saved import Saved, SavedChanges
 from forewarn.core.policy import Policy
+from forewarn.store.saved import Saved, SavedChanges
 
 
 class NextDue:

@@ -10,13 +10,14 @@ from forewarn.control.engine.driver_calls import DriverAnswer, DriverCalls, Poss
 from forewarn.control.engine.hands import Hands
 from forewarn.control.engine.prechecks import Prechecks, read
 from forewarn.control.steps_under_way import StepUnderWay, steps_of
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.draft import Draft, RoomNotLoaded
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
 from forewarn.core.orders import lifecycle, move_prechecks, reports
 from forewarn.core.words import EXTERNAL, HostName, OrderId
+from forewarn.store.batch import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +32,12 @@ SHORTEST_WAIT = timedelta(seconds=1)
 ASK_AGAIN = timedelta(seconds=30)
 
 
-class OrderWork(FleetUseCase):
+class OrderWork(UseCase):
     """Carries orders as far as they can go, and lets drivers act."""
 
-    def __init__(self, context: Context, *, drivers: Mapping[str, Driver], calls: DriverCalls) -> None:
+    def __init__(self, context: EngineContext, *, drivers: Mapping[str, Driver], calls: DriverCalls) -> None:
         super().__init__(context)
+        self._transact = context.transact
         self._hands = Hands(drivers, calls=calls, real_now=context.real_now, find_host=self._find_host)
         self._started = False  # whether all that ran before the start is known
         self._wanted: dict[AttemptId, None] = {}  # whose drivers are to be asked
@@ -121,7 +123,7 @@ class OrderWork(FleetUseCase):
         `room`: whether machines may have to be given hosts; None: as the orders say.
         """
         try:
-            self._decide(orders, answers, now, room=room)
+            self._transact(lambda tx: self._decide(tx, orders, answers, now, room=room))
         except Unavailable:
             raise
         except RoomNotLoaded:
@@ -135,6 +137,7 @@ class OrderWork(FleetUseCase):
 
     def _decide(
         self,
+        tx: Transaction,
         orders: Collection[OrderId],
         answers: Sequence[DriverAnswer],
         now: datetime,
@@ -144,19 +147,18 @@ class OrderWork(FleetUseCase):
         mine = [each for each in answers if each.call.task.order in orders]
         if any(isinstance(each.answer, Refused) or each.call.verb is Verb.PRECHECK for each in mine):
             room = True
-        with self._store.write() as tx:
-            around = tx.rules.around(orders=list(orders), hosts=_hosts_named(mine), room=room)
-            with self._saving(tx, around, now=now) as draft:
-                for each in mine:
-                    if each.call.task.order not in draft.orders:
-                        continue
-                    if each.call.verb is Verb.PRECHECK:
-                        _take_precheck(draft, each)
-                    else:
-                        _take(draft, each, laned=self._hands.is_laned(each.call.task.driver))
-                for order in orders:
-                    if order in draft.orders and draft.orders[order].open:
-                        lifecycle.advance(draft, order, policy=self._policy)
+        around = tx.rules.around(orders=list(orders), hosts=_hosts_named(mine), room=room)
+        with self._saving(tx, around, now=now) as draft:
+            for each in mine:
+                if each.call.task.order not in draft.orders:
+                    continue
+                if each.call.verb is Verb.PRECHECK:
+                    _take_precheck(draft, each)
+                else:
+                    _take(draft, each, laned=self._hands.is_laned(each.call.task.driver))
+            for order in orders:
+                if order in draft.orders and draft.orders[order].open:
+                    lifecycle.advance(draft, order, policy=self._policy)
 
     # What runs
 

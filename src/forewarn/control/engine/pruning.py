@@ -6,28 +6,29 @@ became of the promises is counted for good.
 
 from datetime import datetime, timedelta
 
-from forewarn.control.parts.records import RecordFilter
-from forewarn.control.ports.store import Transaction
 from forewarn.control.push.webhooks import MOST_WEBHOOKS
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core import retention
 from forewarn.core.copies import replace
+from forewarn.core.filters import RecordFilter
 from forewarn.core.model.record import Record
 from forewarn.core.moments import format_span
 from forewarn.core.retention import Needed, Pruning
 from forewarn.core.spelling import counted
 from forewarn.core.words import Kind
+from forewarn.store.batch import Transaction
 
 # A few milliseconds of work, for which a use case may have to wait.
 BATCH = 500
 
 
-class RecordPruning(FleetUseCase):
+class RecordPruning(UseCase):
     """Removes records that are older than they are kept."""
 
-    def __init__(self, context: Context, *, keep: timedelta | None) -> None:
+    def __init__(self, context: EngineContext, *, keep: timedelta | None) -> None:
         """Take how long records are kept; None: for ever."""
         super().__init__(context)
+        self._transact = context.transact
         self._keep = keep
         self._known: Pruning | None = None
         self._looked_at = 0  # by this pass: every record up to this number
@@ -46,19 +47,21 @@ class RecordPruning(FleetUseCase):
 
         Records lie in the order of their times, so a pass reads the old ones only, and each once.
         """
-        due = self.due_at(now)
-        if due is None or self._keep is None or now < due:
+        due, keep = self.due_at(now), self._keep
+        if due is None or keep is None or now < due:
             return False
-        with self._store.write() as tx:
-            found = tx.records.following(self._looked_at, RecordFilter(), limit=BATCH).records
-            old = [record for record in found if record.at < now - self._keep]
-            over = len(old) < BATCH
-            pruning = self._removed(tx, old)
-            pruning = self._said(tx, pruning, now) if over else pruning
-            tx.records.set_pruning(pruning)
-        self._known = pruning
-        self._looked_at = 0 if over else old[-1].number
-        return not over
+        self._known, self._looked_at = self._transact(lambda tx: self._prune_batch(tx, now, keep))
+        return self._looked_at != 0
+
+    def _prune_batch(self, tx: Transaction, now: datetime, keep: timedelta) -> tuple[Pruning, int]:
+        """Remove a batch; return the state of the pass, and the number to go on from: 0 if it is over."""
+        found = tx.records.following(self._looked_at, RecordFilter(), limit=BATCH).records
+        old = [record for record in found if record.at < now - keep]
+        over = len(old) < BATCH
+        pruning = self._removed(tx, old)
+        pruning = self._said(tx, pruning, now) if over else pruning
+        tx.records.set_pruning(pruning)
+        return pruning, 0 if over else old[-1].number
 
     def _removed(self, tx: Transaction, old: list[Record]) -> Pruning:
         before = tx.records.pruning()

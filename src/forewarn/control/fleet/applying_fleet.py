@@ -15,19 +15,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from forewarn.control.fleet.removed_projects import left_behind, let_go
-from forewarn.control.parts.fleet import FleetQueries, MachineFilter
-from forewarn.control.ports.scope import EVERYTHING
-from forewarn.control.ports.store import Transaction
-from forewarn.control.signal import Signal
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
+from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet import applying
 from forewarn.core.fleet.parts import FleetPart
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.slice import Slice
 from forewarn.core.spelling import counted
 from forewarn.core.words import Kind, MachineId
+from forewarn.signals import Signal
+from forewarn.store.batch import Transact, Transaction
+from forewarn.store.queries.fleet import FleetQueries
 
 # Things in a part: to save them takes a fraction of a second.
 AT_ONCE = 1_000
@@ -77,7 +77,7 @@ def _taken() -> Conflict:
     return Conflict("another fleet is being applied: try again when that is done")
 
 
-class FleetApplication(FleetUseCase):
+class FleetApplication(UseCase):
     """Saves the parts of one declaration, a transaction for each, and at the end that it is applied."""
 
     def __init__(
@@ -115,33 +115,34 @@ class FleetApplication(FleetUseCase):
         finally:
             self._given_up = True
 
-    def apply_next(self) -> None:
-        """Save the next part; Conflict if it cannot be any more, which says how far it got."""
+    def apply_next(self, transact: Transact) -> None:
+        """Commit the next part; Conflict if it cannot be any more, which says how far it got."""
         with self._turns.saving():
             if self._given_up:
                 raise Unavailable("nobody waits for this fleet any more: apply it again to go on")
             try:
-                self._save(self._parts[self._saved], last=self._saved == len(self._parts) - 1)
+                transact(self.save_next)
             except (Conflict, Invalid) as error:
                 raise self._refusal(error) from error
             self._saved += 1
 
-    def _save(self, part: FleetPart, *, last: bool) -> None:
-        members = self._members_of_projects(part)
-        with self._store.write() as tx:
-            with self._saving(tx, _around(tx, part, members)) as draft:
-                applying.apply(draft, part, by=self._by)
-                leaving = left_behind(tx, draft)
-                let_go(tx, draft, leaving, by=self._by)
-                if last and self.changes:
-                    said = f"{counted(len(self.changes), 'change')} {self._origin}".strip()
-                    draft.record(Kind.FLEET_APPLIED, None, by=self._by, reason=said)
-            # Between the first part and the last no file is the one that is applied: also who goes back to
-            # that of before has it applied.
-            if self._digest is not None:
-                tx.fleet_file.set_applied(self._digest if last else None)
+    def save_next(self, tx: Transaction) -> None:
+        """Save the next part in a transaction."""
+        part, last = self._parts[self._saved], self._saved == len(self._parts) - 1
+        members = _members_of_projects(tx, part)
+        with self._saving(tx, _around(tx, part, members)) as draft:
+            applying.apply(draft, part, by=self._by)
+            leaving = left_behind(tx, draft)
+            let_go(tx, draft, leaving, by=self._by)
+            if last and self.changes:
+                said = f"{counted(len(self.changes), 'change')} {self._origin}".strip()
+                draft.record(Kind.FLEET_APPLIED, None, by=self._by, reason=said)
+        # Between the first part and the last no file is the one that is applied: also who goes back to
+        # that of before has it applied.
+        if self._digest is not None:
+            tx.fleet_file.set_applied(self._digest if last else None)
         if leaving.webhooks:
-            self._store.after_saving(self._webhooks_changed.send)
+            tx.after_commit(self._webhooks_changed.send)
 
     def _refusal(self, error: Conflict | Invalid) -> Conflict | Invalid:
         if not self._saved:
@@ -151,14 +152,14 @@ class FleetApplication(FleetUseCase):
             "see to that, and apply it again to go on"
         )
 
-    def _members_of_projects(self, part: FleetPart) -> list[MachineId]:
-        """Find who is in the projects that a part removes: it may be more than are removed with them."""
-        found: list[MachineId] = []
-        for project in part.removed_projects:
-            with self._store.scoped(EVERYTHING.narrowed(project)).read() as snapshot:
-                some, _ = snapshot.fleet.machines(after=None, limit=_enough(part))
-            found += [machine.id for machine in some]
-        return found
+
+def _members_of_projects(tx: Transaction, part: FleetPart) -> list[MachineId]:
+    """Find who is in the projects that a part removes: it may be more than are removed with them."""
+    found: list[MachineId] = []
+    for project in part.removed_projects:
+        some, _ = tx.narrowed(project).fleet.machines(after=None, limit=_enough(part))
+        found += [machine.id for machine in some]
+    return found
 
 
 def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> Slice:

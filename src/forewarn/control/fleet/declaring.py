@@ -8,9 +8,7 @@ from forewarn.control.fleet.fitting_domains import DomainDryRuns
 from forewarn.control.fleet.importing_fleet import ImportDryRuns
 from forewarn.control.fleet.removed_projects import left_behind
 from forewarn.control.known_drivers import KnownDrivers
-from forewarn.control.parts.fleet import FleetQueries
-from forewarn.control.signal import Signal
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid, NotFound, UnknownName
 from forewarn.core.fleet import applying, machines
@@ -19,6 +17,9 @@ from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
 from forewarn.core.moments import format_span
 from forewarn.core.words import Kind, NameKind, ProjectName
+from forewarn.signals import Signal
+from forewarn.store.batch import Transact, Transaction
+from forewarn.store.queries.fleet import FleetQueries
 
 
 class FleetDryRuns(DomainDryRuns, ImportDryRuns):
@@ -46,7 +47,7 @@ def check_declaration(spec: FleetSpec, drivers: KnownDrivers) -> None:
     applying.validate(spec)
 
 
-class FleetCommands(FleetUseCase, FleetDryRuns):
+class FleetCommands(UseCase, FleetDryRuns):
     """The use cases that declare the fleet, and turn its clock."""
 
     def __init__(self, context: Context, *, webhooks_changed: Signal) -> None:
@@ -57,6 +58,7 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
 
     def put_machine(
         self,
+        tx: Transaction,
         name: str,
         *,
         project: ProjectName | None,
@@ -64,46 +66,45 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
         by: str,
     ) -> Machine:
         """Add a machine, or change one; `change` makes the new declaration of the present one, if any."""
-        with self._store.write() as tx:
-            known = _known_machine(tx.fleet, name, project)
-            spec = change(_present_spec(tx.fleet, known))
-            if known is None and spec.name.casefold() != name.casefold():
-                raise Invalid(f'name: expected "{name}", got "{spec.name}"')
-            if known is None:
-                _check_fleet(tx.fleet, name)
-            spec = self._in_project_of_group(tx.fleet, spec)
-            around = tx.rules.around(
-                machines=[id_ for id_ in (known.id if known else None, spec.vm_id) if id_],
-                hosts=[spec.host] if spec.host else [],
-                groups=[spec.group] if spec.group else [],
-            )
-            if spec.host is not None and spec.host not in around.hosts:
-                raise _no_such(spec, NameKind.HOST, spec.host)
-            with self._saving(tx, around) as draft:
-                return machines.put(draft, spec, draft.machines[known.id] if known else None, by=by)
+        known = _known_machine(tx.fleet, name, project)
+        spec = change(_present_spec(tx.fleet, known))
+        if known is None and spec.name.casefold() != name.casefold():
+            raise Invalid(f'name: expected "{name}", got "{spec.name}"')
+        if known is None:
+            _check_fleet(tx.fleet, name)
+        spec = self._in_project_of_group(tx.fleet, spec)
+        around = tx.rules.around(
+            machines=[id_ for id_ in (known.id if known else None, spec.vm_id) if id_],
+            hosts=[spec.host] if spec.host else [],
+            groups=[spec.group] if spec.group else [],
+        )
+        if spec.host is not None and spec.host not in around.hosts:
+            raise _no_such(spec, NameKind.HOST, spec.host)
+        with self._saving(tx, around) as draft:
+            return machines.put(draft, spec, draft.machines[known.id] if known else None, by=by)
 
-    def delete_machine(self, name: str, *, project: ProjectName | None, by: str) -> Machine:
+    def delete_machine(self, tx: Transaction, name: str, *, project: ProjectName | None, by: str) -> Machine:
         """Take a machine out of the fleet."""
-        with self._store.write() as tx:
-            machine = tx.fleet.machine(name, project=project)
-            with self._saving(tx, tx.rules.around(machines=[machine.id])) as draft:
-                machines.remove(draft, machine, by=by)
+        machine = tx.fleet.machine(name, project=project)
+        with self._saving(tx, tx.rules.around(machines=[machine.id])) as draft:
+            machines.remove(draft, machine, by=by)
         return machine
 
-    def apply_fleet(self, spec: FleetSpec, *, digest: str | None = None, by: str) -> tuple[str, ...]:
+    def apply_fleet(
+        self, transact: Transact, spec: FleetSpec, *, digest: str | None = None, by: str
+    ) -> tuple[str, ...]:
         """Make the fleet what is declared, and return what that changes."""
         with self.turns.alone():
-            self.resolve_doubt()
+            transact(self.resolve_doubt)
             application = self.application(self.check(spec, by=by), digest=digest, by=by)
             while not application.over:
-                application.apply_next()
+                application.apply_next(transact)
         return application.changes
 
-    def resolve_doubt(self) -> None:
+    def resolve_doubt(self, tx: Transaction) -> None:
         """Wait until a part whose saving was not answered is saved or undone."""
-        if not self.turns.in_doubt:
-            return
-        with self._store.write():  # it would hold the lock of those who write until then
+        if self.turns.in_doubt:
+            tx.records.newest()  # waits for the lock of writers, which that part would hold
             self.turns.in_doubt = False
 
     def application(self, checked: CheckedFleet, *, digest: str | None = None, by: str) -> FleetApplication:
@@ -122,9 +123,9 @@ class FleetCommands(FleetUseCase, FleetDryRuns):
         with self._store.read() as snapshot:
             return snapshot.fleet_file.applied()
 
-    def clock_advanced(self, way: timedelta, *, by: str) -> None:
+    def clock_advanced(self, tx: Transaction, way: timedelta, *, by: str) -> None:
         """Record who turns the clock, and how far, before it is turned."""
-        with self._store.write() as tx, self._saving(tx) as draft:
+        with self._saving(tx) as draft:
             until = f"{draft.now + way:%Y-%m-%dT%H:%M:%SZ}"
             why = f"by {format_span(way)} to {until}"
             draft.record(Kind.CLOCK_ADVANCED, None, by=by, reason=why)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from forewarn.control import naming
-from forewarn.control.parts.metrics import MetricQueries
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.control.use_case import FleetReading
 from forewarn.core.copies import replace
@@ -17,6 +16,7 @@ from forewarn.core.model.host import Host, HostLoad
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.words import GroupKind, HostName, NameKind
+from forewarn.store.queries.metrics import MetricQueries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,14 +6,15 @@ Otherwise they would be those of the next project of the same name.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from forewarn.control.parts.webhooks import WebhookQueries
-from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core.access import Token
 from forewarn.core.draft import Draft
 from forewarn.core.push import Webhook
 from forewarn.core.words import DEFAULT_PROJECT, Kind, ProjectName
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.webhooks import WebhookQueries
+from forewarn.store.snapshots import Snapshot
 
 WHY = "its project is removed"
 

@@ -9,9 +9,9 @@ import threading
 from collections.abc import Callable, Sequence
 
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.parts.feed import Delta
-from forewarn.control.ports.saved import Saved, SavedChanges, records_of
-from forewarn.control.ports.store import Store
+from forewarn.core.feed import Delta
+from forewarn.store.saved import Saved, SavedChanges, records_of
+from forewarn.store.sql import Store
 
 
 class BoardFeed:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.parts.records import Following, RecordFilter
-from forewarn.control.ports.scope import Scope
 from forewarn.control.use_case import ReadingContext, ScopedReading
 from forewarn.core.copies import replace
+from forewarn.core.filters import Following, RecordFilter
+from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName
 
 

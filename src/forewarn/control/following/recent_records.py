@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from forewarn.control.disclosing import disclosure_to
-from forewarn.control.parts.fleet import FleetQueries
-from forewarn.control.parts.records import Following, RecordFilter
-from forewarn.control.ports.store import Store
-from forewarn.control.signal import Signal
 from forewarn.core.errors import Unavailable
+from forewarn.core.filters import Following, RecordFilter
 from forewarn.core.model.record import Record
 from forewarn.core.words import Kind, ProjectName
+from forewarn.signals import Signal
+from forewarn.store.queries.fleet import FleetQueries
+from forewarn.store.sql import Store
 
 # What is kept was disclosed as it was allowed before.
 _MAY_CHANGE_WHAT_IS_SEEN = frozenset({Kind.PROJECT_ADDED, Kind.PROJECT_CHANGED, Kind.PROJECT_REMOVED})

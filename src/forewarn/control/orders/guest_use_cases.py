@@ -3,70 +3,69 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
-from forewarn.control.ports.store import Snapshot
-from forewarn.control.use_case import FleetUseCase
+from forewarn.control.use_case import UseCase
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.guests import listening
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.machine import Machine
 from forewarn.core.orders import lifecycle
 from forewarn.core.words import ApprovedBy, EventId, GroupName, Kind, MachineId
+from forewarn.store.batch import Transaction
+from forewarn.store.snapshots import Snapshot
 
 
-class GuestUseCases(FleetUseCase):
+class GuestUseCases(UseCase):
     """The use cases of guests, each for the group of the machine that asks."""
 
-    def enable(self, *groups: GroupName) -> Collection[GroupName]:
+    def enable(self, tx: Transaction, *groups: GroupName) -> Collection[GroupName]:
         """Take the first polls of groups; return those of them that there are."""
-        with self._store.write() as tx, self._saving(tx, tx.rules.around(groups=groups)) as draft:
+        with self._saving(tx, tx.rules.around(groups=groups)) as draft:
             known = [group for group in groups if group in draft.groups]
             for group in known:
                 listening.enable(draft, draft.groups[group], policy=self._policy)
         return known
 
-    def listed(self, machine: MachineId, events: Sequence[EventId]) -> Sequence[EventId]:
+    def listed(self, tx: Transaction, machine: MachineId, events: Sequence[EventId]) -> Sequence[EventId]:
         """Return those of these events that can be approved; Invalid if one never was of its group."""
-        with self._store.write() as tx:
-            _, known = _events_known_to(tx, machine, events)
+        _, known = _events_known_to(tx, machine, events)
         return [event.id for event in sorted(known.values(), key=lambda each: each.number) if event.listed]
 
-    def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
+    def approve(
+        self, tx: Transaction, machine: MachineId, events: Sequence[EventId], *, address: str
+    ) -> None:
         """Approve all of these events, or none if one never was of the machine's group."""
-        with self._store.write() as tx:
-            caller, known = _events_known_to(tx, machine, events)
-            live = [event for event in known.values() if event.listed]
-            with self._saving(tx, tx.rules.around(orders=[event.order for event in live])) as draft:
-                for event in sorted(live, key=lambda each: each.number):
-                    approval = Approval(by=caller.name, kind=ApprovedBy.GUEST, at=draft.now, address=address)
-                    # The approval of one may have ended another.
-                    if draft.events[event.id].listed:
-                        lifecycle.approve(draft, draft.events[event.id], approval, policy=self._policy)
+        caller, known = _events_known_to(tx, machine, events)
+        live = [event for event in known.values() if event.listed]
+        with self._saving(tx, tx.rules.around(orders=[event.order for event in live])) as draft:
+            for event in sorted(live, key=lambda each: each.number):
+                approval = Approval(by=caller.name, kind=ApprovedBy.GUEST, at=draft.now, address=address)
+                # The approval of one may have ended another.
+                if draft.events[event.id].listed:
+                    lifecycle.approve(draft, draft.events[event.id], approval, policy=self._policy)
 
-    def defer(self, machine: MachineId, events: Mapping[EventId, int]) -> None:
+    def defer(self, tx: Transaction, machine: MachineId, events: Mapping[EventId, int]) -> None:
         """Defer events by so many seconds: each once, up to its group's limit; all of them or none."""
-        with self._store.write() as tx:
-            caller, known = _events_known_to(tx, machine, list(events))
-            for event in known.values():
-                if not event.listed:
-                    raise Conflict(f"event {event.id} is over")
-            with self._saving(tx, tx.rules.around(orders=[event.order for event in known.values()])) as draft:
-                for id_, seconds in events.items():
-                    lifecycle.defer(
-                        draft,
-                        draft.events[EventId(id_.upper())],
-                        by=caller.name,
-                        wanted=timedelta(seconds=seconds),
-                        policy=self._policy,
-                    )
+        caller, known = _events_known_to(tx, machine, list(events))
+        for event in known.values():
+            if not event.listed:
+                raise Conflict(f"event {event.id} is over")
+        with self._saving(tx, tx.rules.around(orders=[event.order for event in known.values()])) as draft:
+            for id_, seconds in events.items():
+                lifecycle.defer(
+                    draft,
+                    draft.events[EventId(id_.upper())],
+                    by=caller.name,
+                    wanted=timedelta(seconds=seconds),
+                    policy=self._policy,
+                )
 
-    def record_impostor(self, machine: MachineId, *, mac: str, address: str) -> None:
+    def record_impostor(self, tx: Transaction, machine: MachineId, *, mac: str, address: str) -> None:
         """Record that somebody used a machine's address from another MAC; nothing if the machine is gone."""
-        with self._store.write() as tx:
-            known = tx.rules.machine_by_id(machine)
-            if known is not None:
-                reason = f"address {address} was used from MAC {mac}; the machine's own is {known.mac}"
-                with self._saving(tx, tx.rules.around(groups=[known.group])) as draft:
-                    draft.record(Kind.IMPOSTOR_REFUSED, known, reason=reason)
+        known = tx.rules.machine_by_id(machine)
+        if known is not None:
+            reason = f"address {address} was used from MAC {mac}; the machine's own is {known.mac}"
+            with self._saving(tx, tx.rules.around(groups=[known.group])) as draft:
+                draft.record(Kind.IMPOSTOR_REFUSED, known, reason=reason)
 
 
 def _events_known_to(

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from forewarn.control.naming import check_project, existing
-from forewarn.control.parts.records import RecordFilter
-from forewarn.control.parts.webhooks import WebhookQueries
-from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedSnapshot
-from forewarn.control.signal import Signal
-from forewarn.control.use_case import Context, ScopedReading, ScopedUseCase
+from forewarn.control.use_case import Context, ScopedReading, UseCase
 from forewarn.core import push as rules
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.filters import RecordFilter
 from forewarn.core.push import NEVER_PUSHED, Webhook, WebhookId, is_plainly_inside
 from forewarn.core.words import Kind, ProjectName
+from forewarn.signals import Signal
+from forewarn.store.batch import ScopedTransaction
+from forewarn.store.snapshots import ScopedSnapshot
 
 # Each has a task and a connection of its own.
 MOST_WEBHOOKS = 1000
@@ -78,68 +77,74 @@ class WebhookViews(ScopedReading):
         return WebhookView(webhook=shown, behind=behind, next_try=next_try)
 
 
-class Webhooks(ScopedUseCase, WebhookViews):
-    """The use cases of webhooks: a project's people see and keep their own."""
+class Webhooks(UseCase):
+    """The use cases of webhooks: a project's people keep their own."""
 
-    def __init__(self, context: Context, scope: Scope, *, terms: WebhookTerms) -> None:
-        super().__init__(context, scope)
+    def __init__(self, context: Context, *, terms: WebhookTerms) -> None:
+        super().__init__(context)
         self._terms = terms
 
     def add(
-        self, url: str, *, project: ProjectName | None, kinds: Collection[Kind], secret: str | None, by: str
+        self,
+        tx: ScopedTransaction,
+        url: str,
+        *,
+        project: ProjectName | None,
+        kinds: Collection[Kind],
+        secret: str | None,
+        by: str,
     ) -> Webhook:
         """Push records to an address from now on: a project's, or all that the caller sees."""
-        checked, only = self._checked_target(url), rules.pushable(kinds)
+        checked, only = self._checked_target(tx, url), rules.pushable(kinds)
         key = self._terms.new_secret() if secret is None else _checked_secret(secret)
-        with self._store.write() as tx:
-            if project is not None:
-                check_project(tx.fleet, project, scope=self._scope)
-            self._check_room(tx.webhooks)
-            with self._saving(tx) as draft:
-                webhook = Webhook(
-                    id=WebhookId(self._new_id()),
-                    number=draft.number + 1,
-                    url=checked,
-                    project=project or self._scope.caller,
-                    owner=self._scope.caller,
-                    kinds=only,
-                    secret=key,
-                    by=by,
-                    created_at=draft.now,
-                    delivered=draft.number + 1,
-                )
-                draft.record(Kind.WEBHOOK_ADDED, webhook, by=by, reason=named(webhook))
-            number = draft.given(webhook.number)
-            webhook = replace(webhook, number=number, delivered=number)
-            tx.webhooks.save(webhook)
-        self._store.after_saving(self._terms.changed.send)
+        if project is not None:
+            check_project(tx.fleet, project, scope=tx.scope)
+        _check_room(tx)
+        with self._saving(tx) as draft:
+            webhook = Webhook(
+                id=WebhookId(self._new_id()),
+                number=draft.number + 1,
+                url=checked,
+                project=project or tx.scope.caller,
+                owner=tx.scope.caller,
+                kinds=only,
+                secret=key,
+                by=by,
+                created_at=draft.now,
+                delivered=draft.number + 1,
+            )
+            draft.record(Kind.WEBHOOK_ADDED, webhook, by=by, reason=named(webhook))
+        number = draft.given(webhook.number)
+        webhook = replace(webhook, number=number, delivered=number)
+        tx.webhooks.save(webhook)
+        tx.after_commit(self._terms.changed.send)
         return webhook
 
-    def remove(self, id_: WebhookId, *, by: str) -> Webhook:
+    def remove(self, tx: ScopedTransaction, id_: WebhookId, *, by: str) -> Webhook:
         """Push nothing to an address any more; what it has not been sent is dropped."""
-        with self._store.write() as tx:
-            webhook = existing(tx.webhooks.find(id_), "webhook", id_)
-            with self._saving(tx) as draft:
-                draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=named(webhook))
-            tx.webhooks.remove(webhook.id)
-        self._store.after_saving(self._terms.changed.send)
+        webhook = existing(tx.webhooks.find(id_), "webhook", id_)
+        with self._saving(tx) as draft:
+            draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=named(webhook))
+        tx.webhooks.remove(webhook.id)
+        tx.after_commit(self._terms.changed.send)
         return webhook
 
-    def _checked_target(self, url: str) -> str:
+    def _checked_target(self, tx: ScopedTransaction, url: str) -> str:
         checked = _checked_url(url)
-        guarded = self._scope.caller is not None and self._terms.only_public
+        guarded = tx.scope.caller is not None and self._terms.only_public
         host = urlsplit(checked).hostname or ""
         # A name is looked up, and what it leads to judged, whenever it is called.
         if guarded and is_plainly_inside(host):
             raise Invalid(f"url: expected a public address, got {host}: {WHO_ALLOWS}")
         return checked
 
-    def _check_room(self, webhooks: WebhookQueries) -> None:
-        owner = self._scope.caller
-        if owner is not None and webhooks.count(owner=owner) >= MOST_OF_A_PROJECT:
-            raise Conflict(f"the project has {MOST_OF_A_PROJECT} webhooks already: remove one first")
-        if webhooks.count() >= MOST_WEBHOOKS:
-            raise Conflict(f"there are {MOST_WEBHOOKS} webhooks already: remove one first")
+
+def _check_room(tx: ScopedTransaction) -> None:
+    owner = tx.scope.caller
+    if owner is not None and tx.webhooks.count(owner=owner) >= MOST_OF_A_PROJECT:
+        raise Conflict(f"the project has {MOST_OF_A_PROJECT} webhooks already: remove one first")
+    if tx.webhooks.count() >= MOST_WEBHOOKS:
+        raise Conflict(f"there are {MOST_WEBHOOKS} webhooks already: remove one first")
 
 
 def named(webhook: Webhook) -> str:

@@ -12,11 +12,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from functools import partial
 
-from forewarn.control.parts.fleet import FleetQueries
-from forewarn.control.parts.work import OrderFilter, WorkQueries
-from forewarn.control.ports.store import Transaction
-from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.rehearsals.rehearsal import (
     EndedRehearsal,
     OpenRehearsal,
@@ -24,14 +21,19 @@ from forewarn.control.rehearsals.rehearsal import (
     RehearsalEndpoint,
     going_on,
 )
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Uncertain
+from forewarn.core.filters import OrderFilter
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
+from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.words import FOREWARN, Kind, OrderId, OrderState, ProjectName
+from forewarn.store.batch import Transact, Transaction
+from forewarn.store.queries.fleet import FleetQueries
+from forewarn.store.queries.work import WorkQueries
 
 # Until a rehearsal must be asked for again; real seconds.
 LEASE = 30.0
@@ -43,7 +45,7 @@ PAGE = 1000
 NOT_BEGUN = (OrderState.QUEUED, OrderState.ANNOUNCED)
 
 
-class OpenRehearsals(FleetUseCase):
+class OpenRehearsals(UseCase):
     """All rehearsals that are going on, by project."""
 
     def __init__(
@@ -132,24 +134,24 @@ class OpenRehearsals(FleetUseCase):
         self._endpoint.meet(project, wanted.faults)
         self._open[project] = replace(self._open[project], rehearsal=wanted, renewed=self._monotonic())
 
-    def end(self, project: ProjectName, *, by: str, by_tenant: bool) -> list[OrderId]:
+    def end(self, transact: Transact, project: ProjectName, *, by: str, by_tenant: bool) -> list[OrderId]:
         """End a rehearsal for good; return the orders of it that had not begun and are cancelled."""
         was = self._open[project]
         ended = EndedRehearsal(project=project, was=was, by=by, by_tenant=by_tenant, for_good=True)
-        with self.keeping(project), self._store.write() as tx:
-            cancelled = self._save_end(tx, ended)
+        with self.keeping(project):
+            cancelled = transact(lambda tx: self._save_end(tx, ended))
         self._over.append((project, was.rehearsal.id, by))
         self._leave(project)
         return cancelled
 
-    def review(self) -> None:
+    def review(self, transact: Transact) -> None:
         """End what is not asked for again, and what goes on in a project that is no longer for rehearsals."""
         # First what needs no store: while that is away, polls go on being answered.
         self._let_in()
         for project, each in tuple(self._open.items()):
             if self._monotonic() - each.renewed > LEASE:
                 self._close(project, why=f"{each.by} has not been heard of for {LEASE:g} s")
-        self._settle()
+        self._settle(transact)
         self.look_up()
         if not self._open:
             return
@@ -157,7 +159,7 @@ class OpenRehearsals(FleetUseCase):
             marked = {project.name for project in snapshot.fleet.projects() if project.rehearsal}
         for project in self._open.keys() - marked:
             self._close(project, why="the project is not for rehearsals any more")
-        self._settle()
+        self._settle(transact)
 
     def _close(self, project: ProjectName, *, why: str) -> None:
         """Spoil no more answers; the rest takes the store, which may be away."""
@@ -169,19 +171,21 @@ class OpenRehearsals(FleetUseCase):
         self._endpoint.close(project)
         return self._open.pop(project)
 
-    def _settle(self) -> None:
+    def _settle(self, transact: Transact) -> None:
         """Save the ends of those that have ended by themselves."""
         while self._unsettled:
             ended = self._unsettled[0]
-            with self._store.write() as tx:
-                # It may be saved already, though the database did not say so.
-                if any((each.project, each.id) == ended.which for each in tx.rehearsals.all()):
-                    self._save_end(tx, ended)
+            transact(partial(self._save_missing_end, ended=ended))
             self._unsettled.popleft()
+
+    def _save_missing_end(self, tx: Transaction, ended: EndedRehearsal) -> None:
+        """Save an end, unless it is saved already: the database may not have answered the commit."""
+        if any((each.project, each.id) == ended.which for each in tx.rehearsals.all()):
+            self._save_end(tx, ended)
 
     def _save_end(self, tx: Transaction, ended: EndedRehearsal) -> list[OrderId]:
         """Cancel what has been ordered and not begun, and record the end; return what was cancelled."""
-        cancelled = list(self._cancelled(ended))
+        cancelled = list(self._cancelled(tx, ended))
         with self._saving(tx) as draft:
             project = declared_project(tx.fleet, ended.project)
             draft.record(Kind.REHEARSAL_ENDED, project, by=ended.by, reason=ended.reason)
@@ -197,20 +201,17 @@ class OpenRehearsals(FleetUseCase):
             tx.rehearsals.remove(ended.project, ended.was.rehearsal.id)
         tx.rehearsals.remove_ended(before=now - REMEMBERED_FOR)
 
-    def _cancelled(self, ended: EndedRehearsal) -> Iterator[OrderId]:
+    def _cancelled(self, tx: Transaction, ended: EndedRehearsal) -> Iterator[OrderId]:
         """Cancel its orders: no client watches any more what they would do to guests that believe them."""
-        with self._store.read() as snapshot:
-            found = [
-                order for state in NOT_BEGUN for order in _since(snapshot.work, ended.was.begun_at, state)
-            ]
+        found = [order for state in NOT_BEGUN for order in _since(tx.work, ended.was.begun_at, state)]
         for order in filter(ended.may_have_ordered, found):
-            with suppress(Conflict):  # it has begun since
-                if self._cancel(order, ended):
+            with suppress(Conflict), tx.savepoint() as own:  # Conflict: it has begun since
+                if self._cancel(own, order, ended):
                     yield order.id
 
-    def _cancel(self, order: Order, ended: EndedRehearsal) -> bool:
+    def _cancel(self, tx: Transaction, order: Order, ended: EndedRehearsal) -> bool:
         """Cancel an order if it is of this rehearsal; return whether it was."""
-        with self._store.write() as tx, self._saving(tx, tx.rules.around(orders=[order.id])) as draft:
+        with self._saving(tx, tx.rules.around(orders=[order.id])) as draft:
             machines = (draft.machines.get(step.machine) for step in draft.orders[order.id].steps)
             touched = {machine.project for machine in machines if machine is not None}
             mine = self._is_of(order, ended, touched)

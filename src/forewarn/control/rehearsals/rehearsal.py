@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.model.order import Order
+from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.rehearsal_rules import Fault, KeptRehearsal
 from forewarn.core.words import MachineId, ProjectName
 

@@ -7,17 +7,19 @@ from typing import Protocol
 
 from forewarn.control.disclosing import disclosure_to
 from forewarn.control.naming import check_project, some
-from forewarn.control.parts.fleet import FleetQueries, MachineFilter
-from forewarn.control.ports.scope import Scope
-from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals, declared_project
 from forewarn.control.rehearsals.rehearsal import OpenRehearsal, Rehearsal
-from forewarn.control.use_case import Context, ReadingContext, ScopedReading, ScopedUseCase
+from forewarn.control.use_case import Context, ReadingContext, ScopedReading, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.filters import MachineFilter
 from forewarn.core.model.project import Project
+from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.rehearsal_rules import Fault, how_to_mark
+from forewarn.core.scope import Scope
 from forewarn.core.words import Kind, MachineId, OrderId, ProjectName
+from forewarn.store.batch import ScopedTransaction, Transact
+from forewarn.store.queries.fleet import FleetQueries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,57 +75,60 @@ class RehearsalViews(ScopedReading):
             return disclosure_to(snapshot.fleet, self._scope.caller, [name]).person(name)
 
 
-class Rehearsals(ScopedUseCase):
-    """The use cases of rehearsals."""
+class Rehearsals(UseCase):
+    """The use cases of rehearsals: guests meet a rehearsal once it is committed, and leave it likewise."""
 
-    def __init__(self, context: Context, scope: Scope, *, open_ones: OpenRehearsals) -> None:
-        super().__init__(context, scope)
+    def __init__(self, context: Context, *, open_ones: OpenRehearsals) -> None:
+        super().__init__(context)
+        self._context = context
         self._open = open_ones
-        self._views = RehearsalViews(context, scope, going_on=open_ones)
 
-    def show(self, project: ProjectName) -> RehearsalView:
-        """Show the rehearsal in a project; NotFound if there is none."""
-        return self._views.show(project)
-
-    def play(self, project: ProjectName, wanted: Rehearsal, *, by: str) -> RehearsalView:
-        """Begin a rehearsal, or go on with it: it ends by itself unless it is asked for again.
-
-        In a transaction of its own: guests meet only what is saved.
-        """
+    def play(
+        self, transact: Transact, scope: Scope, project: ProjectName, wanted: Rehearsal, *, by: str
+    ) -> RehearsalView:
+        """Begin a rehearsal, or go on with it: it ends by itself unless it is asked for again."""
         _check(wanted)
         self._open.look_up()
-        with self._open.keeping(project), self._store.write() as tx:
-            check_project(tx.fleet, project, scope=self._scope)
-            declared = declared_project(tx.fleet, project) or Project(name=project)
-            known = self._checked(declared, wanted)
-            with self._saving(tx) as draft:
-                opened = known
-                if opened is None:
-                    machines = _named(tx.fleet, project, wanted.machines)
-                    opened = OpenRehearsal(rehearsal=wanted, by=by, begun_at=draft.now, machines=machines)
-                    draft.record(Kind.REHEARSAL_BEGUN, declared, by=by, reason=wanted.scenario)
-                if wanted.faults != (() if known is None else known.rehearsal.faults):
-                    reason = f"{wanted.scenario}: {_in_words(wanted.faults)}"
-                    draft.record(Kind.REHEARSAL_FAULTS, declared, by=by, reason=reason)
-            asked_for = replace(opened, rehearsal=wanted)
-            tx.rehearsals.save(asked_for.kept(project, renewed_at=self._real_now()))
+        known = self._open.get(project)
+        with self._open.keeping(project):
+            asked_for = transact(lambda tx: self._save(tx.scoped(scope), project, wanted, by=by))
         if known is None:
             self._open.begin(project, asked_for)
         self._open.renew(project, wanted)
-        return self.show(project)
+        return self._shown(scope, project)
 
-    def end(self, project: ProjectName, *, only: str | None = None, by: str) -> RehearsalView:
-        """End a rehearsal for good, whichever it is or only this one, and show it for the last time.
+    def _save(
+        self, tx: ScopedTransaction, project: ProjectName, wanted: Rehearsal, *, by: str
+    ) -> OpenRehearsal:
+        check_project(tx.fleet, project, scope=tx.scope)
+        declared = declared_project(tx.fleet, project) or Project(name=project)
+        known = self._checked(declared, wanted)
+        with self._saving(tx) as draft:
+            opened = known
+            if opened is None:
+                machines = _named(tx.fleet, project, wanted.machines)
+                opened = OpenRehearsal(rehearsal=wanted, by=by, begun_at=draft.now, machines=machines)
+                draft.record(Kind.REHEARSAL_BEGUN, declared, by=by, reason=wanted.scenario)
+            if wanted.faults != (() if known is None else known.rehearsal.faults):
+                reason = f"{wanted.scenario}: {_in_words(wanted.faults)}"
+                draft.record(Kind.REHEARSAL_FAULTS, declared, by=by, reason=reason)
+        asked_for = replace(opened, rehearsal=wanted)
+        tx.rehearsals.save(asked_for.kept(project, renewed_at=self._real_now()))
+        return asked_for
 
-        In a transaction of its own: it ends for guests once that is saved.
-        """
+    def _shown(self, scope: Scope, project: ProjectName) -> RehearsalView:
+        return RehearsalViews(self._context, scope, going_on=self._open).show(project)
+
+    def end(
+        self, transact: Transact, scope: Scope, project: ProjectName, *, only: str | None = None, by: str
+    ) -> RehearsalView:
+        """End a rehearsal for good, any or only the one with this id, and show it for the last time."""
         self._open.look_up()
-        ended = self.show(project)
+        ended = self._shown(scope, project)
         if only not in (None, ended.rehearsal.id):
             raise NotFound(f"another rehearsal is played in project {project} now")
-        return replace(
-            ended, cancelled=self._open.end(project, by=by, by_tenant=self._scope.caller is not None)
-        )
+        by_tenant = scope.caller is not None
+        return replace(ended, cancelled=self._open.end(transact, project, by=by, by_tenant=by_tenant))
 
     def _checked(self, declared: Project, wanted: Rehearsal) -> OpenRehearsal | None:
         """Return what goes on already, if this may go on with it; refuse what may not be rehearsed."""

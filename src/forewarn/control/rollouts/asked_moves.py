@@ -6,9 +6,8 @@ from datetime import datetime
 
 from forewarn.clock import monotonic
 from forewarn.control.driver import DriverTask
-from forewarn.control.parts.fleet import MachineFilter
 from forewarn.control.plan_prechecks import PlanPrechecks, move_of
-from forewarn.control.ports.store import Snapshot
+from forewarn.core.filters import MachineFilter
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.rollout import Rollout
@@ -24,6 +23,7 @@ from forewarn.core.rollouts.emptying import (
     verdict,
 )
 from forewarn.core.words import Action, HostName, MachineName, OrderId, Work
+from forewarn.store.snapshots import Snapshot
 
 # A person waits for a plan, in seconds. It shows of which moves nothing was heard by then.
 WITHIN = 5.0

@@ -8,8 +8,7 @@ does: a machine that is off delays the next wave, and pauses the rollout if it s
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from forewarn.control.ports.store import Snapshot
-from forewarn.control.use_case import FleetReading, FleetUseCase
+from forewarn.control.use_case import FleetReading, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.fleet import sightings
 from forewarn.core.fleet.parts import SeenMachine
@@ -18,6 +17,8 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout, RolloutState
 from forewarn.core.rollouts import machine_health
 from forewarn.core.words import FOREWARN, HostName, MachineId, MachineState
+from forewarn.store.batch import Transaction
+from forewarn.store.snapshots import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +91,12 @@ class HypervisorLooks(FleetReading):
             )
 
 
-class MachineSightings(FleetUseCase):
+class MachineSightings(UseCase):
     """Saves what drivers have found of machines."""
 
-    def save(self, seen: Sequence[SeenMachine]) -> None:
+    def save(self, tx: Transaction, seen: Sequence[SeenMachine]) -> None:
         """Follow what was done to machines outside forewarn."""
-        with self._store.write() as tx:
-            around = tx.rules.around(machines=[each.before.id for each in seen])
-            with self._saving(tx, around) as draft:
-                for _ in sightings.follow(draft, seen, by=FOREWARN):
-                    pass
+        around = tx.rules.around(machines=[each.before.id for each in seen])
+        with self._saving(tx, around) as draft:
+            for _ in sightings.follow(draft, seen, by=FOREWARN):
+                pass

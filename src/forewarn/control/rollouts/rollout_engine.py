@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from forewarn.control.parts.records import HistoryFilter
-from forewarn.control.parts.rollouts import RolloutQueries
-from forewarn.control.ports.store import Transaction
 from forewarn.control.rollouts.notice_sums import NoticeSums
 from forewarn.control.rollouts.rollout_cache import RolloutCache
 from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.rollout import Rollout, RolloutState
 from forewarn.core.model.slice import HostSurvey
@@ -29,6 +27,8 @@ from forewarn.core.rollouts import (
 )
 from forewarn.core.rollouts.progress import Orders, Quiet
 from forewarn.core.words import FOREWARN, HostName, Kind, OrderId
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.rollouts import RolloutQueries
 
 Item = TypeVar("Item")
 
@@ -47,7 +47,7 @@ class _LastWave(NamedTuple):
     quiet: Quiet  # the machines that are not well yet
 
 
-class RolloutEngine(FleetUseCase):
+class RolloutEngine(UseCase):
     """Carries rollouts as far as they can go."""
 
     def __init__(self, context: Context, *, polls: UnsavedPolls) -> None:
@@ -56,18 +56,17 @@ class RolloutEngine(FleetUseCase):
         self.cache = RolloutCache()
         self._sums = NoticeSums()
 
-    def look(self, id_: str, now: datetime, *, few: bool = False) -> None:
+    def look(self, tx: Transaction, id_: str, now: datetime, *, few: bool = False) -> None:
         """Carry a rollout on by a piece, a smaller one if others may come in between; it may stay due."""
-        with self._store.write() as tx:
-            known = tx.rollouts.find(id_)
-            if known is None or not known.open:
-                return
-            if known.coming:
-                self._go_on(tx, known, now, most=FEW if few else TOGETHER)
-                return
-            wave = self._wave(tx, known, now)
-            if not self._sums.add(tx, wave.rollout):
-                self._act(tx, wave, now)
+        known = tx.rollouts.find(id_)
+        if known is None or not known.open:
+            return
+        if known.coming:
+            self._go_on(tx, known, now, most=FEW if few else TOGETHER)
+            return
+        wave = self._wave(tx, known, now)
+        if not self._sums.add(tx, wave.rollout):
+            self._act(tx, wave, now)
 
     def carry_on(
         self, tx: Transaction, mine: Rollout, now: datetime, *, survey: HostSurvey | None = None

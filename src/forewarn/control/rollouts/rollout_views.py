@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
-from forewarn.control.parts.fleet import FleetQueries
-from forewarn.control.ports.guests import LastPolls
-from forewarn.control.ports.store import Snapshot
+from forewarn.control.interfaces import LastPolls
 from forewarn.control.rollouts import asked_moves
 from forewarn.control.rollouts.notice_sums import with_notice
 from forewarn.control.rollouts.rollout_engine import surveyed, with_alike
@@ -28,6 +26,8 @@ from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.emptying import Emptying, EmptyingInput
 from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.core.words import HostName, HostState, NameKind, RolloutAction, ServiceMode, Work
+from forewarn.store.queries.fleet import FleetQueries
+from forewarn.store.snapshots import Snapshot
 from forewarn.wire.wording import either
 
 EVERY_HOST = 10_000_000

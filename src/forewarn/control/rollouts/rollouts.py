@@ -4,93 +4,93 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from forewarn.control import naming
-from forewarn.control.parts.rollouts import RolloutQueries
-from forewarn.control.ports.store import Store, Transaction
 from forewarn.control.rollouts.rollout_engine import RolloutEngine, surveyed
 from forewarn.control.rollouts.rollout_plan import RolloutPlan
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView, RolloutViews, shared_with
 from forewarn.control.unsaved_polls import UnsavedPolls
-from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.rollouts import planning, progress
 from forewarn.core.spelling import counted
 from forewarn.core.words import Kind
+from forewarn.store.batch import Transaction
+from forewarn.store.queries.rollouts import RolloutQueries
 
 
-class Rollouts(RolloutViews, FleetUseCase):
+class Rollouts(RolloutViews, UseCase):
     """The use cases about rollouts."""
-
-    _store: Store
 
     def __init__(self, context: Context, *, polls: UnsavedPolls) -> None:
         super().__init__(context, polls=polls)
         self._engine = RolloutEngine(context, polls=polls)
 
-    def begin(self, request: RolloutRequest, prepared: RolloutPlan | None = None) -> RolloutView:
+    def begin(
+        self, tx: Transaction, request: RolloutRequest, prepared: RolloutPlan | None = None
+    ) -> RolloutView:
         """Begin a rollout; its first wave is announced at once if nothing is in the way.
 
         What was prepared for it counts unless the fleet has changed since. The orders of a large rollout are
         for the next tick, which places some at a time: others get their turn before.
         """
         now, fresh = self._clock.now(), self._polls.fresh()
-        with self._store.write() as tx:
-            if prepared is not None and self.still_holds(tx, prepared, now):
-                plan = prepared
-            else:
-                plan = self.prepared(tx, request, fresh, now)
-            mine = replace(plan.rollout, created_at=now)
-            if not request.overlap:
-                _check_apart(mine, tx.rollouts.open())
-            said = f"{mine.action} of {counted(len(mine.hosts), 'host')}, {request.hosts_at_once} at once"
-            said = f"{said}: {request.reason}" if request.reason else said
-            if plan.is_large:
-                mine = replace(mine, due_at=now)
-            mine = self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
-            if not plan.is_large:
-                mine = self._engine.carry_on(tx, mine, now, survey=plan.survey)
-            return self.shown(tx, mine, now, warnings=plan.warnings)
+        if prepared is not None and self.still_holds(tx, prepared, now):
+            plan = prepared
+        else:
+            plan = self.prepared(tx, request, fresh, now)
+        mine = replace(plan.rollout, created_at=now)
+        if not request.overlap:
+            _check_apart(mine, tx.rollouts.open())
+        said = f"{mine.action} of {counted(len(mine.hosts), 'host')}, {request.hosts_at_once} at once"
+        said = f"{said}: {request.reason}" if request.reason else said
+        if plan.is_large:
+            mine = replace(mine, due_at=now)
+        mine = self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
+        if not plan.is_large:
+            mine = self._engine.carry_on(tx, mine, now, survey=plan.survey)
+        return self.shown(tx, mine, now, warnings=plan.warnings)
 
-    def pause(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> RolloutView:
+    def pause(
+        self, tx: Transaction, id_: str, *, by: str, reason: str = "", version: int | None = None
+    ) -> RolloutView:
         """Withdraw what is announced and not started; `version` is the one that the caller has seen."""
         now = self._clock.now()
-        with self._store.write() as tx:
-            mine = self._open(tx, id_, version)
-            progress.check_running(mine)
-            why = f"by {by}: {reason}" if reason else f"by {by}"
-            mine = self._engine.pause(tx, mine, by=by, why=why, now=now)
-            return self.shown(tx, mine, now)
+        mine = self._open(tx, id_, version)
+        progress.check_running(mine)
+        why = f"by {by}: {reason}" if reason else f"by {by}"
+        mine = self._engine.pause(tx, mine, by=by, why=why, now=now)
+        return self.shown(tx, mine, now)
 
-    def resume(self, id_: str, *, by: str, version: int | None = None) -> RolloutView:
+    def resume(self, tx: Transaction, id_: str, *, by: str, version: int | None = None) -> RolloutView:
         """Go on; what was withdrawn is announced anew with full notice."""
         now = self._clock.now()
-        with self._store.write() as tx:
-            mine = self._open(tx, id_, version)
-            orders = self._engine.orders_of(tx, mine)
-            quiet = self._engine.quiet(tx, mine, orders, now)
-            mine = progress.resumed(mine, orders, quiet, now=now, policy=self._policy)
-            self._check_possible(tx.rollouts, mine, now)
-            mine = progress.with_change(mine, "resumed", by=by, now=now)
-            self._engine.resume(tx, mine, now)
-            self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
-            mine = self._engine.carry_on(tx, mine, now)
-            return self.shown(tx, mine, now)
+        mine = self._open(tx, id_, version)
+        orders = self._engine.orders_of(tx, mine)
+        quiet = self._engine.quiet(tx, mine, orders, now)
+        mine = progress.resumed(mine, orders, quiet, now=now, policy=self._policy)
+        self._check_possible(tx.rollouts, mine, now)
+        mine = progress.with_change(mine, "resumed", by=by, now=now)
+        self._engine.resume(tx, mine, now)
+        self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
+        mine = self._engine.carry_on(tx, mine, now)
+        return self.shown(tx, mine, now)
 
-    def abort(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> RolloutView:
+    def abort(
+        self, tx: Transaction, id_: str, *, by: str, reason: str = "", version: int | None = None
+    ) -> RolloutView:
         """End a rollout: what has started ends; all else is called off, and nothing more is announced."""
         now = self._clock.now()
         why = f"by {by}: {reason}" if reason else f"by {by}"
-        with self._store.write() as tx:
-            mine = self._open(tx, id_, version)
-            said = f"rollout {mine.id} is aborted: {why}"
-            self._engine.cancel_unbegun(tx, mine, by=by, why=said, now=now)
-            self._engine.wind_down(tx, mine, by=by, why=said, now=now)
-            mine = progress.aborted(mine, self._engine.orders_of(tx, mine), why=why, now=now)
-            mine = progress.with_change(mine, "aborted", by=by, now=now)
-            self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
-            mine = self._engine.carry_on(tx, mine, now)
-            return self.shown(tx, mine, now)
+        mine = self._open(tx, id_, version)
+        said = f"rollout {mine.id} is aborted: {why}"
+        self._engine.cancel_unbegun(tx, mine, by=by, why=said, now=now)
+        self._engine.wind_down(tx, mine, by=by, why=said, now=now)
+        mine = progress.aborted(mine, self._engine.orders_of(tx, mine), why=why, now=now)
+        mine = progress.with_change(mine, "aborted", by=by, now=now)
+        self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
+        mine = self._engine.carry_on(tx, mine, now)
+        return self.shown(tx, mine, now)
 
     def _open(self, tx: Transaction, id_: str, version: int | None) -> Rollout:
         mine = naming.existing(tx.rollouts.find(id_), "rollout", id_)

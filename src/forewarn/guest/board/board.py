@@ -9,8 +9,8 @@ from sys import intern
 from types import MappingProxyType
 from typing import TypeAlias
 
-from forewarn.control.parts.feed import Delta
 from forewarn.core.copies import replace
+from forewarn.core.feed import Delta
 from forewarn.core.guests.document import entity_tag, tag
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine

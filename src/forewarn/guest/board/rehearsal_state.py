@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from forewarn.control.rehearsals.ledger import Ledger
 from forewarn.core.copies import replace
 from forewarn.core.guests.document import Document
 from forewarn.core.model.event import Event
+from forewarn.core.rehearsal_ledger import Ledger
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 
 FIRST_INCARNATION = 1

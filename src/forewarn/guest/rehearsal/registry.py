@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from forewarn.control.rehearsals.ledger import Account, Ledger
 from forewarn.core.copies import replace
+from forewarn.core.rehearsal_ledger import Account, Ledger
 from forewarn.core.rehearsal_rules import Fault
 from forewarn.core.words import MachineId, ProjectName
 from forewarn.guest.board.board import Board

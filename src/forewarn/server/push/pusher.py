@@ -11,14 +11,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from forewarn.api.services import RunUseCase
+from forewarn.api.services import RunRead, RunUseCase
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.push.delivery_state import DeliveryState
-from forewarn.control.signal import Signal, waking
-from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.errors import LimitReached, Unavailable
 from forewarn.core.push import Webhook, WebhookId
 from forewarn.server.push.webhook_sender import STORE_RETRY, Pace, PushContext, WebhookSender
+from forewarn.signals import Signal, waking
+from forewarn.supervision import BackgroundTask, Supervisor
 
 if TYPE_CHECKING:
     from forewarn.server.push.delivery import Delivery
@@ -36,7 +36,7 @@ class Pusher:
         *,
         changed: Signal,
         run: RunUseCase,
-        read: RunUseCase,
+        read: RunRead,
         delivery: "Callable[[], Delivery]",
     ) -> None:
         """Take a maker of the delivery: it belongs to the loop that is made here."""

@@ -6,15 +6,15 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from forewarn.api.services import RunUseCase
+from forewarn.api.services import RunRead, RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import wanted_by
-from forewarn.control.signal import waking
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
+from forewarn.signals import waking
 
 if TYPE_CHECKING:
     from forewarn.server.push.delivery import Delivery
@@ -53,7 +53,7 @@ class PushContext:
     state: DeliveryState
     records: FollowedRecords
     run: RunUseCase
-    read: RunUseCase
+    read: RunRead
     delivery: "Delivery"
     pace: Pace
 
@@ -95,7 +95,7 @@ class WebhookSender:
         """Save how far it has come."""
         sent, state = self._sent, self._context.state
         if sent != self._saved:
-            await self._context.run(lambda: state.delivered(self._webhook.id, sent))
+            await self._context.run(lambda tx: state.delivered(tx, self._webhook.id, sent))
             self._saved, self._saved_at = sent, monotonic()
 
     async def _send_on(self) -> bool:
@@ -146,7 +146,9 @@ class WebhookSender:
     async def _save_failure(self, error: str, wait: float) -> None:
         sent, state = self._sent, self._context.state
         try:
-            await self._context.run(lambda: state.failed(self._webhook.id, error, number=sent, wait=wait))
+            await self._context.run(
+                lambda tx: state.failed(tx, self._webhook.id, error, number=sent, wait=wait)
+            )
             self._saved = sent
         except Unavailable as trouble:
             log.warning("that webhook %s fails cannot be saved: %s", self._webhook.id, trouble)

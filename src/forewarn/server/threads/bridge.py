@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import TypeVar
 
 from forewarn.clock import Clock
+from forewarn.control.interfaces import LastPolls, SentSoFar
 from forewarn.control.orders.guest_use_cases import GuestUseCases
-from forewarn.control.parts.feed import Delta
-from forewarn.control.ports.guests import LastPolls, SentSoFar
-from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.errors import NotFound, Unavailable, Uncertain
+from forewarn.core.feed import Delta
 from forewarn.core.model.slice import Sent
+from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.rehearsal_rules import Fault
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.board import Board
@@ -20,6 +20,7 @@ from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.server.threads.jobs import Jobs
+from forewarn.store.batch import Transaction
 
 T = TypeVar("T")
 
@@ -142,7 +143,7 @@ class WorkerCommands:
         if len(events) <= MOST_APPROVED:
             await self._approve(machine, events, address=address)
             return
-        listed = await self._run(machine, lambda: self._guests.listed(machine, events))
+        listed = await self._run(machine, lambda tx: self._guests.listed(tx, machine, events))
         for first in range(0, len(listed), MOST_APPROVED):
             try:
                 await self._approve(machine, listed[first : first + MOST_APPROVED], address=address)
@@ -152,17 +153,19 @@ class WorkerCommands:
                 raise Uncertain(f"{first} of {len(listed)} events are approved: {error}") from None
 
     async def _approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
-        await self._run(machine, lambda: self._guests.approve(machine, events, address=address))
+        await self._run(machine, lambda tx: self._guests.approve(tx, machine, events, address=address))
 
     async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
         """Defer events."""
-        await self._run(machine, lambda: self._guests.defer(machine, events))
+        await self._run(machine, lambda tx: self._guests.defer(tx, machine, events))
 
     async def record_impostor(self, machine: MachineId, *, mac: str, address: str) -> None:
         """Record that somebody used a machine's address."""
-        await self._run(machine, lambda: self._guests.record_impostor(machine, mac=mac, address=address))
+        await self._run(
+            machine, lambda tx: self._guests.record_impostor(tx, machine, mac=mac, address=address)
+        )
 
-    def _run(self, machine: MachineId | None, work: Callable[[], T]) -> Awaitable[T]:
+    def _run(self, machine: MachineId | None, work: Callable[[Transaction], T]) -> Awaitable[T]:
         """Run a use case when it is the turn of the machine's project; None: of several projects."""
         member = None if machine is None else self._members.get(machine)
         return self._jobs.run_for_guests("" if member is None else member.machine.project)(work)
@@ -186,8 +189,8 @@ class _Enabling:
             self._groups.append(group)
             return True
 
-    def run(self) -> Collection[GroupName]:
+    def run(self, tx: Transaction) -> Collection[GroupName]:
         """Enable them, on the worker; return those that there are."""
         with self._lock:
             groups, self._groups = self._groups or [], None
-        return self._guests.enable(*groups)
+        return self._guests.enable(tx, *groups)

@@ -12,10 +12,11 @@ from queue import Empty
 from typing import Any, Protocol, TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.control.alone import Alone
-from forewarn.control.ports.foreseen import Foreseen, ForeseenUseCase
+from forewarn.control.job_kinds import Alone, ForeseenUseCase
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 from forewarn.server.threads.follow_up import FollowUp
+from forewarn.store.batch import Transaction
+from forewarn.store.foreseen import Foreseen
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class Turn(IntEnum):
 class Job:
     """A use case, and the answer that its caller waits for."""
 
-    work: Callable[[], Any]
+    work: Callable[[Transaction], Any] | Alone[Any]
     answer: "Future[Any]"
     turn: Turn = Turn.CALLERS
     who: str = ""  # within a queue they take turns, too
@@ -59,9 +60,9 @@ class Job:
 
 
 class RunJob(Protocol):
-    """Has a use case run."""
+    """Has the worker run a use case."""
 
-    async def __call__(self, job: Callable[[], T], /) -> T:
+    async def __call__(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
         """Return the use case's answer when the boards show what it has changed."""
         ...
 
@@ -88,11 +89,11 @@ class Jobs:
         self.waited_now: Callable[[], float] = lambda: 0.0
         self.follow_up = FollowUp()
 
-    async def run(self, work: Callable[[], T], /) -> T:
+    async def run(self, work: Callable[[Transaction], T] | Alone[T], /) -> T:
         """Have a use case of the server's own run."""
         return await self._run(Turn.OWN, "", work)
 
-    def post(self, work: Callable[[], T]) -> "Future[T]":
+    def post(self, work: Callable[[Transaction], T] | Alone[T]) -> "Future[T]":
         """Have a use case of the server's own run, from a thread that does not wait for it."""
         return self._put(Turn.OWN, "", work)
 
@@ -175,7 +176,7 @@ class Jobs:
                 return _first(self._queues[turn])
         return None
 
-    async def _run(self, turn: Turn, who: str, work: Callable[[], T], /) -> T:
+    async def _run(self, turn: Turn, who: str, work: Callable[[Transaction], T] | Alone[T], /) -> T:
         if self.waited_now() > LONGEST_WAIT:
             raise _too_slow()  # like all who have waited, but at once
         before, answer = self.waited(), self._put(turn, who, work)
@@ -205,7 +206,7 @@ class Jobs:
                         return True
         return False
 
-    def _put(self, turn: Turn, who: str, work: Callable[[], T]) -> "Future[T]":
+    def _put(self, turn: Turn, who: str, work: Callable[[Transaction], T] | Alone[T]) -> "Future[T]":
         answer: Future[T] = Future()
         answer.set_running_or_notify_cancel()
         with self._news:

@@ -18,6 +18,7 @@ from forewarn.core.model.found_fleet import FoundFleet, together
 from forewarn.core.model.host import Host
 from forewarn.core.moments import format_span
 from forewarn.server.threads.jobs import RunJob
+from forewarn.server.threads.reads import RunRead
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +119,7 @@ class MachineWatch:
         looks: HypervisorLooks,
         sightings: MachineSightings,
         *,
-        read: RunJob,
+        read: RunRead,
         run: RunJob,
     ) -> None:
         self._listings = listings
@@ -149,7 +150,7 @@ class MachineWatch:
     async def _take(self, look: HypervisorLook) -> None:
         seen = look.seen(await self._listings.ask(look.driver, look.hosts))
         if seen:
-            await self._run(lambda: self._sightings.save(seen))
+            await self._run(lambda tx: self._sightings.save(tx, seen))
 
 
 def _nobody_reached(source: str, found: FoundFleet) -> str:

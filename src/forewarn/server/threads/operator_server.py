@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import uvicorn
 from starlette.types import ASGIApp
 
-from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.server.threads.acceptor import Acceptor, Caps
 from forewarn.server.threads.operator_connection import OperatorConnection, Patience, PortCounts
+from forewarn.supervision import BackgroundTask, Supervisor
 
 
 class OperatorServer:

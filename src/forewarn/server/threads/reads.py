@@ -12,13 +12,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.control.durations import ReadCounts
-from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.errors import Unavailable
-from forewarn.server.threads.jobs import RunJob
+from forewarn.durations import ReadCounts
+from forewarn.supervision import BackgroundTask, Supervisor
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +44,14 @@ class _Read:
     at_once: int  # reads of this caller
     work: Callable[[], Any]
     answer: "Future[Any]"
+
+
+class RunRead(Protocol):
+    """Has a thread read something."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        """Return what was read; its errors come through."""
+        ...
 
 
 class Reads:
@@ -79,7 +86,7 @@ class Reads:
         """Have something read for the server itself."""
         return await self._run(None, OWN_THREADS, work)
 
-    def run_for(self, caller: str, at_once: int = THREADS) -> RunJob:
+    def run_for(self, caller: str, at_once: int = THREADS) -> RunRead:
         """Return a function that reads for a caller, with so many of its reads at once at most."""
         return partial(self._run, caller, at_once)
 

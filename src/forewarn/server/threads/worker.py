@@ -1,23 +1,33 @@
-"""The one thread that changes anything: jobs that wait together, and a tick whenever something is due."""
+"""The worker: the one thread that writes to the store.
+
+The worker takes the jobs that wait, opens a batch (one database transaction), and runs each job in a
+savepoint with its open transaction as the argument (`Batches.run`). A job that raises is rolled back alone;
+when the block of the batch ends, the batch commits, and everything in it is durable. Then the worker runs
+the effects that jobs registered with `tx.after_commit`, applies the changes to the boards, and answers the
+callers: an answer of 200 or 202 always follows the commit. Between batches the engine does what is due; it
+and the jobs marked `Alone` commit in the same place, through `Batches.transact`. When guests last polled is
+saved apart (`Store.save_activity`).
+
+Besides the worker, these write: a start before the worker runs (migration, service time, a restored backup,
+the fleet file), and the commands that work on a store without a server (tokens, backup, copy).
+"""
 
 import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from forewarn.clock import ScaledClock, monotonic
 from forewarn.control.access.answering_once import AnsweringOnce
 from forewarn.control.engine.engine import Engine, Stuck
 from forewarn.control.following.board_feed import BoardFeed
-from forewarn.control.ports.store import Store
-from forewarn.control.supervision import BackgroundTask, Supervisor
-from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
+from forewarn.control.job_kinds import Alone
+from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
+from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.server.threads.jobs import Job, Jobs, Turn
 from forewarn.server.threads.time_watch import SAVE_TIME_EVERY, TimeWatch
+from forewarn.supervision import BackgroundTask, Supervisor
 
 log = logging.getLogger(__name__)
 
@@ -47,33 +57,11 @@ CALLERS_ABOUT = 1.0
 TICK_AT_LEAST_EVERY = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What has become of a job."""
-
-    job: Job
-    result: Any = None
-    error: BaseException | None = None
-
-    def answer(self) -> None:
-        """Tell the caller."""
-        if self.error is None:
-            self.job.answer.set_result(self.result)
-        else:
-            self.job.answer.set_exception(self.error)
-
-
-def _tried(job: Job, part: Callable[[], AbstractContextManager[None]] = nullcontext) -> Outcome:
-    try:
-        with part():
-            return Outcome(job, result=job.work())
-    except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
-        return Outcome(job, error=error)
-
-
-def _copy(error: BaseException) -> BaseException:
-    """Return an error for each of those who get it: it is raised on many tasks."""
-    return type(error)(*error.args) if isinstance(error, ForewarnError) else error
+def _answer(job: Job, outcome: Outcome) -> None:
+    if outcome.error is None:
+        job.answer.set_result(outcome.result)
+    else:
+        job.answer.set_exception(outcome.error)
 
 
 def _fail_unanswered(jobs: Sequence[Job]) -> None:
@@ -90,14 +78,14 @@ class Worker:
         self,
         jobs: Jobs,
         *,
-        store: Store,
+        batches: Batches,
         engine: Engine,
         answering: AnsweringOnce,
         feed: BoardFeed,
         time: TimeWatch,
     ) -> None:
         self._jobs = jobs
-        self._store = store
+        self._batches = batches
         # Saves what must be saved before anything else is decided.
         self.first: Callable[[], None] = lambda: None
         self._engine = engine
@@ -184,39 +172,36 @@ class Worker:
             _fail_unanswered(mine)
 
     def _do(self, jobs: Sequence[Job]) -> int:
-        """Do jobs that are saved together, but not for long; return how many were done."""
-        outcomes: list[Outcome] = []
+        """Run jobs in one batch, but not for long; return how many were done."""
         try:
             # First: a job may start what a jump of the clock has made due.
             self._time.look()
             self.first()
-            if jobs[0].alone:
-                outcomes.append(_tried(jobs[0]))
-            else:
-                self._do_together(jobs, outcomes)
-        except BaseException as error:  # noqa: BLE001 - the callers get it, whatever it is
-            done = jobs[: max(len(outcomes), 1)]
-            outcomes = [Outcome(job, error=_copy(error)) for job in done]
+            outcomes = self._run_jobs(jobs)
+        except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
+            outcomes = [Outcome(error=error)]
         if any(isinstance(each.error, Unavailable) for each in outcomes) and self._proved:
             self._prove_at = self._tick_at = monotonic()  # is that so for all?
         self._catch_up()
         if self._may_be_due():
             self._jobs.follow_up.owe()
-        for each in outcomes:
-            each.answer()
+        for job, outcome in zip(jobs, outcomes, strict=False):
+            _answer(job, outcome)
         self._job_at = monotonic()
         return len(outcomes)
 
-    def _do_together(self, jobs: Sequence[Job], outcomes: list[Outcome]) -> None:
+    def _run_jobs(self, jobs: Sequence[Job]) -> list[Outcome]:
+        if isinstance(jobs[0].work, Alone):  # what it raises is its outcome too: it is the only one
+            return [Outcome(jobs[0].work.work(self._batches.transact))]
         until = monotonic() + LONGEST_BATCH
-        with self._store.together() as whole:
-            foreseen = [job.foreseen for job in jobs if job.foreseen is not None]
-            if foreseen:
-                whole.foresee(foreseen)
-            for job in jobs:
-                outcomes.append(_tried(job, whole.part))
-                if monotonic() > until or (job.turn is not Turn.GUESTS and self._jobs.guest_waits):
-                    break
+
+        def enough(done: int) -> bool:
+            guest_waits = jobs[done - 1].turn is not Turn.GUESTS and self._jobs.guest_waits
+            return guest_waits or monotonic() > until
+
+        foreseen = [job.foreseen for job in jobs if job.foreseen is not None]
+        work = [job.work for job in jobs if not isinstance(job.work, Alone)]  # all: `Jobs.take` says so
+        return self._batches.run(work, foreseen=foreseen, enough=enough)
 
     def _catch_up(self) -> None:
         """Bring the boards up to date before a caller is answered."""
@@ -245,7 +230,7 @@ class Worker:
             # Old answers can wait until there is nothing better to do.
             busy = self._jobs.waiting or began - self._job_at < CALLERS_ABOUT
             self._more = self._engine.tick(now, give_way=lambda: self._is_awaited(began), few=busy) or (
-                not self._jobs.waiting and self._answering.prune()
+                not self._jobs.waiting and self._answering.prune(self._batches.transact)
             )
             self._feed.catch_up()
             self._next_due = self._engine.known_due(now)

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.control.supervision import BackgroundTask, Supervisor
 from forewarn.core.errors import Unavailable
+from forewarn.supervision import BackgroundTask, Supervisor
 
 log = logging.getLogger(__name__)
 

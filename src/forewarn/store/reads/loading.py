@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Select, func, literal, select, union_all
 
-from forewarn.control.ports.foreseen import Foreseen
 from forewarn.core.words import ProjectName, Source
 from forewarn.store import tables
+from forewarn.store.foreseen import Foreseen
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.loaded import NOT_STARTED, Loaded, Rows
 from forewarn.store.reads.notice_reads import NOTICES

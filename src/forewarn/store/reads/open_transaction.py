@@ -2,19 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import cached_property
 
 from sqlalchemy import Connection, Update, update
 
-from forewarn.control.ports.saved import SavedChanges
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
+from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.loaded import Loaded
 from forewarn.store.rows.mapping import Columns, Row
 from forewarn.store.rows.meta import META, Meta
 from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES
+from forewarn.store.saved import SavedChanges
 
 SELECT_META = META.select()
 # SQLite knows no row locks and needs none: its writers have begun with BEGIN IMMEDIATE.
@@ -57,16 +59,19 @@ class OpenTransaction:
 
     def __init__(
         self,
-        connection: Connection,
+        begin: Callable[[], Connection],
         *,
         lock: bool = False,
-        project: ProjectName | None = None,
+        scope: Scope = EVERYTHING,
         known: KnownMeta | None = None,
         saved: list[SavedChanges] | None = None,
     ) -> None:
-        """Read on a connection as one project sees things, or all; what is saved is added to a list."""
-        self.connection = connection
-        self.project = project
+        """Read what a scope sees; the connection is opened by the first statement.
+
+        What is saved is added to a list.
+        """
+        self._begin = begin
+        self.scope = scope
         self.versions: dict[GroupName, int] = {}
         self.groups: dict[GroupName, Group] = {}  # as they were read
         self.enabled: set[GroupName] = set()  # of those groups
@@ -75,15 +80,27 @@ class OpenTransaction:
         self.saved = [] if saved is None else saved
         self._known = known or KnownMeta()
         self._lock = lock
-        if lock:
-            self.meta  # noqa: B018 - locked from the start
+
+    @cached_property
+    def connection(self) -> Connection:
+        """The connection; where the counter is to be locked, it is from the start."""
+        connection = self._begin()
+        if self._lock and self._known.meta is None:
+            self._known.read(connection.execute(LOCK_META).one())
+        return connection
+
+    @property
+    def project(self) -> ProjectName | None:
+        """The project whose things alone are seen; None: all."""
+        return self.scope.project
 
     @property
     def meta(self) -> Meta:
         """What is kept of the store as a whole; read when it is first asked for."""
+        connection = self.connection  # which may have read it
         if self._known.meta is not None:
             return self._known.meta
-        return self._known.read(self.connection.execute(LOCK_META if self._lock else SELECT_META).one())
+        return self._known.read(connection.execute(LOCK_META if self._lock else SELECT_META).one())
 
     @property
     def loaded(self) -> Loaded:

@@ -75,7 +75,7 @@ GROUPS_WITH_LISTED = (
 )
 
 
-class SliceReads(Reader):
+class ScopedRuleQueries(Reader):
     """A part of the fleet.
 
     What is loaded comes in a fixed order, so that both databases lead to the same decisions.

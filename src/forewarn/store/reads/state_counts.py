@@ -5,7 +5,6 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, case, func, select
 
-from forewarn.control.parts.metrics import ROLLOUT_STATES
 from forewarn.core.words import EventStatus, HostState, MachineState, OrderState
 from forewarn.store import tables
 from forewarn.store.reads.reader import EVENT_PROJECT, Reader
@@ -13,6 +12,10 @@ from forewarn.store.reads.reader import EVENT_PROJECT, Reader
 _M, _O, _E, _H = tables.machines.c, tables.orders.c, tables.events.c, tables.hosts.c
 _OPEN = (OrderState.QUEUED, OrderState.ANNOUNCED, OrderState.STARTED, OrderState.FAILED)
 _ROLLOUT_STATE = case((tables.rollouts.c.aborting, "aborting"), else_=tables.rollouts.c.state)
+
+HOLD_REACHES = ("fleet", "project", "host")
+
+ROLLOUT_STATES = ("running", "paused", "aborting")
 
 
 class StateCounts(Reader):

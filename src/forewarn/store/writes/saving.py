@@ -6,7 +6,6 @@ from json import dumps
 
 from sqlalchemy import func, select
 
-from forewarn.control.ports.saved import SavedChanges
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import Changes
@@ -18,6 +17,7 @@ from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.meta import Meta
 from forewarn.store.rows.stored import HOLDS, PROJECTS, ROLLOUTS
 from forewarn.store.rows.times import micros
+from forewarn.store.saved import SavedChanges
 from forewarn.store.writes.fleet_writes import FleetWrites
 from forewarn.store.writes.tombstones import Tombstones
 from forewarn.store.writes.waking import Waking
@@ -27,7 +27,7 @@ from forewarn.store.writes.writer import add_rows, put, put_rows
 _COUNT_BLOCKED = select(func.count()).where(tables.OPEN_ROLLOUT, tables.rollouts.c.blocked)
 
 
-class Saving(Reader):
+class ChangeSaving(Reader):
     """Saves what was decided, and what guests were sent."""
 
     def __init__(self, transaction: OpenTransaction) -> None:

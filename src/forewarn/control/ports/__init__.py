@@ -1,1 +1,0 @@
-"""What control needs of the outside world, as protocols in the words of the domain."""

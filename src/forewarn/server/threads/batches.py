@@ -1,0 +1,78 @@
+"""The one place that commits: for the worker, for a start before the worker runs, and for local commands."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from forewarn.control.unsaved_notices import UnsavedNotices
+from forewarn.core.errors import ForewarnError
+from forewarn.store.batch import Batch, Transaction
+from forewarn.store.foreseen import Foreseen
+from forewarn.store.sql import Store
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one job of a batch returned or raised."""
+
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Batches:
+    """Runs jobs in batches; used by one thread at a time."""
+
+    def __init__(self, store: Store, notices: UnsavedNotices | None = None) -> None:
+        """Take the notices that guests were sent, if there are guests: each transaction saves them first."""
+        self._store = store
+        self._notices = notices
+
+    def run(
+        self,
+        jobs: Sequence[Callable[[Transaction], Any]],
+        *,
+        foreseen: Sequence[Foreseen] = (),
+        enough: Callable[[int], bool] = lambda _done: False,
+    ) -> list[Outcome]:
+        """Run jobs in one batch, each in a savepoint of its own; everything is durable when this returns.
+
+        A job that raises is undone alone. The batch ends early once `enough` jobs are done. If the commit
+        fails, nothing of the batch is saved and each job that ran has its error: `Uncertain` if the database
+        did not answer it.
+        """
+        outcomes: list[Outcome] = []
+        try:
+            with self._store.batch() as batch:
+                if foreseen:
+                    batch.foresee(foreseen)
+                for number, job in enumerate(jobs, start=1):
+                    outcomes.append(self._run_one(batch, job))
+                    if enough(number):
+                        break
+        except BaseException as error:  # noqa: BLE001 - the callers get it, whatever it is
+            return [Outcome(error=_copy(error)) for _ in outcomes] or [Outcome(error=error)]
+        return outcomes
+
+    def _run_one(self, batch: Batch, job: Callable[[Transaction], Any]) -> Outcome:
+        try:
+            with batch.savepoint() as tx:
+                if self._notices is not None:
+                    self._notices.save(tx)
+                return Outcome(job(tx))
+        except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
+            return Outcome(error=error)
+
+    def transact(self, work: Callable[[Transaction], T], /) -> T:
+        """Run work in a batch of its own; return what it returns once that is durable."""
+        (outcome,) = self.run([work])
+        if outcome.error is not None:
+            raise outcome.error
+        result: T = outcome.result
+        return result
+
+
+def _copy(error: BaseException) -> BaseException:
+    """Copy the exception for each waiter: each raises it on a task of its own."""
+    return type(error)(*error.args) if isinstance(error, ForewarnError) else error

@@ -1,0 +1,132 @@
+"""Records: the history backwards, and what follows a number."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from sqlalchemy import ColumnElement, Select, exists, func, select, update
+
+from forewarn.core.copies import replace
+from forewarn.core.filters import Following, HistoryFilter, RecordFilter
+from forewarn.core.model.record import Record
+from forewarn.core.retention import Pruning
+from forewarn.core.words import EventId
+from forewarn.store import tables
+from forewarn.store.key_lists import one_of
+from forewarn.store.reads.concerning import concerning
+from forewarn.store.reads.reader import Reader, chunks
+from forewarn.store.rows.stored import RECORDS, name_key
+from forewarn.store.rows.times import micros
+from forewarn.store.writes.writer import delete_rows
+
+_R, _E = tables.records.c, tables.events.c
+_HAS_RECORD = exists().where(_R.event_id == _E.id)
+# Above the number of any record.
+_BEYOND = 2**63 - 1
+
+
+class RecordQueries(Reader):
+    """The history."""
+
+    def history(self, wanted: HistoryFilter) -> Sequence[Record]:
+        """List records, newest first; those above a number oldest first."""
+        query = self._mine(
+            RECORDS.select().where(*self._about(wanted), *_naming(wanted), *_within(wanted)), _R.project
+        )
+        in_order = query.order_by(_R.number.desc() if wanted.above is None else _R.number)
+        return self._list(RECORDS.read, in_order.limit(wanted.limit))
+
+    def newest(self) -> int:
+        """Return the number of the newest change."""
+        return self._meta.number
+
+    def pruning(self) -> Pruning:
+        """Return how far old records have been removed."""
+        return self._meta.pruning
+
+    def following(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
+        """Read records after a number, oldest first."""
+        newest = self.newest()
+        query = self._mine(RECORDS.select().where(*self._after(number, wanted)), _R.project)
+        records = tuple(self._list(RECORDS.read, query.order_by(_R.number).limit(limit)))
+        more = len(records) == limit
+        # Where a filter leaves nothing over, what it left out need not be looked at again.
+        reached = records[-1].number if more else max(number, newest)
+        return Following(records=records, number=reached, more=more)
+
+    def count_following(self, number: int, wanted: RecordFilter) -> int:
+        """Count the records after a number."""
+        return self._count(self._mine(select(tables.records).where(*self._after(number, wanted)), _R.project))
+
+    def _after(self, number: int, wanted: RecordFilter) -> Iterator[ColumnElement[bool]]:
+        yield _R.number > number
+        yield from self._about(wanted)
+        if wanted.without:
+            yield _R.kind.not_in(sorted(map(str, wanted.without)))
+
+    def _about(self, wanted: HistoryFilter | RecordFilter) -> Iterator[ColumnElement[bool]]:
+        if wanted.project is not None:
+            yield _R.project == wanted.project
+        if wanted.machine is not None:
+            key = name_key(wanted.machine)
+            yield concerning(key, by_index=self._may_look_up(key))
+        if wanted.kinds:
+            yield _R.kind.in_(sorted(map(str, wanted.kinds)))
+
+
+class RecordChanges(RecordQueries):
+    """The same, and what can be changed."""
+
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove records."""
+        delete_rows(self._connection, _R.number, numbers)
+
+    def remove_notices(self, events: Collection[EventId]) -> None:
+        """Forget whom events named and who was sent them when, if they are over and have no record left."""
+        for chunk in chunks(events):
+            forgotten = select(_E.id).where(one_of(_E.id, chunk), _E.ended_at.is_not(None), ~_HAS_RECORD)
+            gone = self._connection.execute(forgotten).scalars().all()
+            if not gone:
+                continue
+            delete_rows(self._connection, tables.notices.c.event_id, gone)
+            delete_rows(self._connection, tables.event_machines.c.event_id, gone)
+            self._connection.execute(update(tables.events).where(one_of(_E.id, gone)).values(forgotten=True))
+
+    def set_pruning(self, pruning: Pruning) -> None:
+        """Save how far old records have been removed."""
+        self._transaction.keep(
+            replace(
+                self._meta, pruned=pruning.up_to, pruned_unsaid=pruning.unreported, prune_at=pruning.next_at
+            )
+        )
+
+
+def _naming(wanted: HistoryFilter) -> Iterator[ColumnElement[bool]]:
+    if wanted.event is not None:
+        yield _R.event_id == wanted.event.upper()
+    if wanted.order is not None:
+        yield _R.order_id == wanted.order.upper()
+    if wanted.group is not None:
+        yield _R.group_name == wanted.group
+    if wanted.host is not None:
+        yield _R.host == wanted.host
+
+
+def _within(wanted: HistoryFilter) -> Iterator[ColumnElement[bool]]:
+    if wanted.since is not None:
+        yield _R.number >= _first_since(micros(wanted.since)).scalar_subquery()
+    if wanted.until is not None:
+        # Where no record is from then on, all are from before.
+        yield _R.number < func.coalesce(_first_since(micros(wanted.until)).scalar_subquery(), _BEYOND)
+    if wanted.below is not None:
+        yield _R.number < wanted.below
+    if wanted.above is not None:
+        yield _R.number > wanted.above
+
+
+def _first_since(at: int) -> Select[tuple[int]]:
+    """Find the first record of a time.
+
+    Times grow with the numbers, so this bound spares the database reading and sorting by time; where
+    there is no such record the comparison is with nothing, and finds nothing.
+    """
+    first = select(func.min(_R.at)).where(_R.at >= at).scalar_subquery()
+    return select(func.min(_R.number)).where(_R.at == first)

@@ -1,0 +1,173 @@
+"""Reading rollouts, and what of the fleet they are decided by."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import and_, exists, func, or_, select
+
+from forewarn.core.admission.work_durations import MEMORY
+from forewarn.core.model.event import Event
+from forewarn.core.model.footprint import DomainShare, Footprint
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.rollouts.emptying import EmptyingInput
+from forewarn.core.words import (
+    STANDALONE,
+    GroupName,
+    HostName,
+    HostState,
+    MachineId,
+    MachineName,
+    MachineState,
+    Mobility,
+    OrderId,
+)
+from forewarn.store import tables
+from forewarn.store.reads.budget_reads import GROUP_SIZES, BudgetReads
+from forewarn.store.reads.emptying_reads import EmptyingReads
+from forewarn.store.reads.open_transaction import OpenTransaction
+from forewarn.store.reads.reader import SELECT_GROUPS, Reader, among
+from forewarn.store.reads.settings_reads import SettingsReads
+from forewarn.store.reads.slice_reads import DOMAIN_COUNTS, DomainCounts
+from forewarn.store.rows.stored import EVENTS, HOSTS, ORDERS, ROLLOUTS
+from forewarn.store.rows.times import micros
+
+_R, _M, _E, _O = tables.rollouts.c, tables.machines.c, tables.events.c, tables.orders.c
+_NOT_STOPPED = _M.state != MachineState.STOPPED.value
+
+_ROLLOUTS = ROLLOUTS.select()
+_OPEN = _ROLLOUTS.where(tables.OPEN_ROLLOUT)
+_BY_CREATION = (_R.number, _R.id)
+_ORDERS_ON = among(ORDERS.select(), tables.HOST_OF_OPEN_ORDER).where(_O.work.is_not(None))
+_ORDERS = among(ORDERS.select(), _O.id)
+_EVENTS_OF_ORDERS = among(EVENTS.select(), _E.order_id)
+_HOSTS = among(HOSTS.select(), tables.hosts.c.name)
+_MEMORY = _M.resources[MEMORY].as_float()
+_SHARE = (_M.host, _M.group_name, _M.update_domain, _M.project, _M.mobility)
+_SHARES = (
+    among(select(*_SHARE, func.count(), func.count(_MEMORY), func.sum(_MEMORY), func.max(_MEMORY)), _M.host)
+    .where(_NOT_STOPPED)
+    .group_by(*_SHARE)
+)
+_GROUPS = among(SELECT_GROUPS, tables.groups.c.name)
+_HEARD = among(select(tables.groups.c.name), tables.groups.c.name).where(tables.groups.c.heard)
+_H = tables.hosts.c
+# Those that an order has closed are open again when it is done with them.
+_TAKING = and_(or_(_H.state == HostState.OK.value, _H.cordoned_for.is_not(None)), _H.bare_metal.is_(False))
+_TAKING_HOSTS = select(_H.name).where(_TAKING)
+_CARRIED = (
+    among(select(_M.host, _M.group_name, _M.update_domain, func.count()), _M.group_name)
+    .where(_NOT_STOPPED)
+    .group_by(_M.host, _M.group_name, _M.update_domain)
+)
+_RACKS = select(_H.rack, func.count()).where(_H.rack.is_not(None), _TAKING).group_by(_H.rack)
+_SEEN = exists().where(tables.machine_activity.c.machine_id == _M.id)
+_NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, ~_SEEN)
+
+
+class RolloutQueries(Reader):
+    """Rollouts, and the part of the fleet they are planned on."""
+
+    def __init__(self, transaction: OpenTransaction) -> None:
+        super().__init__(transaction)
+        self._budgets, self._settings = BudgetReads(transaction), SettingsReads(transaction)
+
+    def find(self, rollout: str) -> Rollout | None:
+        """Find a rollout, open or over; ids in any case."""
+        return self._find(ROLLOUTS.read, _ROLLOUTS.where(_R.id == rollout.upper()))
+
+    def page(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
+        """List rollouts, newest first."""
+        return self._page(ROLLOUTS.read, _ROLLOUTS, _BY_CREATION, after=after, limit=limit, newest=True)
+
+    def page_of_open(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
+        """List rollouts that are not over, newest first, and give the cursor of the next page."""
+        return self._page(ROLLOUTS.read, _OPEN, _BY_CREATION, after=after, limit=limit, newest=True)
+
+    def open(self) -> Sequence[Rollout]:
+        """List rollouts that are not over, the oldest first."""
+        return self._list(ROLLOUTS.read, _OPEN.order_by(*_BY_CREATION))
+
+    def due(self, now: datetime, *, limit: int) -> Sequence[str]:
+        """List open rollouts that want to be looked at by now, the longest due first."""
+        query = select(_R.id).where(tables.OPEN_ROLLOUT, _R.due_at <= micros(now))
+        return self._connection.scalars(query.order_by(_R.due_at, _R.number).limit(limit)).all()
+
+    def orders_by_id(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
+        """Find orders, open or over."""
+        return {order.id: order for order in self._load(ORDERS.read, _ORDERS, orders)}
+
+    def events_of_orders(self, orders: Sequence[OrderId]) -> Sequence[Event]:
+        """List all events of some orders, over ones too, by creation."""
+        found = self._load(EVENTS.read, _EVENTS_OF_ORDERS, {order.upper() for order in orders})
+        return sorted(found, key=lambda event: (event.number, event.id))
+
+    def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
+        """Find the machines on these hosts that were never seen, as far as that is saved."""
+        return {row[0]: row[1] for row in self._among(_NEVER_SEEN, hosts)}
+
+    def surroundings(self, hosts: Sequence[HostName]) -> EmptyingInput:
+        """Load the machines on these hosts, and the room there is for them on all sound hosts."""
+        return EmptyingReads(self._transaction).around(hosts)
+
+    def survey(
+        self, hosts: Sequence[HostName], *, known: Mapping[HostName, Footprint] | None = None
+    ) -> HostSurvey:
+        """Load what a decision about work on these hosts needs, counted by the database where not known."""
+        known = known or {}
+        footprints = self._footprints([host for host in hosts if host not in known])
+        footprints |= {host: known[host] for host in hosts if host in known and known[host].counts}
+        disturbed = dict.fromkeys(group for footprint in footprints.values() for group in footprint.counts)
+        listed = [name for name in disturbed if not name.startswith(STANDALONE)]
+        groups = self._load(self._transaction.read_group, _GROUPS, listed)
+        sizes = {row[0]: row[1] for row in self._among(GROUP_SIZES, listed)}
+        orders = self._load(ORDERS.read, _ORDERS_ON, hosts)
+        return HostSurvey(
+            hosts={host.name: host for host in self._load(HOSTS.read, _HOSTS, hosts)},
+            footprints=footprints,
+            orders={order.host: order for order in orders if order.host},
+            armed=DomainCounts(self._among(DOMAIN_COUNTS, disturbed)).armed,
+            budgets=self._budgets.load(groups),
+            notices={group.name: group.policy.notice for group in groups if group.policy.notice is not None},
+            heard=frozenset(row[0] for row in self._among(_HEARD, disturbed)),
+            policies={group.name: group.policy for group in groups if group.policy != GroupPolicy()},
+            sizes={group.name: sizes.get(group.name, 0) for group in groups},
+            racks={row[0]: row[1] for row in self._all(_RACKS)},
+            holds=tuple(self._settings.holds().values()),
+            projects=self._settings.projects(),
+            slew=self._meta.slew,
+            pace=self._meta.pace,
+        )
+
+    def others_with(
+        self, groups: Collection[GroupName], *, besides: Collection[HostName]
+    ) -> Mapping[HostName, Footprint]:
+        """Find which other hosts take machines and carry some of these groups, and what of them."""
+        others = {row[0] for row in self._all(_TAKING_HOSTS)}.difference(besides)
+        counts: dict[HostName, dict[GroupName, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
+        for host, group, domain, count in self._among(_CARRIED, groups) if others else ():
+            if host in others:
+                counts[host][group][domain] = count
+        return {host: Footprint(counts=its) for host, its in counts.items()}
+
+    def _footprints(self, hosts: Sequence[HostName]) -> dict[HostName, Footprint]:
+        carried: dict[HostName, list[DomainShare]] = defaultdict(list)
+        for host, group, domain, project, mobility, count, sized, memory, largest in self._among(
+            _SHARES, hosts
+        ):
+            carried[host].append(
+                DomainShare(
+                    group=group,
+                    update_domain=domain,
+                    project=project,
+                    mobility=Mobility(mobility),
+                    machines=count,
+                    unsized=count - sized,
+                    memory=memory or 0.0,
+                    largest=largest or 0.0,
+                )
+            )
+        return {host: Footprint.of(shares) for host, shares in carried.items()}
