@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from forewarn.core.model.record import Record
-from forewarn.core.model.slice import Slice
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
     EventStatus,
@@ -16,6 +14,8 @@ from forewarn.core.words import (
     Priority,
     StepState,
 )
+from forewarn.core.model.record import Record
+from forewarn.core.model.slice import Slice
 
 # Of a hundred histories so many come to each situation at least.
 PERCENT = 10

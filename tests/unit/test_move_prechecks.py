@@ -4,12 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.core.copies import replace
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order, Step
-from forewarn.core.orders import interventions, move_prechecks
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     EventType,
     HostName,
@@ -20,6 +15,11 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.copies import replace
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order, Step
+from forewarn.core.orders import interventions, move_prechecks
+from forewarn.core.policy import Policy
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
 ASKED = Policy(prechecking=frozenset({"libvirt"}), working_on_hosts=frozenset({"libvirt"}))

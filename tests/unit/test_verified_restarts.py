@@ -1,10 +1,6 @@
 """Machines that stay on a host that is worked on: their driver verifies afterwards that they run."""
 
-from forewarn.core.copies import replace
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import interventions, reports
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     Kind,
     MachineState,
@@ -12,6 +8,10 @@ from forewarn.core.words import (
     ServiceMode,
     StepState,
 )
+from forewarn.core.copies import replace
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import interventions, reports
+from forewarn.core.policy import Policy
 from tests.unit.slices import MINUTE, Fleet, machine
 
 VERIFYING = Policy(

@@ -3,9 +3,17 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from forewarn.core.basic_types import (
+    EventId,
+    GroupName,
+    HostName,
+    MachineName,
+    OrderId,
+    OrderState,
+    ProjectName,
+)
 from forewarn.core.copies import replace
 from forewarn.core.model.record import Record
-from forewarn.core.words import EventId, GroupName, HostName, MachineName, OrderId, OrderState, ProjectName
 
 # Fewer characters occur in the vm-ids of many machines.
 LEAST_OF_ID = 4

@@ -8,8 +8,7 @@ from forewarn.cli.session import Session
 from forewarn.cli.views.waiting_view import show_waiting
 from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.core.access import Right
-from forewarn.core.disclosure import A_HOST
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     HINTS,
     Action,
@@ -22,6 +21,7 @@ from forewarn.core.words import (
     StageState,
     StepState,
 )
+from forewarn.core.disclosure import A_HOST
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import (

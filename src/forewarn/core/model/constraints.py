@@ -4,8 +4,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from forewarn.core.basic_types import (
+    EventType,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    OrderId,
+    ProjectName,
+)
 from forewarn.core.model.event import Event
-from forewarn.core.words import EventType, GroupName, HostName, MachineId, MachineName, OrderId, ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,7 @@ None always means that the source says nothing of it, so that what is known stay
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from forewarn.core.copies import replace
-from forewarn.core.model.host import HostResource
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     GroupKind,
     GroupName,
     HostName,
@@ -17,6 +15,8 @@ from forewarn.core.words import (
     Mobility,
     ProjectName,
 )
+from forewarn.core.copies import replace
+from forewarn.core.model.host import HostResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
