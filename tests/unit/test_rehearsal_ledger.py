@@ -70,3 +70,10 @@ def test_what_was_seen_before_a_restart_of_the_server_stays_known(endpoint: Ledg
     mine.catch_up(restarted.accounts["web-0"])
     assert mine.accounts["web-0"].seen[EVENT].at == NOW
     assert mine.accounts["web-0"].approved == {EVENT: NOW}
+
+
+def test_a_guest_that_is_answered_soundly_meets_the_same_fault_again(endpoint: Ledger) -> None:
+    endpoint.spoiled("web-0", "a 503")
+    endpoint.sound("web-0", now=NOW)
+    account = endpoint.accounts["web-0"]
+    assert (account.last_sound, account.meets, account.spoiled) == (NOW, "", 1)
