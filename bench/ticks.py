@@ -24,10 +24,10 @@ from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import EngineContext
-from forewarn.core.basic_types import Action, GroupName, MachineId
 from forewarn.core.model.order import AttemptId
 from forewarn.core.model.slice import Sent
 from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import Action, GroupName, MachineId
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.server.wiring import OpenedService

@@ -15,7 +15,7 @@ from forewarn.agent.journal.journal_file import Journal
 from forewarn.agent.programs.runs import ProgramRuns
 from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import Handler
-from forewarn.core.basic_types import EventStatus, EventType, Source
+from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Document, Event, UnreadableEvent
 from forewarn.sdk.guest_errors import GuestError
 

@@ -5,7 +5,9 @@ from typing import Any
 
 from forewarn.control.driver import DriverTask
 from forewarn.control.engine.driver_calls import DriverCall, Verb
-from forewarn.core.basic_types import (
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,
     GroupName,
@@ -15,8 +17,6 @@ from forewarn.core.basic_types import (
     OrderId,
     Work,
 )
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -39,7 +39,18 @@ from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import EngineContext
-from forewarn.core.basic_types import (
+from forewarn.core.filters import HistoryFilter
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
+from forewarn.core.model.event import Event
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.model.record import Record
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.slice import Sent, Slice
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
+from forewarn.core.scope import Scope
+from forewarn.core.words import (
     EXTERNAL,
     SIMULATED,
     Action,
@@ -53,17 +64,6 @@ from forewarn.core.basic_types import (
     ProjectName,
     Work,
 )
-from forewarn.core.filters import HistoryFilter
-from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
-from forewarn.core.model.event import Event
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.model.record import Record
-from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.slice import Sent, Slice
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import Policy
-from forewarn.core.scope import Scope
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.registry import DriversByName
 from forewarn.drivers.simulated import SimulatedDriver

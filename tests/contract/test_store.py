@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from forewarn.core.basic_types import (
+from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.filters import HistoryFilter
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.constraints import Grace
+from forewarn.core.model.project import Project
+from forewarn.core.words import (
     DEFAULT_PROJECT,
     EventStatus,
     GroupName,
@@ -19,11 +24,6 @@ from forewarn.core.basic_types import (
     ProjectName,
     Source,
 )
-from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.filters import HistoryFilter
-from forewarn.core.model.changes import Changes
-from forewarn.core.model.constraints import Grace
-from forewarn.core.model.project import Project
 from forewarn.store import tables
 from forewarn.store.sql import Store
 from tests.contract.samples import (

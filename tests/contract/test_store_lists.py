@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.errors import Invalid
+from forewarn.core.filters import EventFilter, MachineFilter, OrderFilter
+from forewarn.core.model.host import HostLoad, HostResource
+from forewarn.core.model.project import Project
+from forewarn.core.scope import Scope
+from forewarn.core.words import (
     GroupKind,
     GroupName,
     HostName,
@@ -18,11 +23,6 @@ from forewarn.core.basic_types import (
     ProjectName,
     Work,
 )
-from forewarn.core.errors import Invalid
-from forewarn.core.filters import EventFilter, MachineFilter, OrderFilter
-from forewarn.core.model.host import HostLoad, HostResource
-from forewarn.core.model.project import Project
-from forewarn.core.scope import Scope
 from forewarn.store.sql import Store
 from tests.contract.samples import (
     NOW,

@@ -17,9 +17,9 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Connection, inspect, text
 
-from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.core.model.group import GroupPolicy
+from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.opening.backup import backup
 from forewarn.store.opening.database import create_engines, parse_database

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.order import Order
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import (
     EXTERNAL,
     Action,
     HostState,
@@ -12,8 +14,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.model.order import Order
-from forewarn.core.orders.requests import OrderRequest
 from tests.histories.histories import HOSTS, NAMES, Histories, act
 from tests.histories.situations import Look, Situation
 

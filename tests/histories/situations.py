@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.record import Record
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import (
     EXTERNAL,
     Action,
     EventStatus,
@@ -14,8 +16,6 @@ from forewarn.core.basic_types import (
     Priority,
     StepState,
 )
-from forewarn.core.model.record import Record
-from forewarn.core.model.slice import Slice
 
 # Of a hundred histories so many come to each situation at least.
 PERCENT = 10

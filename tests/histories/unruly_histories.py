@@ -6,7 +6,11 @@ from datetime import timedelta
 from random import Random
 
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb, perform
-from forewarn.core.basic_types import (
+from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, Step
+from forewarn.core.model.rollout import RolloutTerms
+from forewarn.core.model.slice import Slice
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import (
     SIMULATED,
     Action,
     EventStatus,
@@ -18,10 +22,6 @@ from forewarn.core.basic_types import (
     StageState,
     Work,
 )
-from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, Step
-from forewarn.core.model.rollout import RolloutTerms
-from forewarn.core.model.slice import Slice
-from forewarn.core.orders.requests import OrderRequest
 from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues
 from forewarn.server.threads.placed_calls import PlacedCall
 from tests.harness import Service

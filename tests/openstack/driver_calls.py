@@ -9,7 +9,10 @@ import pytest
 
 from forewarn.config import Settings
 from forewarn.control.driver import Begun, CancelAnswer, Checked, DriverTask, Running
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import (
     Action,
     GroupName,
     HostName,
@@ -19,9 +22,6 @@ from forewarn.core.basic_types import (
     ProjectName,
     Work,
 )
-from forewarn.core.copies import replace
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.openstack.driver import OpenStackDriver, make
 

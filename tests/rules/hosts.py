@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import (
     EXTERNAL,
     Action,
     EventStatus,
@@ -16,9 +19,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Stage
-from forewarn.core.model.slice import Slice
 from tests.rules.change import MOVING, Change, begun
 
 _MOVES_AT_ONCE = 2

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.order import Order
+from forewarn.core.words import (
     HINTS,
     Action,
     EventStatus,
@@ -13,7 +14,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.model.order import Order
 from tests.rules.change import MOVING, Change
 
 

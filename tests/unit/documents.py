@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forewarn.core.basic_types import (
+from forewarn.core.guests.document import Document, document
+from forewarn.core.model.event import Event, Resource
+from forewarn.core.model.group import Group
+from forewarn.core.words import (
     HINTS,
     EventId,
     EventStatus,
@@ -17,9 +20,6 @@ from forewarn.core.basic_types import (
     ProjectName,
     Source,
 )
-from forewarn.core.guests.document import Document, document
-from forewarn.core.model.event import Event, Resource
-from forewarn.core.model.group import Group
 from forewarn.wire.azure import VERSIONS, write_document
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.rollout import Rollout, Wave, WaveState
+from forewarn.core.words import (
     Action,
     GroupName,
     MachineId,
@@ -15,8 +17,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.model.rollout import Rollout, Wave, WaveState
 from tests.unit.test_rollout import NOW, carries, host, over, survey
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.verdict import Later, Now, Skip, Verdict
-from forewarn.core.basic_types import EventStatus, EventType, Source
+from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 
 

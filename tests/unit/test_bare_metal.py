@@ -2,7 +2,11 @@
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.orders import bare_metal, interventions
+from forewarn.core.words import (
     Action,
     HostName,
     HostState,
@@ -16,10 +20,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.copies import replace
-from forewarn.core.errors import Conflict
-from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders import bare_metal, interventions
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
 GPU = HostName("gpu-0")

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from forewarn.core.admission import announcing, work_durations
-from forewarn.core.basic_types import (
+from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import ArmedDomain, Budget
+from forewarn.core.model.footprint import DomainShare, Footprint
+from forewarn.core.model.host import Host
+from forewarn.core.model.rollout import Rollout, RolloutTerms
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.policy import Policy
+from forewarn.core.rollouts.candidates import Candidates, foreseen
+from forewarn.core.rollouts.forecast import ends_about
+from forewarn.core.words import (
     EXTERNAL,
     Action,
     GroupName,
@@ -20,15 +29,6 @@ from forewarn.core.basic_types import (
     ServiceMode,
     Work,
 )
-from forewarn.core.errors import Conflict
-from forewarn.core.model.constraints import ArmedDomain, Budget
-from forewarn.core.model.footprint import DomainShare, Footprint
-from forewarn.core.model.host import Host
-from forewarn.core.model.rollout import Rollout, RolloutTerms
-from forewarn.core.model.slice import HostSurvey
-from forewarn.core.policy import Policy
-from forewarn.core.rollouts.candidates import Candidates, foreseen
-from forewarn.core.rollouts.forecast import ends_about
 from tests.unit.test_rollout import NOW, WEB, carries, host, over, survey
 
 MINUTE = timedelta(minutes=1)

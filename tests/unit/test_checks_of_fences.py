@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.order import Order
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import (
     Action,
     HostName,
     HostState,
@@ -12,8 +14,6 @@ from forewarn.core.basic_types import (
     OrderId,
     StepState,
 )
-from forewarn.core.model.order import Order
-from forewarn.core.model.slice import Slice
 from tests.unit.slices import Fleet, machine
 from tests.unit.test_checks import broken
 

@@ -5,7 +5,13 @@ from datetime import datetime
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.event import Approval
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order, Stage
+from forewarn.core.model.project import Calendar
+from forewarn.core.model.slice import Slice
+from forewarn.core.orders import stages
+from forewarn.core.words import (
     Action,
     ApprovedBy,
     EventStatus,
@@ -20,12 +26,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.model.event import Approval
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Order, Stage
-from forewarn.core.model.project import Calendar
-from forewarn.core.model.slice import Slice
-from forewarn.core.orders import stages
 from tests.rules import violations
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 from tests.unit.test_checks import NIGHT, broken, change, fleet, of_web, with_event

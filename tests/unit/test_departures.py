@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.group import Group
+from forewarn.core.orders import departures
+from forewarn.core.words import (
     Action,
     GroupKind,
     GroupName,
@@ -13,8 +15,6 @@ from forewarn.core.basic_types import (
     Priority,
     StepState,
 )
-from forewarn.core.model.group import Group
-from forewarn.core.orders import departures
 from tests.unit.slices import MINUTE, Fleet, machine
 
 

@@ -5,7 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Grace
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order
+from forewarn.core.orders import events
+from forewarn.core.words import (
     Action,
     ApprovalRule,
     ApprovedBy,
@@ -17,12 +23,6 @@ from forewarn.core.basic_types import (
     Source,
     Work,
 )
-from forewarn.core.errors import Conflict
-from forewarn.core.model.constraints import Grace
-from forewarn.core.model.event import Approval, Event
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Order
-from forewarn.core.orders import events
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
 POLICY = ApprovedBy.POLICY

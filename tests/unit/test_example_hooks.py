@@ -9,8 +9,8 @@ import pytest
 
 from forewarn.config import MachineHookSettings
 from forewarn.control.driver import Checked, Done, Failed, Running
-from forewarn.core.basic_types import Work
 from forewarn.core.copies import replace
+from forewarn.core.words import Work
 from forewarn.drivers.machine_hooks import MachineHooks
 from forewarn.drivers.programs import hook_runs
 from forewarn.drivers.programs.hook_runs import HookRuns

@@ -2,7 +2,10 @@
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import fencing, interventions, reports
+from forewarn.core.words import (
     Action,
     HostName,
     HostTask,
@@ -13,9 +16,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.errors import Conflict
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import fencing, interventions, reports
 from tests.unit.slices import MINUTE, Fleet, machine
 
 ELSEWHERE = HostName("host-2")

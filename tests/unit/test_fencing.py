@@ -2,7 +2,15 @@
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict
+from forewarn.core.fleet import machines
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, HostStep, Order
+from forewarn.core.orders import host_steps, interventions, reports, requests
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
     EXTERNAL,
     HOOK,
     SIMULATED,
@@ -16,14 +24,6 @@ from forewarn.core.basic_types import (
     Priority,
     StepState,
 )
-from forewarn.core.copies import replace
-from forewarn.core.errors import Conflict
-from forewarn.core.fleet import machines
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, HostStep, Order
-from forewarn.core.orders import host_steps, interventions, reports, requests
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import Policy
 from tests.refused import refused
 from tests.unit.slices import MINUTE, Fleet, machine
 

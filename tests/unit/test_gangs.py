@@ -4,16 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.core.basic_types import (
-    Action,
-    GroupName,
-    HostName,
-    Kind,
-    OrderState,
-    ProjectName,
-    ServiceMode,
-    Work,
-)
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import ArmedDomain
@@ -23,6 +13,16 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.order import Order
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts import waves
+from forewarn.core.words import (
+    Action,
+    GroupName,
+    HostName,
+    Kind,
+    OrderState,
+    ProjectName,
+    ServiceMode,
+    Work,
+)
 from tests.unit.slices import MINUTE, Fleet, machine
 from tests.unit.test_rollout import over
 

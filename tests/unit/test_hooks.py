@@ -20,9 +20,9 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
-from forewarn.core.basic_types import HOOK, Action, HostName, HostTask, OrderId, Work
 from forewarn.core.copies import replace
 from forewarn.core.model.host import Host
+from forewarn.core.words import HOOK, Action, HostName, HostTask, OrderId, Work
 from forewarn.drivers.hooks import HookDriver
 from forewarn.drivers.programs import hook_runs
 from forewarn.drivers.programs.program_answers import ASK_AGAIN, read_answer

@@ -2,7 +2,13 @@
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import host_work, interventions, reports
+from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
+from forewarn.core.words import (
     EXTERNAL,
     HOOK,
     SIMULATED,
@@ -15,12 +21,6 @@ from forewarn.core.basic_types import (
     StageKind,
     StepState,
 )
-from forewarn.core.copies import replace
-from forewarn.core.errors import Conflict
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import host_work, interventions, reports
-from forewarn.core.policy import Policy
-from forewarn.core.redaction import unmarked
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
 ALL = Policy(hooks=frozenset(HostTask))

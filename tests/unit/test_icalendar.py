@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.event import Approval, Event, Resource
+from forewarn.core.words import (
     ApprovedBy,
     EventId,
     EventStatus,
@@ -17,7 +18,6 @@ from forewarn.core.basic_types import (
     OrderId,
     Source,
 )
-from forewarn.core.model.event import Approval, Event, Resource
 from forewarn.wire.icalendar import LONGEST_LINE, calendar, escaped, folded
 
 GOLDEN = Path(__file__).parent / "golden" / "calendar.ics"

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import (
     GroupKind,
     GroupName,
     HostName,
@@ -13,7 +14,6 @@ from forewarn.core.basic_types import (
     Priority,
     ProjectName,
 )
-from forewarn.core.model.machine import Machine
 from forewarn.wire.instance import (
     InstanceDefaults,
     InstanceMetadata,

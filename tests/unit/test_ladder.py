@@ -1,6 +1,11 @@
 """What becomes of a move that fails before a person is asked."""
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order, Step
+from forewarn.core.orders import interventions, reports
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
     EventStatus,
     EventType,
     HostName,
@@ -12,11 +17,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.copies import replace
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order, Step
-from forewarn.core.orders import interventions, reports
-from forewarn.core.policy import Policy
 from tests.unit.slices import MINUTE, Fleet, machine
 
 HOST = HostName("host-1")

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from forewarn.control.driver import Done, DriverTask, Failed
-from forewarn.core.basic_types import (
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId
+from forewarn.core.words import (
     Action,
     GroupName,
     HostName,
@@ -19,9 +22,6 @@ from forewarn.core.basic_types import (
     ProjectName,
     Work,
 )
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId
 from forewarn.drivers.libvirt import decisions, marks
 from forewarn.drivers.libvirt.acts import Acts
 from forewarn.drivers.libvirt.attempts import Attempt

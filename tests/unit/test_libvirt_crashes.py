@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from forewarn.control.driver import Done, DriverTask, Failed, NotBegun, Running
-from forewarn.core.basic_types import (
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import (
     Action,
     GroupName,
     HostName,
@@ -19,8 +21,6 @@ from forewarn.core.basic_types import (
     ProjectName,
     Work,
 )
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.definitions import Definition, Disk
 from forewarn.drivers.libvirt.hypervisor import Pool, Volume

@@ -5,7 +5,12 @@ from datetime import time, timedelta
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.errors import Conflict
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Calendar, Window
+from forewarn.core.orders import lifecycle
+from forewarn.core.words import (
     Action,
     EventStatus,
     GroupName,
@@ -20,11 +25,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.errors import Conflict
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Order
-from forewarn.core.model.project import Calendar, Window
-from forewarn.core.orders import lifecycle
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
 QUARTER = 15 * MINUTE

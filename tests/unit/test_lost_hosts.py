@@ -2,7 +2,11 @@
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import host_steps, interventions, lost_hosts, reports
+from forewarn.core.words import (
     EXTERNAL,
     Action,
     HostName,
@@ -13,10 +17,6 @@ from forewarn.core.basic_types import (
     ServiceMode,
     StepState,
 )
-from forewarn.core.copies import replace
-from forewarn.core.errors import Conflict
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import host_steps, interventions, lost_hosts, reports
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
 HOST = HostName("host-1")

@@ -25,9 +25,9 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
-from forewarn.core.basic_types import Action, HostName, HostTask, OrderId, Work
 from forewarn.core.copies import replace
 from forewarn.core.model.host import Host
+from forewarn.core.words import Action, HostName, HostTask, OrderId, Work
 from forewarn.drivers import hooked_attempts
 from forewarn.drivers.machine_hook_marks import HookedMark, Part, read_mark, write_mark
 from forewarn.drivers.machine_hooks import AROUND, HAS_ENDED, NOT_ANSWERED, MachineHooks

@@ -4,7 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order, Step
+from forewarn.core.orders import interventions, move_prechecks
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
     Action,
     EventType,
     HostName,
@@ -15,11 +20,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.copies import replace
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order, Step
-from forewarn.core.orders import interventions, move_prechecks
-from forewarn.core.policy import Policy
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
 ASKED = Policy(prechecking=frozenset({"libvirt"}), working_on_hosts=frozenset({"libvirt"}))

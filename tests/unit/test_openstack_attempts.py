@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from forewarn.control.driver import DriverTask, Failed
-from forewarn.core.basic_types import Work
 from forewarn.core.copies import replace
+from forewarn.core.words import Work
 from forewarn.drivers.openstack import attempts
 from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, Attempts
 from forewarn.drivers.openstack.decisions import Once

@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from forewarn.control.driver import DriverTask
-from forewarn.core.basic_types import (
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import (
     Action,
     GroupName,
     HostName,
@@ -16,8 +18,6 @@ from forewarn.core.basic_types import (
     ProjectName,
     Work,
 )
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
 from forewarn.drivers.openstack import decisions, marks
 from forewarn.drivers.openstack.decisions import Broken, Finished, Next, Once, Send, Wait
 from forewarn.drivers.openstack.marks import How, Mark

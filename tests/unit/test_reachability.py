@@ -2,7 +2,11 @@
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.model.host import HostResource
+from forewarn.core.model.order import AttemptId, Order, Step
+from forewarn.core.orders import interventions, lost_hosts, reports
+from forewarn.core.words import (
     Action,
     EventStatus,
     HostName,
@@ -14,10 +18,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.copies import replace
-from forewarn.core.model.host import HostResource
-from forewarn.core.model.order import AttemptId, Order, Step
-from forewarn.core.orders import interventions, lost_hosts, reports
 from tests.unit.slices import HOUR, MINUTE, SECOND, Fleet, machine
 
 HOST, OTHER, THIRD = HostName("host-1"), HostName("host-2"), HostName("host-3")

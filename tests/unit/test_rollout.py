@@ -8,19 +8,6 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from forewarn.core.basic_types import (
-    DEFAULT_PROJECT,
-    Action,
-    GroupName,
-    HostName,
-    HostState,
-    MachineId,
-    MachineName,
-    OrderId,
-    ProjectName,
-    RolloutAction,
-    Work,
-)
 from forewarn.core.errors import Invalid
 from forewarn.core.model.constraints import ArmedDomain, Budget, Hold
 from forewarn.core.model.footprint import Footprint
@@ -33,6 +20,19 @@ from forewarn.core.redaction import unmarked
 from forewarn.core.rollouts import planning
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import forecast, on_one_host, with_first_wave
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    Action,
+    GroupName,
+    HostName,
+    HostState,
+    MachineId,
+    MachineName,
+    OrderId,
+    ProjectName,
+    RolloutAction,
+    Work,
+)
 from tests.unit.slices import Fleet, machine
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

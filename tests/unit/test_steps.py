@@ -2,7 +2,11 @@
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.orders import steps
+from forewarn.core.words import (
     Action,
     HostName,
     HostState,
@@ -13,10 +17,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order
-from forewarn.core.orders import steps
 from tests.unit.slices import HOUR, MINUTE, NOON, Fleet, machine
 
 

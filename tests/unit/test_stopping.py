@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.constraints import Hold
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import interventions, reports
+from forewarn.core.words import (
     DEFAULT_PROJECT,
     EXTERNAL,
     Action,
@@ -14,9 +17,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.model.constraints import Hold
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import interventions, reports
 from forewarn.wire.answers.service_answers import StillRunningAnswer
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 

@@ -1,6 +1,10 @@
 """Machines that stay on a host that is worked on: their driver verifies afterwards that they run."""
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import interventions, reports
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
     EXTERNAL,
     Kind,
     MachineState,
@@ -8,10 +12,6 @@ from forewarn.core.basic_types import (
     ServiceMode,
     StepState,
 )
-from forewarn.core.copies import replace
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import interventions, reports
-from forewarn.core.policy import Policy
 from tests.unit.slices import MINUTE, Fleet, machine
 
 VERIFYING = Policy(

@@ -14,7 +14,9 @@ from forewarn.cli.following.watch_view import ScreenSize, WatchView
 from forewarn.cli.table_drawing import clip
 from forewarn.client.calls import OperatorClient
 from forewarn.clock import monotonic
-from forewarn.core.basic_types import (
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.order import Order
+from forewarn.core.words import (
     Action,
     ApprovalRule,
     EventStatus,
@@ -28,8 +30,6 @@ from forewarn.core.basic_types import (
     Source,
     Work,
 )
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.order import Order
 from forewarn.wire.answers.event_answers import ListedEventAnswer
 from forewarn.wire.answers.fleet_answers import GroupAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer, WaitingAnswer

@@ -2,7 +2,14 @@
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import host_steps, interventions, lifecycle, move_prechecks, reports, winding_down
+from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
+from forewarn.core.words import (
     EventId,
     EventStatus,
     HostName,
@@ -15,13 +22,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.copies import replace
-from forewarn.core.errors import Conflict
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import host_steps, interventions, lifecycle, move_prechecks, reports, winding_down
-from forewarn.core.policy import Policy
-from forewarn.core.redaction import unmarked
 from tests.rules import violations
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 from tests.unit.test_checks import broken, change

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from forewarn.agent.verdict import Later, Now, Skip, Verdict
-from forewarn.core.basic_types import HINTS, EventStatus, Source
+from forewarn.core.words import HINTS, EventStatus, Source
 from forewarn.sdk.documents import Event
 
 # How long the first machine of an event may be silent before the next approves for all of them.

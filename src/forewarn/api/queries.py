@@ -6,9 +6,9 @@ from typing import Annotated
 from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import InPath
 from forewarn.api.request_fields import CURSOR, PROJECT, whole_in_query
-from forewarn.core.basic_types import EventId, OrderId, ProjectName
 from forewarn.core.errors import NotFound
 from forewarn.core.push import WebhookId
+from forewarn.core.words import EventId, OrderId, ProjectName
 from forewarn.wire.guid import is_guid
 from forewarn.wire.text_forms import is_name
 

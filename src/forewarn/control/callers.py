@@ -29,9 +29,9 @@ from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, ReadingContext
 from forewarn.control.views import Views
-from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import Conflict, ForewarnError, Refused
 from forewarn.core.scope import Scope
+from forewarn.core.words import ProjectName
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ReadStore
 

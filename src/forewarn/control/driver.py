@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
-from forewarn.core.basic_types import Action, HostName, HostTask, OrderId, Work
 from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId
+from forewarn.core.words import Action, HostName, HostTask, OrderId, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

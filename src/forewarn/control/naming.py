@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.errors import Conflict, ForewarnError, NotFound, UnknownName
+from forewarn.core.filters import HistoryFilter
+from forewarn.core.model.machine import Machine
+from forewarn.core.scope import EVERYTHING, Scope
+from forewarn.core.spelling import MOST_NAMES, hint
+from forewarn.core.words import (
     DEFAULT_PROJECT,
     GroupKind,
     GroupName,
@@ -18,12 +24,6 @@ from forewarn.core.basic_types import (
     OrderId,
     ProjectName,
 )
-from forewarn.core.copies import replace
-from forewarn.core.errors import Conflict, ForewarnError, NotFound, UnknownName
-from forewarn.core.filters import HistoryFilter
-from forewarn.core.model.machine import Machine
-from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.core.spelling import MOST_NAMES, hint
 from forewarn.store.batch import ScopedTransaction
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.queries.records import RecordQueries

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from forewarn.core.basic_types import HostName
 from forewarn.core.copies import replace
+from forewarn.core.words import HostName
 
 
 class ReachState(StrEnum):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.control.interfaces import SentNotices, SentSoFar
-from forewarn.core.basic_types import EventId, MachineId
 from forewarn.core.model.slice import Sent
+from forewarn.core.words import EventId, MachineId
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.work import WorkQueries
 

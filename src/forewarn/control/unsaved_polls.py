@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import islice
 
 from forewarn.control.interfaces import Activity, LastPolls
-from forewarn.core.basic_types import GroupName, MachineId
+from forewarn.core.words import GroupName, MachineId
 from forewarn.store.sql import Store
 
 # Groups, and machines, that are saved in one transaction: it takes less time than anybody notices.

@@ -11,16 +11,6 @@ from forewarn.control.interfaces import LastPolls
 from forewarn.control.unsaved_notices import NoticesNow, UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import ReadingContext, ScopedReading
-from forewarn.core.basic_types import (
-    EventId,
-    GroupKind,
-    GroupName,
-    MachineId,
-    MachineName,
-    NameKind,
-    OrderId,
-    ProjectName,
-)
 from forewarn.core.copies import replace
 from forewarn.core.filters import (
     ANY_MACHINE,
@@ -43,6 +33,16 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.record import MonthlyPromises, Record
 from forewarn.core.model.slice import Sent
 from forewarn.core.scope import Scope
+from forewarn.core.words import (
+    EventId,
+    GroupKind,
+    GroupName,
+    MachineId,
+    MachineName,
+    NameKind,
+    OrderId,
+    ProjectName,
+)
 from forewarn.store.snapshots import ScopedSnapshot
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, TypeVar
 
-from forewarn.core.basic_types import DECLARED, FOREWARN, HOOK, SIMULATED, ApprovedBy, Kind, ProjectName
 from forewarn.core.copies import replace
 from forewarn.core.model.constraints import FLEET_REACH, Waiting
 from forewarn.core.model.event import Approval, Event
@@ -30,6 +29,7 @@ from forewarn.core.redaction import (
     without_other_machines,
     without_other_projects,
 )
+from forewarn.core.words import DECLARED, FOREWARN, HOOK, SIMULATED, ApprovedBy, Kind, ProjectName
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)
 

@@ -10,16 +10,6 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
 
-from forewarn.core.basic_types import (
-    EventId,
-    GroupName,
-    HostName,
-    Kind,
-    MachineId,
-    OrderId,
-    ProjectName,
-    StepState,
-)
 from forewarn.core.copies import replace
 from forewarn.core.model.changes import UNSAVED, Changes, given, with_woken
 from forewarn.core.model.constraints import ArmedDomain, Budget, keeps_others_away
@@ -33,6 +23,16 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.record import MonthlyPromises, PromiseCounts, Record, month_of
 from forewarn.core.model.slice import Slice
 from forewarn.core.push import Webhook
+from forewarn.core.words import (
+    EventId,
+    GroupName,
+    HostName,
+    Kind,
+    MachineId,
+    OrderId,
+    ProjectName,
+    StepState,
+)
 
 About: TypeAlias = Machine | Event | Order | Group | Host | Project | Webhook | None
 

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.model.record import Record
+from forewarn.core.words import (
     EventId,
     GroupName,
     HostName,
@@ -12,8 +14,6 @@ from forewarn.core.basic_types import (
     OrderState,
     ProjectName,
 )
-from forewarn.core.copies import replace
-from forewarn.core.model.record import Record
 
 # Fewer characters occur in the vm-ids of many machines.
 LEAST_OF_ID = 4

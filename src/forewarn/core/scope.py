@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from forewarn.core.basic_types import ProjectName
 from forewarn.core.copies import replace
+from forewarn.core.words import ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from forewarn.core.basic_types import MachineId
 from forewarn.core.model.order import AttemptId
+from forewarn.core.words import MachineId
 from forewarn.drivers.machine_hook_marks import Part
 
 # Attempts, and machines, of which something is known; those of attempts are forgotten when they end.

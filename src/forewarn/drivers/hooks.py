@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from forewarn.config import HookSettings
 from forewarn.control.driver import Begun, CancelAnswer, Checked, DriverLimits, DriverTask, Failed, Unknown
-from forewarn.core.basic_types import HostTask
 from forewarn.core.copies import replace
+from forewarn.core.words import HostTask
 from forewarn.drivers.programs.hook_runs import Hook, HookRuns
 from forewarn.drivers.programs.program_runs import Invocation
 from forewarn.drivers.programs.tasks_as_json import as_json

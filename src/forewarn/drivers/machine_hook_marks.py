@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from forewarn.control.driver import Cancelled, Done, Failed
-from forewarn.core.basic_types import HostName
+from forewarn.core.words import HostName
 
 # No driver's own mark begins so.
 _PREFIX = "machine-hooks "

@@ -32,10 +32,10 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
-from forewarn.core.basic_types import HOOK
 from forewarn.core.copies import replace
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.model.host import Host
+from forewarn.core.words import HOOK
 from forewarn.drivers.hooked_attempts import HookedAttempt, HookedAttempts
 from forewarn.drivers.machine_hook_calls import hook_after, hook_before
 from forewarn.drivers.machine_hook_marks import HookedMark, Part, WorkEnd, read_mark, write_mark

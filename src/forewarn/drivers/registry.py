@@ -25,9 +25,9 @@ from forewarn.control.driver import (
     WorkingOnHosts,
 )
 from forewarn.control.known_drivers import KnownDrivers
-from forewarn.core.basic_types import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
 from forewarn.core.errors import Invalid
 from forewarn.core.spelling import hint
+from forewarn.core.words import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.hooked_attempts import REMEMBERED

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from forewarn.core.basic_types import EventId, GroupName, MachineId
+from forewarn.core.words import EventId, GroupName, MachineId
 
 
 class GuestCommands(Protocol):

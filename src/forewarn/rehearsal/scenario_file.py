@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from forewarn.clock import clock_of
-from forewarn.core.basic_types import Action, Priority
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, ON_HOSTS, ON_MACHINES
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.moments import parse_span
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.core.toml_text import parse_toml
+from forewarn.core.words import Action, Priority
 from forewarn.rehearsal.scenario import (
     CancelStep,
     Expectation,

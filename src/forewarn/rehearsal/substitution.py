@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from forewarn.core.basic_types import Action, HostName, MachineName
 from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.policy import Policy
+from forewarn.core.words import Action, HostName, MachineName
 from forewarn.rehearsal.scenario import FaultStep, OrderStep, Scenario, ScenarioStep
 
 

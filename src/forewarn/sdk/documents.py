@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from forewarn.core.basic_types import EventStatus, EventType, Source
+from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.guest_errors import Unreadable
 from forewarn.wire.text import on_one_line
 

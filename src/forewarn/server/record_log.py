@@ -2,8 +2,8 @@
 
 import logging
 
-from forewarn.core.basic_types import Kind
 from forewarn.core.redaction import unmarked
+from forewarn.core.words import Kind
 from forewarn.store.saved import Saved, records_of
 from forewarn.wire.rfc3339 import write_time
 

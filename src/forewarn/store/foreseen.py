@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from forewarn.core.basic_types import ProjectName
+from forewarn.core.words import ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

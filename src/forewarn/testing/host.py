@@ -1,8 +1,8 @@
 """A host of a test's fleet, and what can be done to it and to all that it carries."""
 
-from forewarn.core.basic_types import Action, MaintenanceWord, Work
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import Action, MaintenanceWord, Work
 from forewarn.testing.events import Order
 from forewarn.testing.fleet_service import TEST, FleetService
 from forewarn.wire.wording import either

@@ -5,9 +5,9 @@ from datetime import timedelta
 from forewarn.api.services import Services
 from forewarn.control.callers import CallerReads
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.core.basic_types import Action
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import Action
 from forewarn.store.batch import Transaction
 from forewarn.testing.events import Event, Order
 from forewarn.testing.faults import FaultName, PutFault, fault_of

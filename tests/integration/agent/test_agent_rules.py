@@ -22,7 +22,7 @@ from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Entry
 from forewarn.agent.journal.journal_file import read_entries
 from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure, RecoverAt
-from forewarn.core.basic_types import EventStatus, EventType, Source
+from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 from tests.agents import MACHINE, NOW, AgentHarness, Doing, event, settled
 from tests.counts import tries

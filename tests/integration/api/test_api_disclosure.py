@@ -13,12 +13,12 @@ import pytest
 
 from forewarn.control.push.webhooks import wanted_by
 from forewarn.core.access import Grant, Role
-from forewarn.core.basic_types import GroupKind, GroupName, HostName, Priority, ProjectName
 from forewarn.core.filters import RecordFilter
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
+from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
 from forewarn.server.push.webhook_sender import Pace, PushContext, WebhookSender
 from forewarn.wire import cloudevents
 from forewarn.wire.fleet import write_fleet

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.basic_types import Action, Work
+from forewarn.core.words import Action, Work
 from tests.harness import Service
 from tests.process import FOREWARN, until
 from tests.served import app_of, sample, serving

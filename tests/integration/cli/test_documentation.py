@@ -14,7 +14,7 @@ import typer
 import typer.main
 
 from forewarn.cli.main import app
-from forewarn.core.basic_types import Kind
+from forewarn.core.words import Kind
 from tests.process import Program, sample_fleet, shell_function
 from tests.receiver import receiving
 

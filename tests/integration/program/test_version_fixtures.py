@@ -13,9 +13,9 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from sqlalchemy import Connection, delete, select
 
-from forewarn.core.basic_types import ApprovalRule, ApprovedBy, GroupKind, HostState, Kind, MachineState
 from forewarn.core.draft import Draft
 from forewarn.core.orders import events
+from forewarn.core.words import ApprovalRule, ApprovedBy, GroupKind, HostState, Kind, MachineState
 from forewarn.store import tables
 from forewarn.store.opening.database import create_engines, parse_database
 from tests.agent_program import AgentProgram

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.core.basic_types import (
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.words import (
     EXTERNAL,
     Action,
     HostName,
@@ -20,7 +21,6 @@ from forewarn.core.basic_types import (
     StageKind,
     StageState,
 )
-from forewarn.core.model.order import OrderTerms
 from tests.harness import TEST, Service, fleet, group, machine
 from tests.stores import sqlite_url
 

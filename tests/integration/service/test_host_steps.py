@@ -8,7 +8,11 @@ import pytest
 
 from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, Unknown
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.core.basic_types import (
+from forewarn.core.model.declaration import FleetDefaults
+from forewarn.core.model.order import HostStep, OrderTerms
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
     HOOK,
     Action,
     HostName,
@@ -21,10 +25,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.model.declaration import FleetDefaults
-from forewarn.core.model.order import HostStep, OrderTerms
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import Policy
 from tests.harness import Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.basic_types import (
+from forewarn.core.errors import Conflict, Invalid, LimitReached
+from forewarn.core.model.project import Project
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,
     EventStatus,
@@ -22,9 +25,6 @@ from forewarn.core.basic_types import (
     Source,
     Work,
 )
-from forewarn.core.errors import Conflict, Invalid, LimitReached
-from forewarn.core.model.project import Project
-from forewarn.core.policy import Policy
 from tests.harness import START, Service, fleet, group, machine
 from tests.stores import sqlite_url
 

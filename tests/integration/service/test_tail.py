@@ -11,9 +11,9 @@ from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.core.access import Grant, Role
-from forewarn.core.basic_types import Action, Kind, MachineName, ProjectName
 from forewarn.core.filters import RecordFilter
 from forewarn.core.scope import EVERYTHING
+from forewarn.core.words import Action, Kind, MachineName, ProjectName
 from forewarn.store.sql import open_store
 from tests.harness import Service
 from tests.served import sample

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from forewarn.agent.journal.entries import Entry, Restarted, RestartExpected, key
 from forewarn.agent.journal.tracked_events import TrackedEvent
 from forewarn.agent.setup.handler import RESTARTING
-from forewarn.core.basic_types import EventStatus
+from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Event
 
 

@@ -13,7 +13,7 @@ from forewarn.agent.care.launch import file_stem
 from forewarn.agent.care.restarts import boot_entry
 from forewarn.agent.journal.entries import Changed, Left, Restarted, TakenUp, key
 from forewarn.agent.setup.agent_config import Config
-from forewarn.core.basic_types import EventType
+from forewarn.core.words import EventType
 from forewarn.sdk.documents import Document, Event, UnreadableEvent
 from forewarn.sdk.guest_errors import GuestError, Unavailable
 

@@ -26,7 +26,7 @@ from forewarn.agent.journal.entries import (
     TakenUp,
     key,
 )
-from forewarn.core.basic_types import EventStatus
+from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Event
 
 # In the place of what a journal does not say any more.

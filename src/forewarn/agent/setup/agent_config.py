@@ -16,9 +16,9 @@ from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverA
 from forewarn.agent.setup.outside_values import OutsideValues, looks_secret
 from forewarn.agent.setup.toml_lines import KeyPath, line_of
 from forewarn.agent.urls import endpoint
-from forewarn.core.basic_types import HINTS, EventType, Source
 from forewarn.core.errors import Invalid
 from forewarn.core.toml_text import parse_toml
+from forewarn.core.words import HINTS, EventType, Source
 from forewarn.sdk.documents import NEWEST_VERSION, PREVIEW_VERSION
 from forewarn.wire import fields
 from forewarn.wire.fields import Reader, Readers

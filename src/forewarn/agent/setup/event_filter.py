@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forewarn.agent.verdict import Later, Now, Skip, Verdict
-from forewarn.core.basic_types import HINTS, EventType, Source
+from forewarn.core.words import HINTS, EventType, Source
 from forewarn.sdk.documents import Event
 
 

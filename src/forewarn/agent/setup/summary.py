@@ -8,8 +8,8 @@ from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.handling import Side
 from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import RESTARTING, Handler, OnFailure, RecoverAt
-from forewarn.core.basic_types import HINTS, EventType
 from forewarn.core.policy import Policy
+from forewarn.core.words import HINTS, EventType
 from forewarn.sdk.documents import PREVIEW_VERSION
 
 _WHOSE = {

@@ -7,7 +7,7 @@ from forewarn.api.request_fields import PROJECT
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerReading, KnownCaller
 from forewarn.core.access import Right
-from forewarn.core.basic_types import ProjectName
+from forewarn.core.words import ProjectName
 from forewarn.wire import icalendar
 
 router = ApiRouter("events")

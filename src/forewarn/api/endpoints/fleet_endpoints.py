@@ -16,8 +16,8 @@ from forewarn.control.fleet.applying_fleet import CheckedFleet
 from forewarn.control.fleet.fitting_domains import CheckedDomains
 from forewarn.control.job_kinds import Alone
 from forewarn.core.access import Right
-from forewarn.core.basic_types import GroupName, ProjectName
 from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.words import GroupName, ProjectName
 from forewarn.wire import fleet
 from forewarn.wire.answers.fleet_answers import (
     AppliedFleetAnswer,

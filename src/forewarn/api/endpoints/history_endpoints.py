@@ -24,10 +24,10 @@ from forewarn.api.services import Service, Services
 from forewarn.control.callers import CallerReads
 from forewarn.control.history_search import Found, RecordSearch
 from forewarn.core.access import Right
-from forewarn.core.basic_types import GroupName, HostName, Kind, MachineName, ProjectName
 from forewarn.core.errors import ForewarnError, Invalid
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.record import Record
+from forewarn.core.words import GroupName, HostName, Kind, MachineName, ProjectName
 from forewarn.wire.answers.record_answers import RecordAnswer, RecordsAnswer
 
 router = ApiRouter("history")

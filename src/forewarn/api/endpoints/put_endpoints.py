@@ -13,9 +13,9 @@ from forewarn.api.inputs import InPath, TableInBody
 from forewarn.api.queries import GroupInPath, HostInPath, ProjectInPath
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, Service
-from forewarn.core.basic_types import GroupName, HostName, ProjectName
 from forewarn.core.model.declaration import GroupSpec, HostSpec
 from forewarn.core.model.project import Project
+from forewarn.core.words import GroupName, HostName, ProjectName
 from forewarn.store.batch import Transaction
 from forewarn.wire import fields, fleet
 from forewarn.wire.answers.fleet_answers import GroupAnswer, HostWithMachinesAnswer, ProjectAnswer

@@ -10,7 +10,7 @@ from forewarn.api.request_fields import NAME, PROJECT, one_of, seconds
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, KnownCaller, Service, WholeTx
 from forewarn.core.access import LONGEST_LIFE, Grant, Right, Role
-from forewarn.core.basic_types import ProjectName
+from forewarn.core.words import ProjectName
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.token_answers import CallerAnswer, NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 

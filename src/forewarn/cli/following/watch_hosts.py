@@ -11,7 +11,8 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.following.fleet_copy import FleetCopy
 from forewarn.cli.following.watch_lines import GAP, MOST_LINES, Drawn, natural, rows
 from forewarn.cli.table_drawing import fold
-from forewarn.core.basic_types import (
+from forewarn.core.model.rollout import WaveState
+from forewarn.core.words import (
     Action,
     EventStatus,
     HostState,
@@ -21,7 +22,6 @@ from forewarn.core.basic_types import (
     StageState,
     StepState,
 )
-from forewarn.core.model.rollout import WaveState
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.guid import is_guid

@@ -10,7 +10,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchedMachine
 from forewarn.cli.following.watch_lines import GAP, MOST_LINES, Drawn, few, natural
 from forewarn.cli.table_drawing import fold
-from forewarn.core.basic_types import EventStatus
+from forewarn.core.words import EventStatus
 
 MARKS = {"running": "●", "frozen": "◐", "restarting": "↻", "moving": "→", "stopped": "○"}
 ANNOUNCED = "▲"  # in front of a machine that runs, and is named in an event that has not started

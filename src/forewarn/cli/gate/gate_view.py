@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.views.order_view import is_unfenced
-from forewarn.core.basic_types import EventStatus, StepState
 from forewarn.core.moments import format_span_briefly
+from forewarn.core.words import EventStatus, StepState
 from forewarn.wire.answers.event_answers import MachineNoticeAnswer, NotedEventAnswer
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer
 

@@ -10,8 +10,8 @@ from forewarn.cli.gate.retrying import RetryingCaller
 from forewarn.cli.session import Session
 from forewarn.client.replies import Body, RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
-from forewarn.core.basic_types import EXTERNAL, Action, HostTask, OrderState, StageKind, StepState
 from forewarn.core.moments import format_span_briefly
+from forewarn.core.words import EXTERNAL, Action, HostTask, OrderState, StageKind, StepState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     HeardAnswer,

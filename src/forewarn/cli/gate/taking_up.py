@@ -9,8 +9,8 @@ from forewarn.cli.gate.gated_order import is_done_here, under_way
 from forewarn.cli.id_lookup import path_by_id
 from forewarn.cli.session import Session
 from forewarn.client.replies import RequestRefused
-from forewarn.core.basic_types import OrderState
 from forewarn.core.model.rollout import RolloutState
+from forewarn.core.words import OrderState
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 

@@ -13,8 +13,8 @@ from forewarn.cli.options.machine_options import with_declaration
 from forewarn.cli.options.shared_options import MachineArgument, OnlyNew, Reason, only_new_headers
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_machine
-from forewarn.core.basic_types import Action
 from forewarn.core.catalogue import ON_MACHINES
+from forewarn.core.words import Action
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
 

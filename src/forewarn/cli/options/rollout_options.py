@@ -23,7 +23,7 @@ from forewarn.cli.options.shared_options import (
     seconds_or_none,
     service_mode,
 )
-from forewarn.core.basic_types import MaintenanceWord, RolloutWord
+from forewarn.core.words import MaintenanceWord, RolloutWord
 
 Hosts = Annotated[
     list[str] | None,

@@ -5,10 +5,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.model.declaration import HostSpec, MachineSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.moments import write_span
+from forewarn.core.words import HostName, MachineName
 from forewarn.wire import fields
 from forewarn.wire.fleet import HOST, POLICY, write_machine, write_policy
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from forewarn.cli import formatting, terminal
-from forewarn.core.basic_types import Kind
+from forewarn.core.words import Kind
 from forewarn.wire.answers.record_answers import RecordAnswer
 
 

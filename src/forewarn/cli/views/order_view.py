@@ -8,7 +8,8 @@ from forewarn.cli.session import Session
 from forewarn.cli.views.waiting_view import show_waiting
 from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.core.access import Right
-from forewarn.core.basic_types import (
+from forewarn.core.disclosure import A_HOST
+from forewarn.core.words import (
     EXTERNAL,
     HINTS,
     Action,
@@ -21,7 +22,6 @@ from forewarn.core.basic_types import (
     StageState,
     StepState,
 )
-from forewarn.core.disclosure import A_HOST
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import (

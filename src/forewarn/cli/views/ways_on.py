@@ -8,7 +8,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
 from forewarn.cli.views.waiting_view import in_the_way
 from forewarn.client.replies import FORBIDDEN, RequestRefused
-from forewarn.core.basic_types import Action, EventStatus, ServiceMode
+from forewarn.core.words import Action, EventStatus, ServiceMode
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer, WaitingAnswer
 from forewarn.wire.answers.service_answers import HoldAnswer

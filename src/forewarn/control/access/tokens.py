@@ -7,9 +7,9 @@ from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.control.use_case import Context, FleetReading, UseCase
 from forewarn.core import access
 from forewarn.core.access import Grant, Keyring, Token
-from forewarn.core.basic_types import Kind
 from forewarn.core.copies import replace
 from forewarn.core.filters import RecordFilter
+from forewarn.core.words import Kind
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.records import RecordQueries
 from forewarn.store.snapshots import Snapshot

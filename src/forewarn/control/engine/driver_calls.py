@@ -20,11 +20,11 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
-from forewarn.core.basic_types import HOOK, Work
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import AttemptId
 from forewarn.core.redaction import driver_named
+from forewarn.core.words import HOOK, Work
 
 log = logging.getLogger(__name__)
 

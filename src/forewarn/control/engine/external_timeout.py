@@ -5,11 +5,11 @@ from datetime import datetime
 
 from forewarn.control.interfaces import ExternalReports
 from forewarn.control.use_case import Context, UseCase
-from forewarn.core.basic_types import FOREWARN, OrderId
 from forewarn.core.model.clock_slew import TimeKind
 from forewarn.core.model.order import Order
 from forewarn.core.orders import reports
 from forewarn.core.orders.reports import Presence
+from forewarn.core.words import FOREWARN, OrderId
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.service_time import TimeQueries
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.control.use_case import UseCase
-from forewarn.core.basic_types import HostName
 from forewarn.core.copies import replace
 from forewarn.core.orders import lost_hosts
+from forewarn.core.words import HostName
 from forewarn.store.batch import Transaction
 
 NOT_ASKED = "its driver is not asked any more"

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from forewarn.control.fleet.removed_projects import left_behind, let_go
 from forewarn.control.use_case import Context, UseCase
-from forewarn.core.basic_types import Kind, MachineId
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
 from forewarn.core.filters import MachineFilter
@@ -25,6 +24,7 @@ from forewarn.core.fleet.parts import FleetPart
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.slice import Slice
 from forewarn.core.spelling import counted
+from forewarn.core.words import Kind, MachineId
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries

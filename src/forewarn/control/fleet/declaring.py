@@ -9,7 +9,6 @@ from forewarn.control.fleet.importing_fleet import ImportDryRuns
 from forewarn.control.fleet.removed_projects import left_behind
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.control.use_case import Context, UseCase
-from forewarn.core.basic_types import Kind, NameKind, ProjectName
 from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid, NotFound, UnknownName
 from forewarn.core.fleet import applying, machines
@@ -17,6 +16,7 @@ from forewarn.core.fleet.parts import cut, difference
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
 from forewarn.core.moments import format_span
+from forewarn.core.words import Kind, NameKind, ProjectName
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from forewarn.control import naming
 from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet
 from forewarn.control.use_case import FleetReading
-from forewarn.core.basic_types import GroupKind, GroupName, NameKind
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.fleet import applying, machines
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, cut
 from forewarn.core.model.slice import Slice
 from forewarn.core.rollouts.domain_fitting import FittedDomains, fit
+from forewarn.core.words import GroupKind, GroupName, NameKind
 
 # A refusal names no more machines than a person reads.
 _NAMED = 5

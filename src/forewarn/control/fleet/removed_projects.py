@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core.access import Token
-from forewarn.core.basic_types import DEFAULT_PROJECT, Kind, ProjectName
 from forewarn.core.draft import Draft
 from forewarn.core.push import Webhook
+from forewarn.core.words import DEFAULT_PROJECT, Kind, ProjectName
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.webhooks import WebhookQueries
 from forewarn.store.snapshots import Snapshot

@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager
 
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.use_case import ReadingContext, ScopedReading
-from forewarn.core.basic_types import ProjectName
 from forewarn.core.copies import replace
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.core.scope import Scope
+from forewarn.core.words import ProjectName
 
 
 class FollowedRecords(ScopedReading):

@@ -5,12 +5,12 @@ from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.use_case import UseCase
 from forewarn.core.admission import holds
 from forewarn.core.admission.timing import check_deadline
-from forewarn.core.basic_types import Action, HostName, MachineId, NameKind, ProjectName, Work
 from forewarn.core.filters import MachineFilter
 from forewarn.core.model.constraints import Hold
 from forewarn.core.orders import interventions, lifecycle, lost_hosts, requests
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.scope import EVERYTHING
+from forewarn.core.words import Action, HostName, MachineId, NameKind, ProjectName, Work
 from forewarn.store.batch import Transaction
 
 # Orders that are loaded and saved together.

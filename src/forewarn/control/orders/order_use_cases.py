@@ -8,7 +8,6 @@ from forewarn.control.disclosing import disclosed
 from forewarn.control.interfaces import ExternalReports
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.access import check_change, check_terms
-from forewarn.core.basic_types import Action, ApprovedBy, EventId, EventStatus, NameKind, OrderId
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
@@ -17,6 +16,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.orders import interventions, lifecycle, reports, requests
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import Action, ApprovedBy, EventId, EventStatus, NameKind, OrderId
 from forewarn.store.batch import ScopedTransaction
 from forewarn.store.queries.work import WorkQueries
 

@@ -22,7 +22,6 @@ from forewarn.control.rehearsals.rehearsal import (
     going_on,
 )
 from forewarn.control.use_case import Context, UseCase
-from forewarn.core.basic_types import FOREWARN, Kind, OrderId, OrderState, ProjectName
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Uncertain
 from forewarn.core.filters import OrderFilter
@@ -31,6 +30,7 @@ from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
 from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.rehearsal_rules import KeptRehearsal
+from forewarn.core.words import FOREWARN, Kind, OrderId, OrderState, ProjectName
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.queries.work import WorkQueries

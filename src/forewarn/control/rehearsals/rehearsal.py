@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from forewarn.core.basic_types import MachineId, ProjectName
 from forewarn.core.model.order import Order
 from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.rehearsal_rules import Fault, KeptRehearsal
+from forewarn.core.words import MachineId, ProjectName
 
 
 class RehearsalEndpoint(Protocol):

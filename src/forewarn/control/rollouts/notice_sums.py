@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from forewarn.core.basic_types import OrderId
 from forewarn.core.copies import replace
 from forewarn.core.guests import notice
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.rollout import Rollout, Wave, WaveState
+from forewarn.core.words import OrderId
 from forewarn.store.snapshots import Snapshot
 
 # Orders whose notice is summed up before others get their turn.

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from forewarn.core.basic_types import HostName, MachineId, MachineState, OrderId
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.progress import Orders
+from forewarn.core.words import HostName, MachineId, MachineState, OrderId
 from forewarn.store.batch import Transaction
 from forewarn.store.saved import Saved, SavedChanges
 

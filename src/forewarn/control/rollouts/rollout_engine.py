@@ -8,7 +8,6 @@ from forewarn.control.rollouts.notice_sums import NoticeSums
 from forewarn.control.rollouts.rollout_cache import RolloutCache
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
-from forewarn.core.basic_types import FOREWARN, HostName, Kind, OrderId
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.filters import HistoryFilter
@@ -27,6 +26,7 @@ from forewarn.core.rollouts import (
     progress,
 )
 from forewarn.core.rollouts.progress import Orders, Quiet
+from forewarn.core.words import FOREWARN, HostName, Kind, OrderId
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.rollouts import RolloutQueries
 

@@ -4,10 +4,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.basic_types import HostName
 from forewarn.core.copies import replace
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
+from forewarn.core.words import HostName
 
 # A rollout over more hosts has its orders placed by the engine's next look, some at a time.
 MOST_HOSTS_AT_ONCE = 20

@@ -13,7 +13,6 @@ from forewarn.control.rollouts.rollout_plan import RolloutPlan, are_alike, is_la
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import FleetReading, ReadingContext
 from forewarn.core.admission.timing import check_deadline
-from forewarn.core.basic_types import HostName, HostState, NameKind, RolloutAction, ServiceMode, Work
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
@@ -26,6 +25,7 @@ from forewarn.core.rollouts import emptying, forecast, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.emptying import Emptying, EmptyingInput
 from forewarn.core.rollouts.forecast import Expected, on_one_host
+from forewarn.core.words import HostName, HostState, NameKind, RolloutAction, ServiceMode, Work
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
 from forewarn.wire.wording import either

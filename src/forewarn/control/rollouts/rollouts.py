@@ -9,12 +9,12 @@ from forewarn.control.rollouts.rollout_plan import RolloutPlan
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView, RolloutViews, shared_with
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
-from forewarn.core.basic_types import Kind
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.rollouts import planning, progress
 from forewarn.core.spelling import counted
+from forewarn.core.words import Kind
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.rollouts import RolloutQueries
 

@@ -3,7 +3,15 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.model.group import Group
+from forewarn.core.model.machine import TRAITS, Machine
+from forewarn.core.orders import departures
+from forewarn.core.spelling import paired
+from forewarn.core.words import (
     BY_PEOPLE,
     EXTERNAL,
     PUT,
@@ -20,14 +28,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.copies import replace
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.model.declaration import MachineSpec
-from forewarn.core.model.group import Group
-from forewarn.core.model.machine import TRAITS, Machine
-from forewarn.core.orders import departures
-from forewarn.core.spelling import paired
 
 # What a declaration says of a machine that may change at any time, because it disturbs no guest.
 PLAIN = tuple(trait for trait in TRAITS if trait != "update_domain")

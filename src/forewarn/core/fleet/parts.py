@@ -4,7 +4,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, TypeVar
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.fleet import machines
+from forewarn.core.model import declaration
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.project import Project
+from forewarn.core.model.slice import Slice
+from forewarn.core.spelling import counted, hint
+from forewarn.core.words import (
     BY_PEOPLE,
     DECLARED,
     PUT,
@@ -18,18 +30,6 @@ from forewarn.core.basic_types import (
     ProjectName,
     StepState,
 )
-from forewarn.core.copies import replace
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import machines
-from forewarn.core.model import declaration
-from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
-from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.project import Project
-from forewarn.core.model.slice import Slice
-from forewarn.core.spelling import counted, hint
 
 # A host that is known is loaded with all that it carries.
 _KNOWN_HOST_WEIGHS = 20

@@ -8,15 +8,6 @@ it, a record says so: that belongs to the proof of notice.
 
 from collections.abc import Iterable
 
-from forewarn.core.basic_types import (
-    OTHER_HANDS,
-    HostName,
-    HostState,
-    Kind,
-    MachineId,
-    MachineState,
-    StepState,
-)
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines
@@ -25,6 +16,15 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.orders import departures
 from forewarn.core.orders.steps import SETTLED
+from forewarn.core.words import (
+    OTHER_HANDS,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineState,
+    StepState,
+)
 
 _AT_IT = (StepState.RUNNING, StepState.FAILED)
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.event import Event
+from forewarn.core.words import (
     EventType,
     GroupName,
     HostName,
@@ -13,7 +14,6 @@ from forewarn.core.basic_types import (
     OrderId,
     ProjectName,
 )
-from forewarn.core.model.event import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.host import Host, HostResource
+from forewarn.core.model.machine import MachineTraits
+from forewarn.core.model.project import Project
+from forewarn.core.words import (
     DECLARED,
     DEFAULT_PROJECT,
     EXTERNAL,
@@ -14,10 +18,6 @@ from forewarn.core.basic_types import (
     MachineName,
     ProjectName,
 )
-from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.host import Host, HostResource
-from forewarn.core.model.machine import MachineTraits
-from forewarn.core.model.project import Project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.basic_types import (
+from forewarn.core.words import (
     HINTS,
     ApprovalRule,
     ApprovedBy,

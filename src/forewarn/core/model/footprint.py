@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from forewarn.core.basic_types import GroupName, Mobility, ProjectName
 from forewarn.core.copies import replace
+from forewarn.core.words import GroupName, Mobility, ProjectName
 
 # What update domains are counted as that do not count.
 ANY_DOMAIN = -1

@@ -6,7 +6,9 @@ None always means that the source says nothing of it, so that what is known stay
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.model.host import HostResource
+from forewarn.core.words import (
     GroupKind,
     GroupName,
     HostName,
@@ -15,8 +17,6 @@ from forewarn.core.basic_types import (
     Mobility,
     ProjectName,
 )
-from forewarn.core.copies import replace
-from forewarn.core.model.host import HostResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

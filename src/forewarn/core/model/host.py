@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, Self
 
-from forewarn.core.basic_types import DECLARED, GroupName, HostName, HostState, OrderId
 from forewarn.core.copies import replace
 from forewarn.core.model.machine import Machine
 from forewarn.core.moments import format_time
+from forewarn.core.words import DECLARED, GroupName, HostName, HostState, OrderId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

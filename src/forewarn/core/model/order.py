@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.words import (
     EXTERNAL,
     SIMULATED,
     Action,
@@ -25,7 +26,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.model.constraints import Waiting
 
 
 class AttemptId(NamedTuple):

@@ -6,7 +6,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
-from forewarn.core.basic_types import (
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.declaration import HostDrivers
+from forewarn.core.model.event import NoticeSummary
+from forewarn.core.words import (
     HOOK,
     Action,
     HostName,
@@ -17,9 +20,6 @@ from forewarn.core.basic_types import (
     ServiceMode,
     Work,
 )
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.declaration import HostDrivers
-from forewarn.core.model.event import NoticeSummary
 
 
 class RolloutState(StrEnum):

@@ -1,6 +1,14 @@
 """Fencing: no machine comes back elsewhere while the host that it was on may still touch it (rule 13)."""
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.host import Host
+from forewarn.core.model.order import HostStep, Order
+from forewarn.core.orders import host_failures, host_steps, steps, superseding
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
     EXTERNAL,
     HOOK,
     SIMULATED,
@@ -11,14 +19,6 @@ from forewarn.core.basic_types import (
     Kind,
     StepState,
 )
-from forewarn.core.copies import replace
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.host import Host
-from forewarn.core.model.order import HostStep, Order
-from forewarn.core.orders import host_failures, host_steps, steps, superseding
-from forewarn.core.policy import Policy
 
 
 def go_on(draft: Draft, order: Order, policy: Policy) -> Order:

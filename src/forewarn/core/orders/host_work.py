@@ -3,7 +3,14 @@
 A host is let go, and machines return to it, once its health is known: a host that is not well stays cordoned.
 """
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.order import HostStep, Order, Step
+from forewarn.core.orders import departures, host_steps, service, stages, steps
+from forewarn.core.policy import Policy
+from forewarn.core.redaction import driver_named
+from forewarn.core.words import (
     EXTERNAL,
     HOOK,
     Action,
@@ -14,13 +21,6 @@ from forewarn.core.basic_types import (
     StageState,
     StepState,
 )
-from forewarn.core.copies import replace
-from forewarn.core.draft import Draft
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.order import HostStep, Order, Step
-from forewarn.core.orders import departures, host_steps, service, stages, steps
-from forewarn.core.policy import Policy
-from forewarn.core.redaction import driver_named
 
 # In the order in which they are done; a failed host is fenced instead.
 TURNS = (

@@ -1,7 +1,6 @@
 """What people may do with an order that was placed: cancel it, retry it, abandon it, or stop it by a hold."""
 
 from forewarn.core.admission import holds
-from forewarn.core.basic_types import Action, EventStatus, Kind, OrderId, OrderState, StageState, StepState
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
@@ -18,6 +17,7 @@ from forewarn.core.orders import (
     steps,
 )
 from forewarn.core.policy import Policy
+from forewarn.core.words import Action, EventStatus, Kind, OrderId, OrderState, StageState, StepState
 
 
 def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> Order:

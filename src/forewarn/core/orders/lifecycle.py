@@ -6,16 +6,6 @@ the second time. All that waits carries its reason.
 
 from datetime import datetime, timedelta
 
-from forewarn.core.basic_types import (
-    Action,
-    EventStatus,
-    Kind,
-    MachineName,
-    OrderId,
-    OrderState,
-    StageState,
-    StepState,
-)
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
@@ -39,6 +29,16 @@ from forewarn.core.orders import (
     winding_down,
 )
 from forewarn.core.policy import Policy
+from forewarn.core.words import (
+    Action,
+    EventStatus,
+    Kind,
+    MachineName,
+    OrderId,
+    OrderState,
+    StageState,
+    StepState,
+)
 
 
 def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:

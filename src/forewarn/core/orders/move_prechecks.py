@@ -10,15 +10,6 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from forewarn.core.admission import work_durations
-from forewarn.core.basic_types import (
-    Action,
-    HostName,
-    MachineId,
-    Mobility,
-    StageKind,
-    StepState,
-    Work,
-)
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
@@ -28,6 +19,15 @@ from forewarn.core.model.order import AttemptId, Order, Precheck, RefusedHost, S
 from forewarn.core.orders import placement, stages, steps
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import driver_named
+from forewarn.core.words import (
+    Action,
+    HostName,
+    MachineId,
+    Mobility,
+    StageKind,
+    StepState,
+    Work,
+)
 
 LIVE_ONLY = "it is live-only, so it is not redeployed and stays"
 

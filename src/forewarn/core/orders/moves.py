@@ -4,16 +4,6 @@ from collections.abc import Container, Iterable
 from datetime import datetime, timedelta
 
 from forewarn.core.admission import work_durations
-from forewarn.core.basic_types import (
-    EXTERNAL,
-    FOREWARN,
-    EventStatus,
-    Kind,
-    MachineId,
-    Mobility,
-    StepState,
-    Work,
-)
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
@@ -23,6 +13,16 @@ from forewarn.core.moments import format_time
 from forewarn.core.orders import events, stages, steps
 from forewarn.core.orders.move_prechecks import LIVE_ONLY, MOST_DOUBLINGS, REFUSED_FOR
 from forewarn.core.policy import Policy
+from forewarn.core.words import (
+    EXTERNAL,
+    FOREWARN,
+    EventStatus,
+    Kind,
+    MachineId,
+    Mobility,
+    StepState,
+    Work,
+)
 
 # A move that has taken this long will hardly end soon: who waits for its slot is put off by more at a time.
 LONG_MOVE = timedelta(hours=6)

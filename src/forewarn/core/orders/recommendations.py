@@ -3,7 +3,6 @@
 Nothing waits for it and it waits for nobody but a hold: no rule counts it, and approving it changes nothing.
 """
 
-from forewarn.core.basic_types import Action, Kind, OrderState
 from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -13,6 +12,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.moments import format_time
 from forewarn.core.orders import departures, events, reasons, stages
 from forewarn.core.policy import Policy, notice_of, work_of
+from forewarn.core.words import Action, Kind, OrderState
 
 
 def recommends(action: Action) -> bool:

@@ -4,17 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.basic_types import (
-    EXTERNAL,
-    FOREWARN,
-    HostName,
-    HostState,
-    HostTask,
-    Kind,
-    OrderId,
-    StepState,
-    Work,
-)
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.disclosure import as_driver_said
@@ -35,6 +24,17 @@ from forewarn.core.orders import (
 )
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import driver_named
+from forewarn.core.words import (
+    EXTERNAL,
+    FOREWARN,
+    HostName,
+    HostState,
+    HostTask,
+    Kind,
+    OrderId,
+    StepState,
+    Work,
+)
 
 # Whole orders, as those report who work outside
 

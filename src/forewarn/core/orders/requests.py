@@ -3,22 +3,6 @@
 from dataclasses import dataclass
 
 from forewarn.core import rehearsal_rules
-from forewarn.core.basic_types import (
-    EXTERNAL,
-    SIMULATED,
-    Action,
-    HostName,
-    HostState,
-    Kind,
-    MachineId,
-    MachineState,
-    Mobility,
-    OrderId,
-    OrderState,
-    Priority,
-    Source,
-    Work,
-)
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -45,6 +29,22 @@ from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy, work_of
 from forewarn.core.redaction import driver_named
+from forewarn.core.words import (
+    EXTERNAL,
+    SIMULATED,
+    Action,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineState,
+    Mobility,
+    OrderId,
+    OrderState,
+    Priority,
+    Source,
+    Work,
+)
 
 NO_TERMS = OrderTerms()
 

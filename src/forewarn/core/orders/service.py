@@ -3,7 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from forewarn.core.admission import work_durations
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, OrderTerms, Stage, Step
+from forewarn.core.orders import lost_hosts, reasons, stages
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
     GroupName,
     MachineState,
     Mobility,
@@ -13,14 +21,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.copies import replace
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, OrderTerms, Stage, Step
-from forewarn.core.orders import lost_hosts, reasons, stages
-from forewarn.core.policy import Policy
 
 
 def with_mode(terms: OrderTerms, host: Host) -> OrderTerms:

@@ -6,15 +6,6 @@ domain of a group that go the same way.
 
 from collections.abc import Iterable, Sequence
 
-from forewarn.core.basic_types import (
-    Action,
-    EventStatus,
-    HostState,
-    StageKind,
-    StageState,
-    StepState,
-    Work,
-)
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -38,6 +29,15 @@ from forewarn.core.orders.events import armed_at_once
 from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.redaction import machine_names
+from forewarn.core.words import (
+    Action,
+    EventStatus,
+    HostState,
+    StageKind,
+    StageState,
+    StepState,
+    Work,
+)
 
 
 def announce(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Order, tuple[Waiting, ...]]:

@@ -7,16 +7,6 @@ with its machines. Such shares do not wait for each other, but each for a free s
 from datetime import datetime
 from typing import TypeAlias
 
-from forewarn.core.basic_types import (
-    Action,
-    EventStatus,
-    Kind,
-    MachineId,
-    StageKind,
-    StageState,
-    StepState,
-    Work,
-)
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -45,6 +35,16 @@ from forewarn.core.orders.events import arm_at
 from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import machine_names
+from forewarn.core.words import (
+    Action,
+    EventStatus,
+    Kind,
+    MachineId,
+    StageKind,
+    StageState,
+    StepState,
+    Work,
+)
 
 # Machines, as a stage of their own, and their events.
 Share: TypeAlias = tuple[Stage, tuple[Event, ...]]

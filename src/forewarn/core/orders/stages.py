@@ -5,7 +5,15 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from operator import is_
 
-from forewarn.core.basic_types import (
+from forewarn.core.catalogue import ACTIONS, WORKS
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.orders import host_failures
+from forewarn.core.policy import work_of
+from forewarn.core.words import (
     Action,
     GroupName,
     MachineId,
@@ -15,14 +23,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.catalogue import ACTIONS, WORKS
-from forewarn.core.copies import replace
-from forewarn.core.draft import Draft
-from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.orders import host_failures
-from forewarn.core.policy import work_of
 
 SETTLED = frozenset({StepState.DONE, StepState.MOOT})
 

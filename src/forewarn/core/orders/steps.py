@@ -4,7 +4,14 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from forewarn.core.admission import work_durations
-from forewarn.core.basic_types import (
+from forewarn.core.catalogue import WORKS
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, RefusedHost, Step
+from forewarn.core.moments import format_span
+from forewarn.core.orders import bare_metal, placement
+from forewarn.core.words import (
     ANSWERING_AT_ONCE,
     EXTERNAL,
     SIMULATED,
@@ -17,13 +24,6 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.catalogue import WORKS
-from forewarn.core.copies import replace
-from forewarn.core.draft import Draft
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, RefusedHost, Step
-from forewarn.core.moments import format_span
-from forewarn.core.orders import bare_metal, placement
 
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
 # No driver could do these to a machine that is on no host.

@@ -1,11 +1,11 @@
 """What the failure of a host ends and takes over: no machine is left in hands that do not know of it."""
 
-from forewarn.core.basic_types import Action, HostName, MachineId, MachineState, OrderId, StepState
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import departures, host_failures, stages, steps
+from forewarn.core.words import Action, HostName, MachineId, MachineState, OrderId, StepState
 
 
 def supersede(draft: Draft, failure: Order, host: HostName) -> None:

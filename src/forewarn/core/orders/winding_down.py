@@ -5,7 +5,13 @@ event that has started; nothing is announced any more. Machines that have moved 
 bring them back would be new work with new notice.
 """
 
-from forewarn.core.basic_types import (
+from forewarn.core.copies import replace
+from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.order import HostStep, Order, Stage, Step
+from forewarn.core.orders import departures, events, host_steps, host_work, stages, steps
+from forewarn.core.redaction import machine_names
+from forewarn.core.words import (
     EXTERNAL,
     EventStatus,
     HostTask,
@@ -16,12 +22,6 @@ from forewarn.core.basic_types import (
     StageState,
     StepState,
 )
-from forewarn.core.copies import replace
-from forewarn.core.draft import Draft
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.order import HostStep, Order, Stage, Step
-from forewarn.core.orders import departures, events, host_steps, host_work, stages, steps
-from forewarn.core.redaction import machine_names
 
 # So many machines are named that stay where they have moved.
 NAMED = 10

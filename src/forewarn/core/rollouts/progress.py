@@ -5,15 +5,6 @@ from datetime import datetime
 from typing import TypeAlias
 
 from forewarn.core.admission import holds as in_force
-from forewarn.core.basic_types import (
-    HostName,
-    HostTask,
-    OrderId,
-    OrderState,
-    StageKind,
-    StageState,
-    StepState,
-)
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Hold, Waiting
@@ -23,6 +14,15 @@ from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
 from forewarn.core.rollouts.machine_health import UnwellMachine
+from forewarn.core.words import (
+    HostName,
+    HostTask,
+    OrderId,
+    OrderState,
+    StageKind,
+    StageState,
+    StepState,
+)
 
 Orders: TypeAlias = Mapping[OrderId, Order]
 Quiet: TypeAlias = Sequence[UnwellMachine]

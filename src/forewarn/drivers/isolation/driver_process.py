@@ -22,10 +22,10 @@ from functools import partial
 from typing import Any
 
 from forewarn.core import errors
-from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted
+from forewarn.core.words import MachineId
 from forewarn.drivers.isolation import messages
 from forewarn.drivers.isolation.messages import Message, Received, TooLong
 

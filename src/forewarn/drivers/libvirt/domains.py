@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from forewarn.core.basic_types import HostName
+from forewarn.core.words import HostName
 from forewarn.drivers.libvirt import definitions, left_notes, marks
 from forewarn.drivers.libvirt.definitions import Definition
 from forewarn.drivers.libvirt.library import Declined, boot_of

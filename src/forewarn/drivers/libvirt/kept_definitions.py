@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from forewarn.core.basic_types import HostName
+from forewarn.core.words import HostName
 from forewarn.drivers.libvirt.library import Declined
 
 # A copy whose host has not had the domain for so long is of no use any more, and may hold secrets.

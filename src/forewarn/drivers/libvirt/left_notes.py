@@ -7,7 +7,7 @@ domain of the same UUID that has no such note is the one that was left.
 from collections.abc import Iterable
 from xml.etree import ElementTree
 
-from forewarn.core.basic_types import HostName
+from forewarn.core.words import HostName
 
 NAMESPACE = "urn:forewarn:left-behind:1"
 PREFIX = "forewarn-left"

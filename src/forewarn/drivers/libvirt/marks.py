@@ -11,8 +11,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from forewarn.control.driver import DriverTask
-from forewarn.core.basic_types import HostName, OrderId, Work
 from forewarn.core.model.order import AttemptId
+from forewarn.core.words import HostName, OrderId, Work
 
 NAMESPACE = "urn:forewarn:step:1"
 PREFIX = "forewarn"

@@ -1,7 +1,7 @@
 """What the driver refuses before it begins: each a line that names the thing and says what to do."""
 
-from forewarn.core.basic_types import Work
 from forewarn.core.model.machine import Machine
+from forewarn.core.words import Work
 from forewarn.drivers.libvirt import disks
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.hypervisor import Hypervisor

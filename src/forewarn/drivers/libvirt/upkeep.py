@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from forewarn.core.basic_types import HostName
 from forewarn.core.model.host import Host
+from forewarn.core.words import HostName
 from forewarn.drivers.libvirt import left_behind
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.hypervisor import Hypervisor

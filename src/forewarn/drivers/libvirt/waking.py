@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from forewarn.core.basic_types import MachineId
+from forewarn.core.words import MachineId
 
 log = logging.getLogger(__name__)
 

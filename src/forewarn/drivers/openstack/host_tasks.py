@@ -5,7 +5,7 @@ by its reason: what others have disabled, before or since, stays so.
 """
 
 from forewarn.control.driver import Checked, Done, DriverTask, Failed, NotBegun, Unknown
-from forewarn.core.basic_types import HostTask
+from forewarn.core.words import HostTask
 from forewarn.drivers.openstack.compute_api import ComputeApi, ComputeService
 
 

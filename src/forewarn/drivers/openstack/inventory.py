@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forewarn.core.basic_types import GroupKind, HostName, MachineId, MachineName, Mobility, ProjectName
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine, unknown_metadata
+from forewarn.core.words import GroupKind, HostName, MachineId, MachineName, Mobility, ProjectName
 from forewarn.drivers.openstack import marks
 from forewarn.drivers.openstack.compute_api import ComputeApi, ComputeService, NoAnswerError, RefusedError
 from forewarn.drivers.openstack.server_groups import ServerGroups, allowed, told_apart

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from forewarn.core.basic_types import GroupName
+from forewarn.core.words import GroupName
 
 # A name in forewarn has so many of these characters.
 LONGEST, NOT_ALLOWED = 64, re.compile(r"[^A-Za-z0-9._-]+")

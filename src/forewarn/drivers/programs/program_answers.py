@@ -14,7 +14,7 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
-from forewarn.core.basic_types import HostName
+from forewarn.core.words import HostName
 from forewarn.wire.text import on_one_line
 
 StateWord: TypeAlias = Literal["done", "running", "failed", "unknown", "not-begun", "cancelled", "too-late"]

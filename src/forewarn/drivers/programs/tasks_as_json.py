@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from forewarn.control.driver import DriverTask
-from forewarn.core.basic_types import STANDALONE
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import TRAITS, Machine
+from forewarn.core.words import STANDALONE
 from forewarn.wire.fields import as_json as as_plain
 from forewarn.wire.rfc3339 import write_time
 

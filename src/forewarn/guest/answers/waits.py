@@ -4,9 +4,9 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Protocol
 
-from forewarn.core.basic_types import GroupName
 from forewarn.core.copies import replace
 from forewarn.core.errors import ForewarnError
+from forewarn.core.words import GroupName
 from forewarn.guest.answers.time_cache import TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine

@@ -9,12 +9,12 @@ from sys import intern
 from types import MappingProxyType
 from typing import TypeAlias
 
-from forewarn.core.basic_types import EventId, GroupName, MachineId, ProjectName
 from forewarn.core.copies import replace
 from forewarn.core.feed import Delta
 from forewarn.core.guests.document import entity_tag, tag
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
+from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.members import NO_NEWS, BoardGroup, BoardMachine
 from forewarn.guest.board.rehearsal_state import RehearsalState
 from forewarn.guest.board.waiting import Waiters

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from math import inf
 
-from forewarn.core.basic_types import GroupKind, GroupName, MachineId
 from forewarn.core.copies import replace
 from forewarn.core.guests.document import Document, document
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
+from forewarn.core.words import GroupKind, GroupName, MachineId
 from forewarn.guest.board.rehearsal_state import RehearsalState
 from forewarn.guest.rate_limit import Allowance
 from forewarn.wire.azure import VERSIONS

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
-from forewarn.core.basic_types import GroupName
+from forewarn.core.words import GroupName
 
 Who = TypeVar("Who")
 

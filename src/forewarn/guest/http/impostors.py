@@ -3,9 +3,9 @@
 import asyncio
 import logging
 
-from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.machine import Machine
+from forewarn.core.words import MachineId
 from forewarn.guest.commands import GuestCommands
 from forewarn.guest.http.refusals import Limit, Refusals
 

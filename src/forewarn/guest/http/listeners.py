@@ -6,8 +6,8 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import Conflict
+from forewarn.core.words import MachineId
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.binding import BACKLOG, bind
 from forewarn.guest.http.connection import Connection

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from forewarn.core.basic_types import MachineId
+from forewarn.core.words import MachineId
 from forewarn.guest.requests.plan import Poll
 
 # What an entry costs beside its bytes: the poll with its tags, and its place in two tables.

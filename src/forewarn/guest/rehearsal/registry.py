@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from forewarn.core.basic_types import MachineId, ProjectName
 from forewarn.core.copies import replace
 from forewarn.core.rehearsal_ledger import Account, Ledger
 from forewarn.core.rehearsal_rules import Fault
+from forewarn.core.words import MachineId, ProjectName
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.rehearsal_state import RehearsalState
 

@@ -10,10 +10,10 @@ from weakref import WeakValueDictionary
 import httpx
 
 from forewarn.control.push.webhooks import WHO_ALLOWS
-from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import LimitReached
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
+from forewarn.core.words import ProjectName
 from forewarn.server.push.lookup import Lookup
 from forewarn.wire import cloudevents
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from forewarn.control.engine.driver_calls import DriverCall, Verb
-from forewarn.core.basic_types import MachineId, OrderId
 from forewarn.core.model.order import AttemptId
+from forewarn.core.words import MachineId, OrderId
 
 # The driver, the host, and whether the calls ask if the host is reached: these wait for no step.
 LaneKey: TypeAlias = tuple[str, str, bool]

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, ScalarSelect, Text, bindparam, cast, func, select
 
-from forewarn.core.basic_types import OrderId, OrderState
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import Order
+from forewarn.core.words import OrderId, OrderState
 from forewarn.store import tables
 from forewarn.store.reads.reader import SELECT_GROUPS, Reader, among
 from forewarn.store.rows.stored import ORDERS

@@ -4,9 +4,9 @@ from typing import Any
 
 from sqlalchemy import Column, exists, select
 
-from forewarn.core.basic_types import GroupName
 from forewarn.core.feed import Delta
 from forewarn.core.model.event import Event
+from forewarn.core.words import GroupName
 from forewarn.store import tables
 from forewarn.store.key_lists import one_found
 from forewarn.store.reads.reader import Reader

@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
 
-from forewarn.core.basic_types import GroupName, HostName, MachineId, MachineState, NameKind, ProjectName
 from forewarn.core.disclosure import Names
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.filters import ANY_MACHINE, LEAST_OF_ID, MachineFilter
@@ -16,6 +15,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.spelling import MOST_SLIPS
+from forewarn.core.words import GroupName, HostName, MachineId, MachineState, NameKind, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.name_reads import NameReads
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Text, case, cast, func, select
 
-from forewarn.core.basic_types import EventStatus, Kind
+from forewarn.core.words import EventStatus, Kind
 from forewarn.store import tables
 from forewarn.store.reads.state_counts import HOLD_REACHES, StateCounts
 from forewarn.store.rows.times import moment_or_none

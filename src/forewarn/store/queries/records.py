@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 from sqlalchemy import ColumnElement, Select, exists, func, select, update
 
-from forewarn.core.basic_types import EventId
 from forewarn.core.copies import replace
 from forewarn.core.filters import Following, HistoryFilter, RecordFilter
 from forewarn.core.model.record import Record
 from forewarn.core.retention import Pruning
+from forewarn.core.words import EventId
 from forewarn.store import tables
 from forewarn.store.key_lists import one_of
 from forewarn.store.reads.concerning import concerning

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete
 
-from forewarn.core.basic_types import ProjectName
 from forewarn.core.rehearsal_rules import KeptRehearsal
+from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.stored import REHEARSALS

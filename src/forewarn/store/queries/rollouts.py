@@ -7,7 +7,14 @@ from datetime import datetime
 from sqlalchemy import and_, exists, func, or_, select
 
 from forewarn.core.admission.work_durations import MEMORY
-from forewarn.core.basic_types import (
+from forewarn.core.model.event import Event
+from forewarn.core.model.footprint import DomainShare, Footprint
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.rollouts.emptying import EmptyingInput
+from forewarn.core.words import (
     STANDALONE,
     GroupName,
     HostName,
@@ -18,13 +25,6 @@ from forewarn.core.basic_types import (
     Mobility,
     OrderId,
 )
-from forewarn.core.model.event import Event
-from forewarn.core.model.footprint import DomainShare, Footprint
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Order
-from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts.emptying import EmptyingInput
 from forewarn.store import tables
 from forewarn.store.reads.budget_reads import GROUP_SIZES, BudgetReads
 from forewarn.store.reads.emptying_reads import EmptyingReads

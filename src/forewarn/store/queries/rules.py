@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import select
 
-from forewarn.core.basic_types import (
-    EventId,
-    GroupName,
-    HostName,
-    MachineId,
-)
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import Event
 from forewarn.core.model.host import Host, HostLoad
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.slice import Slice
+from forewarn.core.words import (
+    EventId,
+    GroupName,
+    HostName,
+    MachineId,
+)
 from forewarn.store import tables
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, among
 from forewarn.store.reads.slice_reads import ALL_DOMAIN_COUNTS, DomainCounts, ScopedRuleQueries

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from forewarn.core.basic_types import ProjectName
 from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.stored import WEBHOOKS

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 from sqlalchemy import func, select
 
-from forewarn.core.basic_types import GroupName, MachineId, MachineName, MachineState
 from forewarn.core.model.constraints import Budget
 from forewarn.core.model.event import Resource
 from forewarn.core.model.group import Group
+from forewarn.core.words import GroupName, MachineId, MachineName, MachineState
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader, among
 from forewarn.store.rows.stored import STORED

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import select
 
-from forewarn.core.basic_types import HostName, HostState, MachineId, MachineState, Mobility
 from forewarn.core.model.host import HostResource, Room
 from forewarn.core.rollouts.emptying import EmptyingInput, Leaver
+from forewarn.core.words import HostName, HostState, MachineId, MachineState, Mobility
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader, among
 from forewarn.store.rows.mapping import Row

@@ -15,8 +15,8 @@ from sqlalchemy import (
     union_all,
 )
 
-from forewarn.core.basic_types import ProjectName
 from forewarn.core.disclosure import Names
+from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.reader import Reader, chunks

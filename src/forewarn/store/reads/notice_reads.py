@@ -5,8 +5,8 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from forewarn.core.basic_types import EventId, Kind, MachineId
 from forewarn.core.model.slice import Sent
+from forewarn.core.words import EventId, Kind, MachineId
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader, among
 from forewarn.store.rows.times import moment

@@ -6,9 +6,9 @@ A connection remembers them with their version, which the transaction reads anyw
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from forewarn.core.basic_types import ProjectName
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.project import Project
+from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.stored import HOLDS, PROJECTS

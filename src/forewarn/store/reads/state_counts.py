@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, case, func, select
 
-from forewarn.core.basic_types import EventStatus, HostState, MachineState, OrderState
+from forewarn.core.words import EventStatus, HostState, MachineState, OrderState
 from forewarn.store import tables
 from forewarn.store.reads.reader import EVENT_PROJECT, Reader
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import and_, func, not_, select
 
-from forewarn.core.basic_types import STANDALONE, EventStatus, GroupKind, GroupName, MachineId, ProjectName
 from forewarn.core.model.fleet_counts import DomainSummary, FleetSummary, GroupSummary
+from forewarn.core.words import STANDALONE, EventStatus, GroupKind, GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.state_counts import StateCounts
 

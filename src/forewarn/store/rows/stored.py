@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.core.access import Token
-from forewarn.core.basic_types import Work
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.model.constraints import Hold, Waiting
@@ -21,6 +20,7 @@ from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, Rollo
 from forewarn.core.push import Webhook
 from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.session_cookies import BrowserSession
+from forewarn.core.words import Work
 from forewarn.store import tables
 from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped
 from forewarn.store.rows.times import micros, micros_or_none, moment

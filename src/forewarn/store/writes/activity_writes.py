@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from forewarn.core.basic_types import GroupName, MachineId
+from forewarn.core.words import GroupName, MachineId
 from forewarn.store import tables
 from forewarn.store.many_rows import execute_many
 from forewarn.store.rows.times import micros

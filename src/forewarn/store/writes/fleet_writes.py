@@ -6,11 +6,11 @@ from operator import attrgetter
 
 from sqlalchemy import Integer, bindparam, delete, insert, select, update
 
-from forewarn.core.basic_types import GroupName, HostName
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
+from forewarn.core.words import GroupName, HostName
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.many_rows import execute_many

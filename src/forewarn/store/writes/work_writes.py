@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Table, bindparam, delete, insert
 
-from forewarn.core.basic_types import StageKind, StageState, StepState
 from forewarn.core.model.changes import ROOM, Changes
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
+from forewarn.core.words import StageKind, StageState, StepState
 from forewarn.store import tables
 from forewarn.store.many_rows import execute_many
 from forewarn.store.reads.reader import Reader

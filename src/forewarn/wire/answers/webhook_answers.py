@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Self
 
-from forewarn.core.basic_types import Kind
 from forewarn.core.push import Webhook
+from forewarn.core.words import Kind
 from forewarn.wire.answers.answer import ApiAnswer
 
 
