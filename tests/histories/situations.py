@@ -7,15 +7,7 @@ from typing import TypeAlias
 
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import (
-    EXTERNAL,
-    Action,
-    EventStatus,
-    HostState,
-    Kind,
-    Priority,
-    StepState,
-)
+from forewarn.core.words import EXTERNAL, Action, EventStatus, HostState, Kind, Priority, StepState
 
 # Of a hundred histories so many come to each situation at least.
 PERCENT = 10

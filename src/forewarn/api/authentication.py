@@ -13,8 +13,8 @@ from starlette.types import Scope
 from forewarn.api.services import RunReading
 from forewarn.clock import monotonic
 from forewarn.control.token_use_cases import BrowserSessions
-from forewarn.core.browser_sessions import Credentials, Identified, identify
 from forewarn.core.errors import Unavailable
+from forewarn.core.session_cookies import Credentials, Identified, identify
 from forewarn.signals import Signal
 from forewarn.wire import authority
 

@@ -19,8 +19,8 @@ from forewarn.api.request_parts import Body, Query, declared, given, maybe
 from forewarn.control.all_use_cases import check_whole
 from forewarn.core.access import Caller
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.core.model.webhook import WebhookId
-from forewarn.core.operators_words import said_by_operator
+from forewarn.core.push import WebhookId
+from forewarn.core.redaction import said_by_operator
 from forewarn.core.scope import Scope
 from forewarn.core.words import EventId, OrderId, ProjectName
 from forewarn.store.batch import ScopedTransaction, Transaction

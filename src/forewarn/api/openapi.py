@@ -20,7 +20,7 @@ from forewarn.api.inputs import InBody, InHeader, InPath, Input, InQuery, TableI
 from forewarn.api.request_headers import ABOUT_KEY, DESCRIPTIONS, KEY_HEADER, KEY_SCHEMA, InConditions
 from forewarn.api.request_parts import Body
 from forewarn.api.routing import ApiRoute, WithStatus
-from forewarn.core.browser_sessions import CSRF_HEADER
+from forewarn.core.session_cookies import CSRF_HEADER
 from forewarn.version import RELEASE
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import key_of_page

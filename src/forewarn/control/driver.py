@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from forewarn.core.errors import Invalid
+from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId
-from forewarn.core.operators_words import driver_named
+from forewarn.core.redaction import driver_named
 from forewarn.core.spelling import hint
 from forewarn.core.words import Action, HostName, HostTask, OrderId, Work
 from forewarn.wire.texts import either, shown
@@ -297,7 +297,7 @@ class Listing(Protocol):
         """
         ...
 
-    def inventory(self, hosts: Sequence[Host]) -> Found:
+    def inventory(self, hosts: Sequence[Host]) -> FoundFleet:
         """Return what these hosts have; one that cannot be asked is named in `unreachable`."""
         ...
 

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from forewarn.control.use_case import Context, Reading, UseCase
 from forewarn.control.webhook_use_cases import MOST_WEBHOOKS, named
 from forewarn.core import access
-from forewarn.core import browser_sessions as rules
+from forewarn.core import session_cookies as rules
 from forewarn.core.access import Grant, Keyring, Token, digest_of
-from forewarn.core.browser_sessions import BrowserSession, Identified, OpenSessions
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.filters import RecordFilter
+from forewarn.core.session_cookies import BrowserSession, Identified, OpenSessions
 from forewarn.core.words import Kind
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.records import RecordQueries

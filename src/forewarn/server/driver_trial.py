@@ -17,15 +17,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import hint
-from forewarn.core.words import (
-    STANDALONE,
-    Action,
-    GroupName,
-    HostName,
-    MachineId,
-    OrderId,
-    Work,
-)
+from forewarn.core.words import STANDALONE, Action, GroupName, HostName, MachineId, OrderId, Work
 from forewarn.drivers.registry import Drivers
 from forewarn.server.wiring import new_id
 from forewarn.wire.texts import either, shown

@@ -9,11 +9,10 @@ import pytest
 from forewarn.control.driver import DriverTask, Unknown
 from forewarn.control.engine.driver_calls import call_for, read
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.rollouts import move_prechecks
+from forewarn.control.rollouts import prechecked_moves
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders import prechecks
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
@@ -100,11 +99,11 @@ def test_a_host_that_does_not_answer_is_waited_for_and_the_move_stays_live(
     placed = leaving(service)
     make_calls(service, driver)
     assert "host-2 cannot be reached" in service.reload(placed).waiting[0].reason
-    service.advance(seconds=prechecks.ASK_AGAIN.total_seconds())
+    service.advance(seconds=prechecked_moves.ASK_AGAIN.total_seconds())
     make_calls(service, driver)
     assert told(service) == []
     driver.refusing = {}
-    service.advance(seconds=prechecks.ASK_AGAIN.total_seconds())
+    service.advance(seconds=prechecked_moves.ASK_AGAIN.total_seconds())
     make_calls(service, driver)
     assert told(service) == [EventType.FREEZE]
 
@@ -131,7 +130,7 @@ def test_a_question_that_is_lost_with_the_server_is_asked_again(
     service.restart()
     make_calls(service, driver)
     assert driver.prechecked == []
-    service.advance(seconds=prechecks.ANSWERED_WITHIN.total_seconds())
+    service.advance(seconds=prechecked_moves.ANSWERED_WITHIN.total_seconds())
     make_calls(service, driver)
     assert told(service) == [EventType.FREEZE]
 
@@ -199,7 +198,7 @@ def test_a_plan_asks_further_hosts_while_all_refuse(service: Service, driver: Sc
 def test_a_plan_without_the_time_to_ask_all_hosts_says_how_many_were(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(move_prechecks, "WITHIN", 0.0)
+    monkeypatch.setattr(prechecked_moves, "WITHIN", 0.0)
     more = fleet(machine("web-0", "host-1", mobility=Mobility.LIVE_ONLY), hosts=6)
     service.apply(replace(more, defaults=FleetDefaults(driver=SCRIPTED)))
     driver.refusing = {f"host-{number}": WHY for number in range(2, 7)}
@@ -213,7 +212,7 @@ def test_a_plan_without_the_time_to_ask_all_hosts_says_how_many_were(
 def test_a_plan_says_of_how_many_machines_drivers_were_not_asked(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(move_prechecks, "MOST_MACHINES", 1)
+    monkeypatch.setattr(prechecked_moves, "MOST_MACHINES", 1)
     machines = (machine(f"web-{number}", "host-1", mobility=Mobility.LIVE) for number in range(3))
     service.apply(replace(fleet(*machines, hosts=2), defaults=FleetDefaults(driver=SCRIPTED)))
     assert (
@@ -244,7 +243,7 @@ def test_a_plan_warns_of_machines_that_cannot_be_moved_live(service: Service, dr
 def test_a_plan_without_an_answer_in_time_says_so(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(move_prechecks, "WITHIN", 0.0)
+    monkeypatch.setattr(prechecked_moves, "WITHIN", 0.0)
     service.context.plan_prechecks.submit = lambda _: None
     (emptied,) = service.rollouts.plan(RolloutRequest(hosts=(HOST,), work=Work.HOST, by="test")).emptying
     assert [each.reason for each in emptied.obstacles] == [

@@ -17,8 +17,7 @@ from forewarn.api.request_headers import PutCondition, tag_of
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.core.access import Right
-from forewarn.core.fleet.declared import group_spec
-from forewarn.core.model.declaration import GroupSpec
+from forewarn.core.model.declaration import GroupSpec, group_spec
 from forewarn.core.model.group import Group
 from forewarn.core.model.project import Project
 from forewarn.core.words import GroupName, ProjectName

@@ -25,7 +25,7 @@ from forewarn.api.services import (
 )
 from forewarn.control.idempotent_calls import Answered
 from forewarn.core.access import LONGEST_LIFE, Grant, Right, Role, digest_of
-from forewarn.core.browser_sessions import Identified, csrf_of
+from forewarn.core.session_cookies import Identified, csrf_of
 from forewarn.core.words import ProjectName
 from forewarn.store.batch import Transaction
 from forewarn.wire.answers.access_answers import (

@@ -29,8 +29,8 @@ from forewarn.core.disclosure import said_by_driver
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
-from forewarn.core.operators_words import driver_named
-from forewarn.core.rollouts.planned_moves import MoveAnswer
+from forewarn.core.redaction import driver_named
+from forewarn.core.rollouts.emptying import MoveAnswer
 from forewarn.core.words import HOOK, HostName, Work
 from forewarn.durations import Distribution
 

@@ -13,10 +13,10 @@ from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext, UseCase
 from forewarn.core.copies import replace
+from forewarn.core.model.clock_slew import TimeKind
 from forewarn.core.model.order import Order
-from forewarn.core.model.service_time import TimeKind
-from forewarn.core.orders import reachability, reports, silence
-from forewarn.core.orders.silence import Presence
+from forewarn.core.orders import lost_hosts, reports
+from forewarn.core.orders.reports import Presence
 from forewarn.core.words import FOREWARN, HostName, OrderId
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.service_time import TimeQueries
@@ -34,7 +34,7 @@ class ExternalTimeout(UseCase):
             presence = _presence(snapshot.time)
             for order in filter(_is_awaited, snapshot.due.orders_under_way()):
                 limit = order.terms.heartbeat or self._policy.external_silence
-                silent_for = silence.before_start(limit, order.heard_at, presence, now=now)
+                silent_for = reports.silence_before_start(limit, order.heard_at, presence, now=now)
                 external.heard(order.id, limit, silent_for=silent_for)
 
     def overdue(self) -> Mapping[OrderId, str]:
@@ -124,8 +124,8 @@ class HostReach(UseCase):
             for name in found:
                 match hosts[name].state:
                     case ReachState.UNREACHABLE:
-                        reachability.note_unreachable(draft, name, why=hosts[name].why)
+                        lost_hosts.note_unreachable(draft, name, why=hosts[name].why)
                     case ReachState.REACHABLE:
-                        reachability.note_reachable(draft, name)
+                        lost_hosts.note_reachable(draft, name)
                     case ReachState.UNKNOWN:
-                        reachability.note_reachable(draft, name, why=NOT_ASKED)
+                        lost_hosts.note_reachable(draft, name, why=NOT_ASKED)

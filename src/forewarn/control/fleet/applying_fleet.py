@@ -26,7 +26,7 @@ from forewarn.core.fleet import applying
 from forewarn.core.fleet.parts import FleetPart
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.spelling import counted
 from forewarn.core.words import DEFAULT_PROJECT, Kind, MachineId, ProjectName
 from forewarn.signals import Signal

@@ -14,10 +14,10 @@ from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.filters import MachineFilter
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.event import Approval, Event
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import Order
-from forewarn.core.orders import interventions, lifecycle, lost_hosts, reports, requests, stopping
+from forewarn.core.orders import interventions, lifecycle, lost_hosts, reports, requests
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.scope import EVERYTHING
@@ -264,7 +264,7 @@ class HostOrders(UseCase):
             some = under_way[start : start + STOPPED_TOGETHER]
             with self._saving(tx, tx.rules.around(orders=some)) as draft:
                 for order in some:
-                    stopping.stop(draft, order, hold)
+                    interventions.stop(draft, order, hold)
 
     def release(self, tx: Transaction, hold: str, *, by: str) -> Hold:
         """Lift a hold."""

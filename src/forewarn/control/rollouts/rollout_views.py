@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from forewarn.control import naming
 from forewarn.control.interfaces import LastPolls
-from forewarn.control.rollouts import move_prechecks
+from forewarn.control.rollouts import prechecked_moves
 from forewarn.control.rollouts.rollout_cache import with_notice
 from forewarn.control.rollouts.rollout_engine import surveyed, with_alike
 from forewarn.control.unsaved_polls import UnsavedPolls
@@ -18,16 +18,15 @@ from forewarn.core.admission.timing import check_deadline
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
+from forewarn.core.model.changes import UNSAVED
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import HostDrivers
-from forewarn.core.model.emptying import Emptying, Surroundings
-from forewarn.core.model.numbers import UNSAVED
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
-from forewarn.core.model.survey import HostSurvey
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.rollouts import emptying, forecast, plan_warnings, planned_moves, planning, progress
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.rollouts import emptying, forecast, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.forecast import Expected
-from forewarn.core.rollouts.plan_warnings import on_one_host
+from forewarn.core.rollouts.emptying import Emptying, EmptyingInput
+from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.core.words import HostName, HostState, NameKind, RolloutAction, ServiceMode, Work
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
@@ -146,12 +145,14 @@ class RolloutViews(Reading):
             mine, survey = self.planned(snapshot, request, now)
             warnings = self.warnings(snapshot, mine, survey, fresh, now)
             drivers = mine.driven_by(snapshot.rules.host_drivers(), self._policy.hooks)
-            around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else Surroundings()
+            around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else EmptyingInput()
             asks = mine.empties and bool(self._policy.prechecking)
             asked, more = (
-                move_prechecks.load(snapshot, mine, survey, around, self._policy) if asks else ([], 0)
+                prechecked_moves.load(snapshot, mine, survey, around, self._policy) if asks else ([], 0)
             )
-        obstacles, lowered = move_prechecks.find_obstacles(asked, self._plan_prechecks, now=self._real_now())
+        obstacles, lowered = prechecked_moves.find_obstacles(
+            asked, self._plan_prechecks, now=self._real_now()
+        )
         mine = replace(mine, id="", state=RolloutState.PLANNED)
         candidates = Candidates(mine, survey, self._policy)
         reasons = (candidates.why_not(host, now=now) for host in mine.hosts)
@@ -163,8 +164,8 @@ class RolloutViews(Reading):
             waiting=waiting,
             drivers=drivers,
             expected=expected,
-            warnings=(*warnings, *move_prechecks.warnings_of(more), *lowered[:MOST_LOWERED]),
-            emptying=planned_moves.with_obstacles(emptying.emptying(mine, survey, around), obstacles),
+            warnings=(*warnings, *prechecked_moves.warnings_of(more), *lowered[:MOST_LOWERED]),
+            emptying=emptying.with_obstacles(emptying.find_obstacles(mine, survey, around), obstacles),
         )
 
     def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:
@@ -178,7 +179,7 @@ class RolloutViews(Reading):
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
                 survey = surveyed(snapshot.rollouts, mine, mine.left)
                 times = forecast.times(mine, survey, now=now, policy=self._policy)
-                said = tuple(plan_warnings.warnings(mine, survey, times, policy=self._policy))
+                said = tuple(forecast.warnings(mine, survey, times, policy=self._policy))
             shown = self.shown(snapshot, mine, now, warnings=said)
             waiting = tuple(dict.fromkeys((*_held(snapshot, mine), *shown.waiting)))
             return replace(shown, waiting=waiting, expected=times)
@@ -247,7 +248,7 @@ class RolloutViews(Reading):
         silent = sorted(name for machine, name in saved.items() if machine not in polled)
         never = (f"never polled: {naming.some(silent)}",) if silent else ()
         times = forecast.times(mine, survey, now=now, policy=self._policy)
-        unexpected = plan_warnings.warnings(mine, survey, times, policy=self._policy)
+        unexpected = forecast.warnings(mine, survey, times, policy=self._policy)
         return (*_also_in(mine, snapshot.rollouts.open()), *on_one_host(survey), *unexpected, *never)
 
 

@@ -12,7 +12,7 @@ from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.webhook_use_cases import DeliveryState, wanted_by
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.signals import waking
 
 if TYPE_CHECKING:

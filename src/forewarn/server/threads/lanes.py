@@ -28,7 +28,7 @@ from forewarn.control.engine.driver_calls import (
     perform,
 )
 from forewarn.core.model.order import AttemptId
-from forewarn.core.operators_words import driver_named
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import MachineId
 from forewarn.durations import Durations
 from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues
