@@ -15,7 +15,7 @@ from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import OperatorSettings, Settings
 from forewarn.control.all_use_cases import UseCases
-from forewarn.control.engine import driver_calls
+from forewarn.control.engine.driver_calls import move_answer, precheck_call
 from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.following.board_feed import BoardFeed
@@ -356,8 +356,8 @@ def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs)
     )
     lanes.reached = reaching.heard
     plans = context.plan_prechecks
-    lanes.planned = lambda answer: plans.heard(answer.call.task, driver_calls.read(answer))
-    plans.submit = lambda task: lanes.submit(driver_calls.call_for(task))
+    lanes.planned = lambda answer: plans.heard(answer.call.task, move_answer(answer))
+    plans.submit = lambda task: lanes.submit(precheck_call(task))
     opened.drivers.restarted_by(reaching.ask_soon)
     return reaching
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.driver import DriverTask, Unknown
-from forewarn.control.engine.driver_calls import call_for, read
+from forewarn.control.engine.driver_calls import move_answer, precheck_call
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.rollouts import prechecked_moves
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView
@@ -166,8 +166,8 @@ def planned(service: Service, driver: ScriptedDriver) -> RolloutView:
     prechecks_of_plans = service.context.plan_prechecks
 
     def submit(task: DriverTask) -> None:
-        answer = driver.made(call_for(task), now=service.real_now())
-        prechecks_of_plans.heard(answer.call.task, read(answer))
+        answer = driver.made(precheck_call(task), now=service.real_now())
+        prechecks_of_plans.heard(answer.call.task, move_answer(answer))
 
     prechecks_of_plans.submit = submit
     return service.rollouts.plan(RolloutRequest(hosts=(HOST,), work=Work.HOST, by="test"))

@@ -219,7 +219,7 @@ class Prechecks:
                 continue
             # A host that a machine may go to is often only named.
             asked = replace(task, target=self._find_host(named.name) or named, now=now)
-            call = call_for(asked)
+            call = precheck_call(asked)
             driver = self._drivers[task.driver]
             if driver.limits is None:
                 answers.append(DriverAnswer(call=call, answer=perform(driver, call)))
@@ -235,12 +235,12 @@ class Prechecks:
         return answer
 
 
-def call_for(task: DriverTask) -> DriverCall:
+def precheck_call(task: DriverTask) -> DriverCall:
     """Return the call that asks whether a step could be done."""
     return DriverCall(verb=Verb.PRECHECK, task=task)
 
 
-def read(answer: DriverAnswer) -> MoveAnswer:
+def move_answer(answer: DriverAnswer) -> MoveAnswer:
     """Return what a driver says of a move."""
     match answer.answer:
         case Refused(why=why):

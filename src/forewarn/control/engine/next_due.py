@@ -10,7 +10,7 @@ from forewarn.store.saved import Saved, SavedChanges
 from forewarn.store.snapshots import ReadStore
 
 
-class DueMoments(NamedTuple):
+class FirstDue(NamedTuple):
     """When orders, rollouts and the silence of groups are due."""
 
     order: datetime | None
@@ -18,7 +18,7 @@ class DueMoments(NamedTuple):
     silent: datetime | None
 
 
-NOTHING_DUE = DueMoments(None, None, None)
+NOTHING_DUE = FirstDue(None, None, None)
 
 
 class NextDue:
@@ -30,7 +30,7 @@ class NextDue:
         self.at: datetime | None = None  # None: nothing will be, as far as is known
         self._unknown = True
 
-    def look(self, now: datetime) -> DueMoments:
+    def look(self, now: datetime) -> FirstDue:
         """Read what falls due next; all that a tick reads if nothing is."""
         self.at, self._unknown = None, False  # what is saved from now on is noted
         try:
@@ -42,7 +42,7 @@ class NextDue:
         active = moments.oldest_activity
         silent = listening.silent_at(active, absences, policy=self._policy) if active else None
         self.sooner(moments.order, moments.rollout, moments.ready, silent)
-        return DueMoments(moments.order, moments.rollout, silent)
+        return FirstDue(moments.order, moments.rollout, silent)
 
     def note(self, saved: Saved) -> None:
         """Take what was saved; what may have been is looked for."""

@@ -15,7 +15,7 @@ from forewarn.control.engine.driver_calls import (
     Reached,
     Refused,
     Verb,
-    read,
+    move_answer,
 )
 from forewarn.control.steps_under_way import StepUnderWay, steps_of
 from forewarn.control.use_case import EngineContext, UseCase
@@ -247,7 +247,7 @@ def _take(draft: Draft, answer: DriverAnswer, *, laned: bool) -> None:
 
 def _take_precheck(draft: Draft, answer: DriverAnswer) -> None:
     """Take what a driver has said of a move before it is announced."""
-    task, said = answer.call.task, read(answer)
+    task, said = answer.call.task, move_answer(answer)
     if task.target is not None:
         target = task.target.name
         move_prechecks.answered(draft, task.id, task.work, target, refused=said.refused, unknown=said.unknown)
