@@ -23,15 +23,16 @@ def test_nothing_that_was_answered_is_lost_when_it_is_killed(tmp_path: Path, see
     dice, ledger = random.Random(seed), Ledger()
     unlimited = {"FOREWARN_GUEST_RATE": "0"}
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path), environment=unlimited) as program:
-        for number in range(KILLS):
+        number = 0
+        # On a busy computer callers may get few answers between two kills: then there are more kills.
+        while number < KILLS or len(ledger.orders) <= KILLS or not ledger.approved:
             Load(program, ledger, dice).run_until_killed(answers=dice.randint(1, 120))
             program.kill()
             if number < KILLS_AT_START:
                 kill_at_start(program, dice)
             program.start()
             check(program, ledger)
-        assert len(ledger.orders) > KILLS
-        assert ledger.approved
+            number += 1
         finish(program, ledger)
         check(program, ledger)
 
