@@ -2,7 +2,7 @@
 
 import threading
 
-from forewarn.server.threads.follow_up import FollowUp
+from forewarn.server.threads.jobs import FollowUp
 
 FOREVER = 1e6
 

@@ -18,8 +18,7 @@ from forewarn.core.errors import ForewarnError, Invalid, Unavailable, Uncertain
 from forewarn.server.threads import worker
 from forewarn.server.threads.batches import Batches
 from forewarn.server.threads.bridge import MOST_APPROVED, WorkerCommands
-from forewarn.server.threads.follow_up import FollowUp
-from forewarn.server.threads.jobs import Job, Jobs
+from forewarn.server.threads.jobs import FollowUp, Job, Jobs
 from forewarn.server.threads.worker import MOST_TOGETHER, Worker
 from forewarn.supervision import RestartPace, Supervisor
 from tests.process import PATIENCE

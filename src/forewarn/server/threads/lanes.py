@@ -24,8 +24,7 @@ from forewarn.core.model.order import AttemptId
 from forewarn.core.operators_words import driver_named
 from forewarn.core.words import MachineId
 from forewarn.durations import Durations
-from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues
-from forewarn.server.threads.placed_calls import PlacedCall
+from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues, PlacedCall
 from forewarn.supervision import BackgroundTask, Supervisor
 
 log = logging.getLogger(__name__)
