@@ -13,8 +13,7 @@ from forewarn.control.disclosing import disclosed_refusal
 from forewarn.control.fleet.declaring import FleetCommands, FleetDryRuns
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.fleet.putting_things import FleetPuts
-from forewarn.control.following.followed_records import FollowedRecords
-from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.followed_records import FollowedRecords, RecentRecords
 from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.orders.host_orders import HostOrders
 from forewarn.control.orders.order_use_cases import OrderUseCases
@@ -24,9 +23,8 @@ from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rehearsals.rehearsals import Rehearsals, RehearsalViews
 from forewarn.control.rollouts.rollout_views import RolloutViews
 from forewarn.control.rollouts.rollouts import Rollouts
+from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.unsaved_holds import HoldsInMemory, UnsavedHolds
-from forewarn.control.unsaved_notices import UnsavedNotices
-from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context
 from forewarn.control.views import Views
 from forewarn.core.errors import Conflict, ForewarnError, Refused

@@ -16,7 +16,7 @@ from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.fleet.putting_things import FleetPuts
-from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.followed_records import RecentRecords
 from forewarn.control.interfaces import ExternalReports, GuestActivity
 from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.orders.host_orders import HostOrders
@@ -27,9 +27,8 @@ from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rehearsals.rehearsal import RehearsalEndpoint
 from forewarn.control.rehearsals.rehearsals import Rehearsals
 from forewarn.control.rollouts.rollouts import Rollouts
+from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.unsaved_holds import UnsavedHolds
-from forewarn.control.unsaved_notices import UnsavedNotices
-from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext
 from forewarn.core.browser_sessions import USUAL_LIFE
 from forewarn.server.threads.batches import Batches

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.access.tokens import Tokens
-from forewarn.control.following.board_feed import BoardFeed
-from forewarn.control.following.followed_records import FollowedRecords
-from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.board_feed import BoardFeed
+from forewarn.control.followed_records import FollowedRecords, RecentRecords
 from forewarn.core.access import Grant, Role
 from forewarn.core.filters import RecordFilter
 from forewarn.core.scope import EVERYTHING

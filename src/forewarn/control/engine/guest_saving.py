@@ -2,8 +2,7 @@
 
 from datetime import datetime
 
-from forewarn.control.unsaved_notices import UnsavedNotices
-from forewarn.control.unsaved_polls import UnsavedPolls
+from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.store.batch import Transaction
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from forewarn.control.rollouts.notice_sums import NoticeSums
 from forewarn.control.rollouts.rollout_cache import RolloutCache
-from forewarn.control.unsaved_polls import UnsavedPolls
+from forewarn.control.unsaved_activity import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft

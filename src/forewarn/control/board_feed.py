@@ -8,7 +8,7 @@ happened between.
 import threading
 from collections.abc import Callable, Sequence
 
-from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.followed_records import RecentRecords
 from forewarn.core.feed import Delta
 from forewarn.store.saved import Saved, SavedChanges, records_of
 from forewarn.store.sql import Store

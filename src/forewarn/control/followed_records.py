@@ -1,7 +1,7 @@
-"""The newest records, kept in memory for those who follow them, so that many readers cost one query.
+"""Following records: from memory while a reader keeps up, from the store when it is behind.
 
-A reader that is further behind reads pages from the store. Nothing is queued: a slow reader falls behind,
-and holds up no other.
+The newest records are kept, so that many readers cost one query. Nothing is queued: a slow reader falls
+behind, and holds up no other.
 """
 
 import threading
@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from forewarn.control.disclosing import disclosure_to
+from forewarn.control.use_case import Context, ScopedReading
+from forewarn.core.copies import replace
 from forewarn.core.errors import Unavailable
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.core.model.record import Record
+from forewarn.core.scope import Scope
 from forewarn.core.words import Kind, ProjectName
 from forewarn.signals import Signal
 from forewarn.store.queries.fleet import FleetQueries
@@ -145,3 +148,55 @@ def _is_wanted(record: Record, wanted: RecordFilter) -> bool:
     if wanted.kinds and record.kind not in wanted.kinds:
         return False
     return record.kind not in wanted.without
+
+
+class FollowedRecords(ScopedReading):
+    """The records of a scope, as they are saved."""
+
+    def __init__(self, context: Context, scope: Scope, *, recent: RecentRecords) -> None:
+        super().__init__(context, scope)
+        self._context = context
+        self._recent = recent
+
+    def disclosed_to(self, project: ProjectName | None) -> "FollowedRecords":
+        """Return the same as the people of a project see them; None: as they are."""
+        if project is None:
+            return self
+        return FollowedRecords(self._context, Scope(caller=project), recent=self._recent)
+
+    @property
+    def closed(self) -> bool:
+        """Whether followers should go."""
+        return self._recent.closed
+
+    def listening(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Have a listener called whenever there may be something new, as long as the block lasts."""
+        return self._recent.listening(listener)
+
+    def newest(self) -> int:
+        """Return the number of the newest change, of any project."""
+        with self._store.read() as snapshot:
+            return snapshot.records.newest()
+
+    def missing(self, number: int) -> int | None:
+        """Return up to which number records after this one may have been removed; None if none were."""
+        with self._store.read() as snapshot:
+            up_to = snapshot.records.pruning().up_to
+        return up_to if number < up_to else None
+
+    def page(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
+        """Read what follows a number from the store."""
+        with self._store.read() as snapshot:
+            found = snapshot.records.following(number, wanted, limit=limit)
+            if self._scope.caller is not None:
+                self._recent.disclose(snapshot.fleet, self._scope.caller)
+            return replace(found, records=tuple(self._disclosed(snapshot.fleet, found.records)))
+
+    def recent(self, number: int, wanted: RecordFilter) -> Following | None:
+        """Return what follows a number from memory; None if only the store knows."""
+        project = self._scope.project
+        return self._recent.after(
+            number,
+            wanted if project is None else replace(wanted, project=project),
+            disclosed=self._scope.caller is not None,
+        )
