@@ -34,7 +34,7 @@ class KeptRecord:
     """A record, as it is and as the people of its project see it, once that was asked for."""
 
     whole: Record
-    disclosed: Record | None = None
+    disclosed: Record | None = None  # written once, with the lock of `RecentRecords`
 
 
 class RecentRecords:
@@ -44,12 +44,13 @@ class RecentRecords:
         self._store = store
         self._most = kept
         self._more = Signal()
-        self._lock = threading.Lock()
-        self._kept: deque[KeptRecord] = deque()
-        self._first: int | None = None  # all records after it are kept; None: nothing is known
-        self._last = 0
-        self._seen = 0  # how often it has changed what the people of a project see
-        self.closed = False  # whether followers should go
+        self._lock = threading.Lock()  # the worker alone writes with it, and may read without it
+        self._kept: deque[KeptRecord] = deque()  # lock: self._lock
+        # All records after it are kept; None: nothing is known. Lock: self._lock.
+        self._first: int | None = None
+        self._last = 0  # lock: self._lock
+        self._seen = 0  # how often it has changed what the people of a project see; lock: self._lock
+        self.closed = False  # whether followers should go; owner: the guest loop, which sets it once
 
     def close(self) -> None:
         """Send all followers away."""
@@ -95,11 +96,19 @@ class RecentRecords:
             return None
         return Following(records=known, number=reached, more=False)
 
-    def disclose(self, fleet: FleetQueries, project: ProjectName) -> None:
-        """Find out what the people of a project see of its records; once for all who follow them."""
+    def disclose(self, fleet: FleetQueries, project: ProjectName, *, up_to: int) -> None:
+        """Find out what the people of a project see of its records; once for all who follow them.
+
+        Only of records up to a number that the snapshot has: newer ones may follow a change of what the
+        people see, which the snapshot does not know.
+        """
         with self._lock:
             seen = self._seen
-            mine = [kept for kept in self._kept if kept.whole.project == project and kept.disclosed is None]
+            mine = [
+                kept
+                for kept in self._kept
+                if kept.whole.project == project and kept.disclosed is None and kept.whole.number <= up_to
+            ]
         told = disclosure_to(fleet, project, [kept.whole for kept in mine])
         shown = [(kept, told.shown(kept.whole)) for kept in mine]
         with self._lock:
@@ -189,7 +198,7 @@ class FollowedRecords(ScopedReading):
         with self._store.read() as snapshot:
             found = snapshot.records.following(number, wanted, limit=limit)
             if self._scope.caller is not None:
-                self._recent.disclose(snapshot.fleet, self._scope.caller)
+                self._recent.disclose(snapshot.fleet, self._scope.caller, up_to=found.number)
             return replace(found, records=tuple(self._disclosed(snapshot.fleet, found.records)))
 
     def recent(self, number: int, wanted: RecordFilter) -> Following | None:

@@ -47,8 +47,10 @@ class UnsavedNotices:
     def __init__(self, sent: SentNotices) -> None:
         self._sent = sent
         self._lock = threading.Lock()  # held while something is on its way from the boards to here
+        # Lock: self._lock, for all but the worker's own reads; replaced, never changed in place.
         self._unsaved: dict[EventId, dict[MachineId, datetime]] = {}
-        self._being_saved: dict[EventId, dict[MachineId, datetime]] = {}  # the same ones, by a transaction
+        # The same ones, by a transaction. Owner: the worker.
+        self._being_saved: dict[EventId, dict[MachineId, datetime]] = {}
 
     def pending(self) -> bool:
         """Return whether there is anything to save."""
@@ -117,9 +119,9 @@ class UnsavedPolls:
 
     def __init__(self, activity: Activity) -> None:
         self._activity = activity
-        self._groups: dict[GroupName, datetime] = {}
-        self._machines: dict[MachineId, datetime] = {}
-        self._moving = threading.Lock()  # held while something is on its way from the boards to here
+        self._lock = threading.Lock()  # held while something is on its way from the boards to here
+        self._groups: dict[GroupName, datetime] = {}  # owner: the worker
+        self._machines: dict[MachineId, datetime] = {}  # lock: self._lock, for all but the worker's own reads
 
     def pending(self) -> bool:
         """Return whether there is anything to hand over."""
@@ -132,7 +134,7 @@ class UnsavedPolls:
 
     def collect(self) -> None:
         """Have the boards hand over what they have."""
-        with self._moving:
+        with self._lock:
             groups, machines = self._activity.take()
             self._groups.update(groups)
             self._machines.update(machines)
@@ -144,15 +146,16 @@ class UnsavedPolls:
         store.save_activity(groups, machines)
         for group in groups:
             del self._groups[group]
-        for machine in machines:
-            del self._machines[machine]
+        with self._lock:
+            for machine in machines:
+                del self._machines[machine]
 
     def fresh(self) -> LastPolls:
         """Return the polls that are not saved by now. Any thread may ask.
 
         Whoever asks before it opens a snapshot misses none: each is here until the store has it.
         """
-        with self._moving:
+        with self._lock:
             newest, handed_over = self._activity.fresh(), self._machines.copy()
 
         def find(machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:

@@ -89,6 +89,7 @@ class Hangups:
     """Notes each SIGHUP, from the start of the program to its end, so that none ends it and none is lost."""
 
     def __init__(self) -> None:
+        # Owner of both: the main thread, with its signal handler; it wakes before it looks, so none is lost.
         self._came = False
         self._wake: Callable[[], object] = lambda: None
         # Not ignored: what this process starts would ignore it too. And not by the loop, which would let

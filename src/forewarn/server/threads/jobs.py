@@ -77,9 +77,9 @@ class FollowUp:
 
     def __init__(self, *, longest_wait: float = LONGEST_FOLLOW_UP) -> None:
         self._longest_wait = longest_wait
-        self._news = threading.Condition()  # guards both
-        self._owed = False
-        self._looks = 0
+        self._news = threading.Condition()
+        self._owed = False  # lock: self._news
+        self._looks = 0  # lock: self._news
 
     def owe(self) -> None:
         """Note that something may follow from jobs that are answered now."""
@@ -111,11 +111,13 @@ class Jobs:
     def __init__(self, *, monotonic: Callable[[], float] = monotonic) -> None:
         self._monotonic = monotonic
         self._news = threading.Condition()
+        # Lock: self._news, but any thread may see without it whether one is empty.
         self._queues: dict[Turn, FairQueue[str, Job]] = {turn: FairQueue() for turn in Turn}
-        self._last = Turn.CALLERS  # whose turn it was last
-        self._guest_came_at = monotonic() - GUESTS_ACTIVE
-        self._ended = False
-        self._is_abandoned = False
+        self._last = Turn.CALLERS  # whose turn it was last; lock: self._news
+        self._guest_came_at = monotonic() - GUESTS_ACTIVE  # lock: self._news
+        self._ended = False  # lock: self._news
+        self._is_abandoned = False  # lock: self._news
+        # Both are set before any thread is started.
         # Tells how many seconds the worker has waited for a database that is slow to answer.
         self.waited: Callable[[], float] = lambda: 0.0
         # Tells how many seconds it has waited for what it asked last.

@@ -126,7 +126,7 @@ class _Lane:
 
 
 class LaneQueues:
-    """All lanes, and what waits for them."""
+    """All lanes, and what waits for them. It has no lock: that of `Lanes` guards it."""
 
     def __init__(
         self, limits: Callable[[DriverTask], DriverLimits], *, bounds: LaneBounds = DEFAULT_BOUNDS

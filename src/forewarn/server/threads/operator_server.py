@@ -102,11 +102,12 @@ class OperatorServer:
         self._caps = caps
         self._counts = counts
         self._patience = patience or Patience()
-        self._tls = tls
+        self._tls = tls  # owner: the thread that reads settings again; each new connection takes it as it is
         self._is_answering = threading.Event()
-        self._is_ending = False
-        self._server: _Server | None = None
-        self.supervisor = Supervisor()  # until it is given the server's
+        # `stop` writes the first and then reads the second, the operator thread the other way round.
+        self._is_ending = False  # owner: the thread that calls `stop`, which sets it once
+        self._server: _Server | None = None  # owner: the operator thread
+        self.supervisor = Supervisor()  # until it is given the server's, before the thread is started
         self._thread = threading.Thread(target=self._serve, name="forewarn-operator", daemon=True)
 
     def start(self) -> None:
@@ -117,8 +118,6 @@ class OperatorServer:
     def use(self, tls: ssl.SSLContext) -> None:
         """Speak TLS with other certificates, with those who connect from now on."""
         self._tls = tls
-        if self._server is not None:
-            self._server.tls = tls
 
     def stop(self) -> None:
         """Finish what is being answered, and end."""
@@ -137,8 +136,14 @@ class OperatorServer:
 
     def _run(self) -> None:
         """Serve until it is to end, on copies of the sockets: uvicorn closes those that it is given."""
-        server = _Server(self._config, caps=self._caps, counts=self._counts, patience=self._patience)
-        server.tls, server.answering = self._tls, self._is_answering
+        server = _Server(
+            self._config,
+            caps=self._caps,
+            counts=self._counts,
+            patience=self._patience,
+            tls=lambda: self._tls,
+            answering=self._is_answering,
+        )
         self._server = server  # before it is looked whether to end, so that `stop` reaches it
         copies = [each.dup() for each in self._sockets]
         try:
@@ -159,10 +164,12 @@ class _Server(uvicorn.Server):
         caps: Caps,
         counts: PortCounts,
         patience: Patience,
+        tls: Callable[[], ssl.SSLContext | None],
+        answering: threading.Event,
     ) -> None:
         super().__init__(config)
-        self.tls: ssl.SSLContext | None = None
-        self.answering = threading.Event()
+        self._tls = tls
+        self._answering = answering
         self._caps = caps
         self._counts = counts
         self._patience = patience
@@ -171,7 +178,7 @@ class _Server(uvicorn.Server):
         # One for all: callers are counted wherever they come in.
         self.servers = [self._acceptor(sockets or ())]  # type: ignore[list-item]  # it is closed alike
         self.started = True
-        self.answering.set()
+        self._answering.set()
 
     def _acceptor(self, listening: Sequence[socket.socket]) -> Acceptor:
         return Acceptor(
@@ -179,7 +186,7 @@ class _Server(uvicorn.Server):
             self._connect,
             caps=self._caps,
             refusals=self._counts.refusals,
-            tls=lambda: self.tls,
+            tls=self._tls,
             handshake=self._patience.handshake,
         )
 

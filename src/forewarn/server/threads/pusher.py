@@ -67,7 +67,7 @@ class PushContext:
 
 
 class WebhookSender:
-    """Serves one webhook."""
+    """Serves one webhook. Owner of all its values: the pusher's loop."""
 
     def __init__(self, webhook: Webhook, context: PushContext) -> None:
         self._webhook = webhook
@@ -186,13 +186,14 @@ class Pusher:
         self._run = run
         self._read = read
         self._make_delivery = delivery
+        # Owner: the pusher's loop.
         self._served: dict[WebhookId, tuple[WebhookSender, asyncio.Task[None]]] = {}
-        self._tried: set[WebhookId] = set()
-        self._known_context: PushContext | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping = False
-        self._changed = asyncio.Event()
-        self.supervisor = Supervisor()  # until it is given the server's
+        self._tried: set[WebhookId] = set()  # owner: the pusher's loop
+        self._known_context: PushContext | None = None  # owner: the pusher's loop
+        self._changed = asyncio.Event()  # owner: the pusher's loop
+        self._loop: asyncio.AbstractEventLoop | None = None  # owner: the guest loop, which sets it once
+        self._stopping = False  # owner: the thread that calls `stop`, which sets it once
+        self.supervisor = Supervisor()  # until it is given the server's, before the thread is started
         self._thread = threading.Thread(target=self._serve, name="forewarn-pusher", daemon=True)
 
     def start(self) -> None:

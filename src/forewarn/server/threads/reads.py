@@ -78,12 +78,12 @@ class Reads:
         self._most = threads
         self._longest_wait = longest_wait
         self._news = threading.Condition()
-        self._waiting: FairQueue[str | None, _Read] = FairQueue()
-        self._running: Counter[str | None] = Counter()
-        self._threads: list[threading.Thread] = []
-        self._ended = False
-        self._refused = 0
-        self.supervisor = Supervisor()  # until it is given the server's
+        self._waiting: FairQueue[str | None, _Read] = FairQueue()  # lock: self._news
+        self._running: Counter[str | None] = Counter()  # lock: self._news
+        self._threads: list[threading.Thread] = []  # lock: self._news, until the end
+        self._ended = False  # lock: self._news
+        self._refused = 0  # lock: self._news
+        self.supervisor = Supervisor()  # until it is given the server's, before any thread is started
 
     async def run(self, work: Callable[[], T], /) -> T:
         """Have something read for the server itself."""

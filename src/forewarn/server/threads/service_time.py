@@ -74,7 +74,7 @@ SAVED_LATELY = 0.25
 
 
 class TimeWatch:
-    """Tells the engine what time has done since the last look."""
+    """Tells the engine what time has done since the last look. Owner of all its values: the worker."""
 
     def __init__(self, clock: Clock, engine: Engine, *, present_at: datetime | None) -> None:
         """Take when the service last ran, if it is known."""

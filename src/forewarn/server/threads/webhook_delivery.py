@@ -55,6 +55,7 @@ class SystemLookup:
 
     def __init__(self, *, most: int = MOST_AT_ONCE, ask: Ask | None = None) -> None:
         """Take what asks the system, and waits for its answer."""
+        # Owner of both: the pusher's loop.
         self._free = asyncio.Semaphore(most)
         self._ask = ask or _asked
         self._under_way: dict[tuple[str, int], asyncio.Task[Sequence[str] | OSError]] = {}
@@ -230,7 +231,10 @@ class Delivery:
 
 
 class _Slots:
-    """Limits how many calls are under way: of each project, of all projects, and of operators' webhooks."""
+    """Limits how many calls are under way: of each project, of all projects, and of operators' webhooks.
+
+    Owner of all its values: the pusher's loop.
+    """
 
     def __init__(self) -> None:
         self._of_operators = asyncio.Semaphore(MOST_OF_OPERATORS)

@@ -87,23 +87,25 @@ class Worker:
     ) -> None:
         self._jobs = jobs
         self._batches = batches
-        # Saves what must be saved before anything else is decided.
+        # Saves what must be saved before anything else is decided. Set before the worker is started.
         self.first: Callable[[], None] = lambda: None
         self._engine = engine
         self._answering = answering
         self._feed = feed
         self._time = time
         self._clock = time.clock
-        self.supervisor = Supervisor()  # until it is given the server's
+        self.supervisor = Supervisor()  # until it is given the server's, before the worker is started
         self._thread = threading.Thread(target=self._work, name="forewarn-worker", daemon=True)
+        # Owner of all that follows: the worker. Probes read the last three.
         self._next_due: datetime | None = None
         self._tick_at = 0.0  # whatever is due
         self._ticked_at = 0.0  # when the last one was over
         self._job_at = -CALLERS_ABOUT  # when jobs were last done
         self._more = False  # whether the last tick left something for the next
+        self._prove_at = monotonic()
         self._trouble: str | None = None
         self._proved = True  # whether something could be saved when that was last tried
-        self._prove_at = self._proved_at = monotonic()
+        self._proved_at = monotonic()
 
     def start(self) -> None:
         """Begin."""
@@ -261,7 +263,8 @@ class Worker:
             return
         self._prove_at = monotonic() + PROVE_EVERY
         self._feed.look_for(self._engine.prove_present(now, ahead=self._time.ahead()))
-        self._proved, self._proved_at = True, monotonic()
+        self._proved_at = monotonic()  # first: a probe that reads both in between sees no long silence
+        self._proved = True
 
     def _sleep(self) -> float:
         """Return how many real seconds to wait for a job at most."""
@@ -301,7 +304,7 @@ class Health:
         self._worker = worker
         self._deadlines = deadlines
         self._supervisor = supervisor
-        self.leaving = False  # set when it is to stop
+        self.leaving = False  # owner: the guest loop, which sets it once, when the server stops
 
     def unhealthy(self) -> str | None:
         """Return why the service does not work, so that it should be restarted."""
