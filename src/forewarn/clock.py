@@ -128,7 +128,7 @@ class ScaledClock:
         self.kind = f"x{speed:g}"
         self._wall = wall
         self._monotonic = monotonic
-        # Where it began to run, at which monotonic time, and how far it may run; owner: the worker. One value:
+        # Where it began to run, at which monotonic time, how far it may run; owner: the worker. One value:
         # a reader that met a new end with an old beginning would see time go back.
         self._run = (wall(), monotonic(), wall())
 
