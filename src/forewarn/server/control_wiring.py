@@ -30,7 +30,7 @@ from forewarn.control.rollouts.rollouts import Rollouts
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.use_case import Context, EngineContext
-from forewarn.core.browser_sessions import USUAL_LIFE
+from forewarn.core.session_cookies import USUAL_LIFE
 from forewarn.server.threads.batches import Batches
 from forewarn.store.sql import Store
 

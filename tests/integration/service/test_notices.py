@@ -11,7 +11,7 @@ import pytest
 from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.core.errors import Conflict
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Action, Kind, MachineId, Work
 from forewarn.server.threads.batches import Batches

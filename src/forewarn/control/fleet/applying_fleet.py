@@ -95,9 +95,7 @@ class FleetApplication(UseCase):
         self.changes = checked.changes
         self._origin = checked.origin
         self._turns = turns
-        self._given_up = (
-            False  # owner: the operator loop, which sets it once
-        )
+        self._given_up = False  # owner: the operator loop, which sets it once
         nothing = () if digest is None else (FleetPart(),)
         self._parts = checked.parts or nothing
         self._saved = 0  # owner: the worker

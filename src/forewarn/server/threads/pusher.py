@@ -20,7 +20,7 @@ from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import wanted_by
 from forewarn.core.errors import LimitReached, Unavailable
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.signals import Signal, waking
 from forewarn.supervision import BackgroundTask, Supervisor
 
@@ -160,10 +160,6 @@ class WebhookSender:
             self._saved = sent
         except Unavailable as trouble:
             log.warning("that webhook %s fails cannot be saved: %s", self._webhook.id, trouble)
-
-
-if TYPE_CHECKING:
-    from forewarn.server.threads.webhook_delivery import Delivery
 
 
 class Pusher:

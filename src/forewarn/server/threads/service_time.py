@@ -11,8 +11,14 @@ from forewarn.clock import JUMP, Clock, ManualClock, ScaledClock, SystemClock
 from forewarn.control.engine.engine import Engine
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.model.absence import Absence
-from forewarn.core.model.service_time import LARGEST_SLEW, SLEWING, TimeKind, can_be_the_systems, kind_of
+from forewarn.core.model.clock_slew import (
+    LARGEST_SLEW,
+    SLEWING,
+    Absence,
+    TimeKind,
+    can_be_the_systems,
+    kind_of,
+)
 from forewarn.core.moments import format_offset, format_span, format_span_briefly
 from forewarn.server.threads.batches import Batches
 from forewarn.store.batch import Transact, Transaction

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete
 
-from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
+from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader

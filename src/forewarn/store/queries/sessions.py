@@ -5,8 +5,8 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, or_, select
 
-from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.copies import replace
+from forewarn.core.session_cookies import BrowserSession
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.stored import SESSIONS

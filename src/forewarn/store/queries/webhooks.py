@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader

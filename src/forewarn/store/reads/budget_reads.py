@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import func, select
 
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import Budget
 from forewarn.core.model.event import Resource
 from forewarn.core.model.group import Group
 from forewarn.core.words import GroupName, MachineId, MachineName, MachineState

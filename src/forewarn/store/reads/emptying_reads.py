@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import select
 
-from forewarn.core.model.emptying import Leaver, Surroundings
-from forewarn.core.model.host import HostResource
-from forewarn.core.model.room import Room
+from forewarn.core.model.host import HostResource, Room
+from forewarn.core.rollouts.emptying import EmptyingInput, Leaver
 from forewarn.core.words import HostName, HostState, MachineId, MachineState, Mobility
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader, among
@@ -30,11 +29,11 @@ _RESOURCE = STORED.reader(HostResource)
 class EmptyingReads(Reader):
     """What decides whether hosts can be emptied."""
 
-    def around(self, hosts: Sequence[HostName]) -> Surroundings:
+    def around(self, hosts: Sequence[HostName]) -> EmptyingInput:
         """Load the machines on these hosts, and the room on all sound ones."""
         ordered = {machine: _in_words(*order) for machine, *order in self._all(_ORDERED)}
         machines = [_leaver(row, ordered) for row in self._among(_ON_HOSTS, hosts)]
-        return Surroundings(machines=machines, rooms=self._rooms(machines))
+        return EmptyingInput(machines=machines, rooms=self._rooms(machines))
 
     def _rooms(self, machines: Iterable[Leaver]) -> dict[HostName, Room]:
         found = self._all(_SOUND)

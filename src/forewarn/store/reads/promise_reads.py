@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import select
 
-from forewarn.core.model.promise import MonthlyPromises
+from forewarn.core.model.record import MonthlyPromises
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.mapping import Row

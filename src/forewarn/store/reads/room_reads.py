@@ -7,11 +7,10 @@ from typing import Any
 from sqlalchemy import Integer, Select, bindparam, func, literal_column, select, tuple_, union_all
 
 from forewarn.core.copies import replace
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import Budget
 from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host, HostLoad, HostResource
+from forewarn.core.model.host import RACK, Host, HostLoad, HostResource, Room
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.room import RACK, Room
 from forewarn.core.words import GroupKind, GroupName, HostName, HostState
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of

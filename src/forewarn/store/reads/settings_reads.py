@@ -6,7 +6,7 @@ A connection remembers them with their version, which the transaction reads anyw
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from forewarn.core.model.hold import Hold
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.project import Project
 from forewarn.core.words import ProjectName
 from forewarn.store import tables

@@ -6,7 +6,7 @@ from itertools import chain
 from sqlalchemy import and_, case, func, not_, select, union_all
 
 from forewarn.core.copies import replace
-from forewarn.core.model.armed import ArmedDomain
+from forewarn.core.model.constraints import ArmedDomain
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host

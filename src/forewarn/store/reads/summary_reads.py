@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import and_, func, not_, select
 
-from forewarn.core.model.summary import DomainSummary, FleetSummary, GroupSummary
+from forewarn.core.model.fleet_counts import DomainSummary, FleetSummary, GroupSummary
 from forewarn.core.words import STANDALONE, EventStatus, GroupKind, GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.state_counts import StateCounts

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence, Slew, TimeKind
+from forewarn.core.model.constraints import Grace
 from forewarn.core.model.declaration import FleetDefaults
-from forewarn.core.model.hold import Grace
-from forewarn.core.model.pace import Pace
-from forewarn.core.model.service_time import Slew, TimeKind
+from forewarn.core.model.footprint import MovePace
 from forewarn.core.retention import Pruning
 from forewarn.store import tables
 from forewarn.store.rows.mapping import mapped
@@ -38,7 +37,7 @@ class Meta:
     settings_version: str
     blocked_rollouts: int
     forgotten: int
-    pace: Pace
+    pace: MovePace
 
     @property
     def grace(self) -> Grace | None:

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import Changes
-from forewarn.core.model.pace import NO_MOVES
+from forewarn.core.model.footprint import NO_MOVES
 from forewarn.core.model.slice import Sent
 from forewarn.store import tables
 from forewarn.store.reads.open_transaction import OpenTransaction

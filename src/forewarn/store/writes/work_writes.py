@@ -5,12 +5,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Table, Update, bindparam, delete, insert, or_, select, update
 
-from forewarn.core.model.changes import Changes
+from forewarn.core.model.changes import ROOM, Changes
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.wakes import ROOM
 from forewarn.core.words import StageKind, StageState, StepState
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_found, one_of
