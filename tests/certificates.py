@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.server.tls import Tls
+from forewarn.server.threads.operator_server import Tls
 
 
 def made(folder: Path) -> Tls:

@@ -16,15 +16,14 @@ import uvicorn
 
 from forewarn import supervision
 from forewarn.platform.systemd import Systemd
-from forewarn.server import descriptors, upkeep
-from forewarn.server.push.pusher import Pusher
-from forewarn.server.push.webhook_sender import WebhookSender
-from forewarn.server.reloading import Reloading
+from forewarn.server import upkeep
 from forewarn.server.threads import listings, operator_server
 from forewarn.server.threads.listings import MachineWatch
+from forewarn.server.threads.pusher import Pusher, WebhookSender
 from forewarn.server.threads.reaching import HostReaching
 from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.worker import Worker
+from forewarn.server.upkeep import Reloading
 from forewarn.store.opening.lock import FileLock
 
 OFTEN = 0.02
@@ -78,7 +77,7 @@ FAILING = (
     (Pusher, "_reload", "webhooks"),
     (WebhookSender, "_send_on", "webhook"),
     (FileLock, "keep", "lock"),
-    (descriptors, "run_out", "descriptors"),
+    (upkeep, "run_out", "descriptors"),
     (Reloading, "reload", "reload"),
     (Systemd, "alive", "watchdog"),
     (HostReaching, "ask", "reaching"),

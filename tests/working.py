@@ -7,12 +7,12 @@ from typing import TypeVar
 
 import pytest
 
-from forewarn.control.following.board_feed import BoardFeed
+from forewarn.control.board_feed import BoardFeed
 from forewarn.control.use_case import Alone
 from forewarn.core.feed import Delta
 from forewarn.server.threads import worker as threads_worker
 from forewarn.server.threads.jobs import Job, Jobs
-from forewarn.server.threads.time_watch import TimeWatch
+from forewarn.server.threads.service_time import TimeWatch
 from forewarn.store.batch import Transaction
 from forewarn.store.saved import Saved
 from tests.boards import read_whole

@@ -64,11 +64,11 @@ class SystemClock:
     def __init__(self, *, wall: Reader = time.time, monotonic: Reader = time.monotonic) -> None:
         self._wall = wall
         self._monotonic = monotonic
-        self._lock = threading.Lock()  # for the three below: any thread may read the time
-        self._last = 0.0
-        self._last_monotonic = monotonic()
-        self._ahead = 0.0  # of the system's time, in seconds
-        self._mark = self._look()  # the worker's
+        self._lock = threading.Lock()  # any thread may read the time
+        self._last = 0.0  # lock: self._lock
+        self._last_monotonic = monotonic()  # lock: self._lock
+        self._ahead = 0.0  # of the system's time, in seconds; lock: self._lock
+        self._mark = self._look()  # owner: the worker
 
     def start_from(self, reached: datetime) -> None:
         """Never answer less than this."""
@@ -128,23 +128,27 @@ class ScaledClock:
         self.kind = f"x{speed:g}"
         self._wall = wall
         self._monotonic = monotonic
-        self._end = wall()
-        self._origin = (self._end, monotonic())
+        # Where it began to run, at which monotonic time, how far it may run; owner: the worker. One value:
+        # a reader that met a new end with an old beginning would see time go back.
+        self._run = (wall(), monotonic(), wall())
 
     def start_from(self, reached: datetime) -> None:
         """Go on from the time reached, not from the system's."""
-        self._end = reached.timestamp()
-        self._origin = (self._end, self._monotonic())
+        begun = reached.timestamp()
+        self._run = (begun, self._monotonic(), begun)
 
     def allow(self, end: datetime) -> None:
         """Let it run up to a moment; from where it stands, if it had to stop."""
-        if self._running() > self._end:
-            self._origin = (self._end, self._monotonic())
-        self._end = max(self._end, end.timestamp())
+        begun, at, known_end = self._run
+        now = self._monotonic()
+        if begun + (now - at) * self.speed > known_end:
+            begun, at = known_end, now
+        self._run = (begun, at, max(known_end, end.timestamp()))
 
     def seconds(self) -> float:
         """Return the present moment as seconds since 1970."""
-        return min(self._running(), self._end)
+        begun, at, end = self._run
+        return min(begun + (self._monotonic() - at) * self.speed, end)
 
     def now(self) -> datetime:
         """Return the present moment."""
@@ -154,10 +158,6 @@ class ScaledClock:
     def offset(self) -> timedelta:
         """How far it is ahead of the system's time."""
         return _rounded(self.seconds() - self._wall())
-
-    def _running(self) -> float:
-        begun, monotonic = self._origin
-        return begun + (self._monotonic() - monotonic) * self.speed
 
 
 class ManualClock:
@@ -171,6 +171,7 @@ class ManualClock:
 
     def __init__(self, start: datetime | None = None, *, wall: Reader = time.time) -> None:
         self._wall = wall
+        # Owner of what this sets: the worker, or a start before it. Readers take one of the two values.
         self.set(start or _whole_second(datetime.fromtimestamp(wall(), UTC)))
 
     def start_from(self, reached: datetime) -> None:

@@ -32,8 +32,8 @@ class Durations:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts: dict[tuple[str, ...], list[int]] = {}
-        self._sums: dict[tuple[str, ...], float] = {}
+        self._counts: dict[tuple[str, ...], list[int]] = {}  # lock: self._lock
+        self._sums: dict[tuple[str, ...], float] = {}  # lock: self._lock
 
     def note(self, *labels: str, seconds: float) -> None:
         """Count one that took so long."""

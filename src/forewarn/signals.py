@@ -11,7 +11,7 @@ class Signal:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._listeners: dict[object, Callable[[], None]] = {}
+        self._listeners: dict[object, Callable[[], None]] = {}  # lock: self._lock
 
     @property
     def heard(self) -> bool:

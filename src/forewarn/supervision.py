@@ -50,7 +50,7 @@ class RestartPace:
 
 @dataclass(slots=True, eq=False)
 class _Life:
-    """A task that is supervised now. The lock of its supervisor guards it."""
+    """A task that is supervised now."""
 
     task: BackgroundTask
     counts_for_readiness: bool
@@ -67,8 +67,8 @@ class Supervisor:
         self._pace = pace or RestartPace()
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._restarts: Counter[BackgroundTask] = Counter()
-        self._lives: set[_Life] = set()
+        self._restarts: Counter[BackgroundTask] = Counter()  # lock: self._lock
+        self._lives: set[_Life] = set()  # lock: self._lock, also for what is in them
         self._stopping = threading.Event()
         self._stopped = Signal()
 

@@ -15,8 +15,8 @@ from random import Random
 from typing import Any, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
-from forewarn.control.following.board_feed import BoardFeed
-from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.board_feed import BoardFeed
+from forewarn.control.followed_records import RecentRecords
 from forewarn.core.errors import ForewarnError
 from forewarn.core.feed import Delta
 from forewarn.core.model.clock_slew import Absence

@@ -22,8 +22,7 @@ from forewarn.core.words import (
     StageState,
     Work,
 )
-from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues
-from forewarn.server.threads.placed_calls import PlacedCall
+from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues, PlacedCall
 from tests.harness import Service
 from tests.histories.histories import HOSTS, NAMES, act
 from tests.histories.rollout_histories import ROLLOUT_SITUATIONS, RollingHistories
@@ -80,7 +79,7 @@ class VirtualLanes:
         """Return the attempts of which something is still to come."""
         self._take_over()
         told = [each.call.task.id for each in self.answers]
-        queued = [each.attempt for lane in self.queues._lanes.values() for each in lane.waiting]
+        queued = [each.attempt for lane in self.queues._lanes for each in self.queues._waiting.of(lane)]
         later = [each.attempt for mine in self.queues._later._of.values() for each in mine.values()]
         return {*told, *queued, *later, *(placed.attempt for placed, _ in self.made)}
 

@@ -596,7 +596,7 @@ def an_absence_counts_as_silence(real: Real, now: datetime, _: object, *, policy
     return real(now, (), policy=policy)
 
 
-@mutant("server.threads.time_watch:TimeWatch._watch_presence", OUTAGES, rule="12")
+@mutant("server.threads.service_time:TimeWatch._watch_presence", OUTAGES, rule="12")
 def nobody_notices_an_absence(real: Real, watch: object) -> None:
     return
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from forewarn.control.unsaved_notices import UnsavedNotices
+from forewarn.control.unsaved_activity import UnsavedNotices
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.words import EventId, MachineId
 from forewarn.server.threads.batches import Batches, Outcome

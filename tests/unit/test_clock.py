@@ -270,3 +270,24 @@ def test_clocks_are_known_by_their_names(text: str, kind: str, speed: float) -> 
 def test_any_other_clock_is_refused_with_what_was_expected(text: str) -> None:
     with pytest.raises(Invalid, match=r"expected system, manual or xN, as x60 for a minute in each second"):
         clock_of(text)
+
+
+def test_a_reader_between_the_steps_of_the_worker_never_sees_time_that_is_taken_back(world: World) -> None:
+    read: list[float] = []
+    allowing = False
+
+    def monotonic() -> float:
+        nonlocal allowing
+        if read and not allowing:  # the worker allows more in the middle of a reading
+            allowing = True
+            clock.allow(NOON + timedelta(minutes=10))
+            allowing = False
+        return world.monotonic_seconds
+
+    clock = ScaledClock(60, wall=world.wall, monotonic=monotonic)
+    clock.allow(NOON + timedelta(minutes=2))
+    world.passes(hours=1)  # nothing could be saved: time stands still
+    read.append(clock.seconds())
+    read.append(clock.seconds())
+    read.append(clock.seconds())
+    assert read == [(NOON + timedelta(minutes=2)).timestamp()] * 3

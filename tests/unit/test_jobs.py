@@ -2,6 +2,7 @@
 
 import asyncio
 import queue
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from forewarn.control.use_case import Alone
 from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.server.threads import jobs as threads_jobs
-from forewarn.server.threads.jobs import GUESTS_ACTIVE, LONGEST_WAIT, Job, Jobs
+from forewarn.server.threads.jobs import GUESTS_ACTIVE, LONGEST_WAIT, FollowUp, Job, Jobs
 from forewarn.store.batch import Transaction
+from tests.racing import at_once
 
 GUEST, OWN = "guest", "own"
 
@@ -221,3 +223,80 @@ def test_a_job_whose_turn_had_come_but_not_together_with_others_is_taken_back_to
 
     assert type(asyncio.run(refused())) is Unavailable
     assert not jobs.waiting
+
+
+def test_a_job_that_the_worker_takes_just_before_it_is_taken_back_may_still_happen() -> None:
+    jobs, taken = Jobs(), list[Job]()
+
+    def waited() -> float:
+        """Tell that it has waited too long, and let the worker take the job before its caller goes on."""
+        if not jobs.waiting:
+            return 0.0
+        worker = threading.Thread(target=lambda: taken.extend(jobs.take(1, timeout=0)))
+        worker.start()
+        worker.join()
+        return LONGEST_WAIT + 0.1
+
+    jobs.waited = waited
+    with pytest.raises(Uncertain):
+        asyncio.run(jobs.run_for("a")(lambda _: "done"))
+    assert [answer(job) for job in taken] == ["done"]
+
+
+def test_each_of_many_jobs_is_taken_once_or_refused_whenever_the_worker_ends() -> None:
+    for _ in range(20):
+        jobs, taken = Jobs(), list[Job]()
+
+        def work(jobs: Jobs = jobs, taken: list[Job] = taken) -> None:
+            for _ in range(5):
+                taken += jobs.take(1, timeout=60)
+            jobs.abandon()
+
+        posted = [lambda jobs=jobs: jobs.post(lambda _: "done")] * 8  # type: ignore[misc]
+        *answers, _ = at_once([*posted, work])
+        refused = [each for each in answers if each is not None and each.done()]
+        assert len(taken) == 5
+        assert len(refused) == 3
+        assert not {id(each) for each in refused} & {id(job.answer) for job in taken}
+        assert all(isinstance(each.exception(), Unavailable) for each in refused)
+        assert not jobs.waiting
+
+
+# Readers wait for what follows from what they were answered
+
+FOREVER = 1e6
+
+
+def reading(follow_up: FollowUp) -> threading.Thread:
+    """Have somebody wait to read, on a thread of theirs."""
+    reader = threading.Thread(target=follow_up.wait, daemon=True)
+    reader.start()
+    return reader
+
+
+def test_where_nothing_may_follow_a_reader_does_not_wait() -> None:
+    FollowUp(longest_wait=FOREVER).wait()
+
+
+def test_a_reader_waits_for_the_next_look() -> None:
+    follow_up = FollowUp(longest_wait=FOREVER)
+    follow_up.owe()
+    reader = reading(follow_up)
+    reader.join(0.05)
+    assert reader.is_alive()
+    follow_up.looked()
+    reader.join(60)
+    assert not reader.is_alive()
+
+
+def test_after_the_look_nobody_waits() -> None:
+    follow_up = FollowUp(longest_wait=FOREVER)
+    follow_up.owe()
+    follow_up.looked()
+    follow_up.wait()
+
+
+def test_a_look_that_does_not_come_is_not_waited_for() -> None:
+    follow_up = FollowUp(longest_wait=0.01)
+    follow_up.owe()
+    follow_up.wait()

@@ -18,8 +18,13 @@ from forewarn.control.driver import (
 from forewarn.control.engine.driver_calls import DriverCall, Verb
 from forewarn.core.redaction import driver_named
 from forewarn.core.words import OrderId
-from forewarn.server.threads.lane_queues import REACH_WITHIN, SHORTEST_WAIT, LaneBounds, LaneQueues
-from forewarn.server.threads.placed_calls import PlacedCall
+from forewarn.server.threads.lane_queues import (
+    REACH_WITHIN,
+    SHORTEST_WAIT,
+    LaneBounds,
+    LaneQueues,
+    PlacedCall,
+)
 from tests.driver_calls import begin, cancel, check
 
 TIMEOUT = 30.0
@@ -236,7 +241,7 @@ def test_nothing_is_kept_of_what_is_over(answer: Done | Failed) -> None:
     lanes.wake(asked.subject)
     kept = (
         lanes._lanes,
-        lanes._ready,
+        lanes._waiting,
         lanes._begins,
         lanes._newest,
         lanes._present,

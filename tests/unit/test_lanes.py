@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from itertools import count
 
 import pytest
@@ -22,8 +23,9 @@ from forewarn.control.driver import (
     Running,
     Unknown,
 )
-from forewarn.control.engine.driver_calls import DriverAnswer, Verb
+from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, Verb
 from forewarn.core.errors import Unavailable
+from forewarn.core.model.order import AttemptId
 from forewarn.core.redaction import driver_named
 from forewarn.core.words import MachineId
 from forewarn.server.threads import lanes as threads_lanes
@@ -33,6 +35,7 @@ from forewarn.supervision import RestartPace, Supervisor
 from tests.driver_calls import begin, check
 from tests.no_thread import no_thread
 from tests.process import until
+from tests.racing import at_once
 
 PATIENCE = 30.0
 
@@ -295,3 +298,31 @@ def test_calls_are_counted_by_what_was_answered(inbox: Inbox) -> None:
         counts = lanes.counts()
     assert counts.answered == {("test", "check", "running"): 2}
     assert counts.durations["test", "check"].up_to[-1] == 2
+
+
+def test_each_call_is_made_once_or_withdrawn_whatever_threads_do_at_once() -> None:
+    driver, inbox = HangingDriver(at_once=2), Inbox()
+    driver.go.set()
+    calls = [begin(f"web-{number}", host=f"host-{number % 3}") for number in range(24)]
+    with lanes_of(driver, inbox, calls=4) as lanes:
+
+        def submit(some: Sequence[DriverCall]) -> None:
+            for call in some:
+                lanes.submit(call)
+                lanes.wake(call.task.machine.id)
+
+        def withdraw() -> None:
+            for call in calls[::4]:
+                lanes.withdraw(call.task.id)
+
+        at_once([partial(submit, calls[:12]), partial(submit, calls[12:]), withdraw, withdraw])
+        last = check("last", host="host-0")
+        lanes.submit(last)
+        wanted = {call.task.id for number, call in enumerate(calls) if number % 4} | {last.task.id}
+
+        def answered() -> list[AttemptId]:
+            return [each.call.task.id for each in inbox.answers]
+
+        until(lambda: wanted <= set(answered()), what="all to be answered that are not withdrawn")
+        until(lambda: not lanes.counts().running["test"], what="all to return")
+        assert len(answered()) == len(set(answered()))

@@ -1,6 +1,6 @@
 """How long a webhook waits after tries in vain."""
 
-from forewarn.server.push.webhook_sender import Pace
+from forewarn.server.threads.pusher import Pace
 
 
 def test_the_wait_doubles_up_to_an_hour_and_is_spread() -> None:

@@ -18,11 +18,11 @@ from forewarn.core.errors import ForewarnError, Invalid, Unavailable, Uncertain
 from forewarn.server.threads import worker
 from forewarn.server.threads.batches import Batches
 from forewarn.server.threads.bridge import MOST_APPROVED, WorkerCommands
-from forewarn.server.threads.follow_up import FollowUp
-from forewarn.server.threads.jobs import Job, Jobs
+from forewarn.server.threads.jobs import FollowUp, Job, Jobs
 from forewarn.server.threads.worker import MOST_TOGETHER, Worker
 from forewarn.supervision import RestartPace, Supervisor
 from tests.process import PATIENCE
+from tests.racing import at_once
 from tests.unit.slices import NOON
 
 # So often the loop goes round while a guest waits: far more than an answer needs.
@@ -77,6 +77,28 @@ def test_a_guest_waits_until_the_worker_has_saved_its_word(
         assert guests.saved == [what]
 
     asyncio.run(ask())
+
+
+def test_each_group_is_enabled_though_the_worker_takes_others_at_that_moment() -> None:
+    jobs, guests = Jobs(), Saved()
+    commands = WorkerCommands(guests, jobs, members={})  # type: ignore[arg-type]
+    names = [f"group-{number}" for number in range(100)]
+
+    def work() -> None:
+        while taken := jobs.take(9, timeout=60):
+            for job in taken:
+                job.answer.set_result(done_by(job))
+
+    async def ask() -> None:
+        asked = []
+        for name in names:
+            asked.append(asyncio.ensure_future(commands.enable(name)))  # type: ignore[arg-type]
+            await asyncio.sleep(0)
+        await asyncio.gather(*asked)  # a group that was added too late, and not enabled, is not found
+        jobs.end()
+
+    at_once([work, partial(asyncio.run, ask())])
+    assert guests.saved
 
 
 class ManyEvents(Saved):

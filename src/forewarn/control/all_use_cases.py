@@ -10,8 +10,7 @@ from forewarn.control.disclosing import disclosed_refusal
 from forewarn.control.fleet.declaring import FleetCommands, FleetDryRuns
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.fleet.putting_things import FleetPuts
-from forewarn.control.following.followed_records import FollowedRecords
-from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.followed_records import FollowedRecords, RecentRecords
 from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.orders.order_use_cases import HostOrders, OrderUseCases
@@ -20,9 +19,8 @@ from forewarn.control.rehearsals.rehearsal_use_cases import Rehearsals, Rehearsa
 from forewarn.control.rollouts.rollout_use_cases import Rollouts
 from forewarn.control.rollouts.rollout_views import RolloutViews
 from forewarn.control.token_use_cases import BrowserSessions, SessionViews, Tokens, TokenViews
+from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.unsaved_holds import HoldsInMemory, UnsavedHolds
-from forewarn.control.unsaved_notices import UnsavedNotices
-from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context
 from forewarn.control.views import Views
 from forewarn.control.webhook_use_cases import DeliveryState, Webhooks, WebhookViews

@@ -63,6 +63,7 @@ class IdempotentCalls(UseCase):
         """Take a reader of real time: service time may be turned, or run fast."""
         super().__init__(context)
         self._real_now = real_now
+        # Owner of both: the worker.
         self._prune_at = real_now()
         self._unpruned: dict[str, int] = {}  # answers saved since old ones were last removed, by caller
 

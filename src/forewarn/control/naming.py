@@ -56,7 +56,8 @@ class HintAllowance:
     def __init__(self, *, monotonic: Callable[[], float] = monotonic) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._due: dict[ProjectName | None, float] = {}  # when all of a project's may be taken again
+        # When all of a project's may be taken again. Lock: self._lock.
+        self._due: dict[ProjectName | None, float] = {}
 
     def take(self, caller: ProjectName | None) -> bool:
         """Take one of a project's, or of the operators', if there is one left."""

@@ -27,11 +27,12 @@ def move_of(task: DriverTask) -> Move | None:
 
 @dataclass(slots=True)
 class PlanPrechecks:
-    """What drivers have said of moves that are planned. Any thread may ask; guarded by its condition."""
+    """What drivers have said of moves that are planned. Any thread may ask."""
 
-    submit: Callable[[DriverTask], None] | None = None  # None: no driver can be called here
+    # None: no driver can be called here. Set before any thread is started.
+    submit: Callable[[DriverTask], None] | None = None
     _news: threading.Condition = field(default_factory=threading.Condition)
-    _said: dict[Move, tuple[MoveAnswer, datetime]] = field(default_factory=dict)
+    _said: dict[Move, tuple[MoveAnswer, datetime]] = field(default_factory=dict)  # lock: self._news
 
     def ask(self, tasks: Sequence[DriverTask], *, now: datetime, within: float) -> Mapping[Move, MoveAnswer]:
         """Return what drivers say of these moves, as far as it is known in time; `now` is real time."""

@@ -39,11 +39,11 @@ UNKNOWN = Reachability()
 
 
 class ReachedHosts:
-    """What is known of each host. Any thread may read and write; a lock keeps them apart."""
+    """What is known of each host. Any thread may read and write."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_host: dict[HostName, Reachability] = {}
+        self._by_host: dict[HostName, Reachability] = {}  # lock: self._lock
 
     def of(self, host: HostName) -> Reachability:
         """Return what is known of a host."""

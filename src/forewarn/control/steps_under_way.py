@@ -26,7 +26,10 @@ class StepUnderWay:
 
 @dataclass(slots=True)
 class StepsUnderWay:
-    """What was saved of steps and no driver has been told yet; in memory, and only once it is saved."""
+    """What was saved of steps and no driver has been told yet; in memory, and only once it is saved.
+
+    Owner of all its values: the worker.
+    """
 
     running: dict[AttemptId, StepUnderWay] = field(default_factory=dict)  # begun, or changed since
     ended: set[AttemptId] = field(default_factory=set)

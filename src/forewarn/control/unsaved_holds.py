@@ -77,12 +77,12 @@ class UnsavedHolds(UseCase):
         self._transact = context.transact
         self._answering = answering
         self._hosts = HostOrders(context)
-        self._lock = threading.Lock()
-        self._unsaved: tuple[UnsavedHold, ...] = ()
-        self._known: tuple[Hold, ...] = ()  # those that are saved, as last read
-        self._stale = True  # whether those may have changed since
-        self._refused: tuple[RefusedHold, ...] = ()
-        self.refused_so_far = 0
+        self._lock = threading.Lock()  # for writers: each tuple is replaced, and read as it is
+        self._unsaved: tuple[UnsavedHold, ...] = ()  # lock: self._lock
+        self._known: tuple[Hold, ...] = ()  # those that are saved, as last read; owner: the worker
+        self._stale = True  # whether those may have changed since; owner: the worker
+        self._refused: tuple[RefusedHold, ...] = ()  # lock: self._lock
+        self.refused_so_far = 0  # owner: the worker
 
     def new_id(self) -> str:
         """Make the id of a hold: the same whether it is saved at once or kept in memory first."""

@@ -8,8 +8,7 @@ from forewarn.control import naming
 from forewarn.control.disclosing import check_sees_hosts, sees_hosts
 from forewarn.control.history_search import BATCH, PROJECT_BATCH, FoundRecords, RecordSearch
 from forewarn.control.interfaces import LastPolls
-from forewarn.control.unsaved_notices import NoticesNow, UnsavedNotices
-from forewarn.control.unsaved_polls import UnsavedPolls
+from forewarn.control.unsaved_activity import NoticesNow, UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import Context, ScopedReading
 from forewarn.core.copies import replace
 from forewarn.core.filters import (

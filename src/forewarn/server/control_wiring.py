@@ -12,7 +12,7 @@ from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.engine.outside_news import ExternalTimeout, GuestSaving
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.fleet.putting_things import FleetPuts
-from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.followed_records import RecentRecords
 from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.interfaces import ExternalReports, GuestActivity
 from forewarn.control.orders.guest_use_cases import GuestUseCases
@@ -22,9 +22,8 @@ from forewarn.control.rehearsals.rehearsal_use_cases import Rehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine
 from forewarn.control.rollouts.rollout_use_cases import Rollouts
 from forewarn.control.token_use_cases import BrowserSessions, Tokens
+from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.unsaved_holds import UnsavedHolds
-from forewarn.control.unsaved_notices import UnsavedNotices
-from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext
 from forewarn.control.webhook_use_cases import DeliveryState, Webhooks, WebhookTerms
 from forewarn.core.session_cookies import USUAL_LIFE

@@ -9,9 +9,9 @@ from forewarn.api.audit import audit
 from forewarn.control.token_use_cases import Tokens
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.server import store_time
 from forewarn.server.log_setup import set_up_audit
 from forewarn.server.serve import settings_of
+from forewarn.server.threads import service_time
 from forewarn.server.threads.batches import Batches
 from forewarn.server.wiring import new_id, tokens_of
 from forewarn.store.batch import Transact
@@ -96,7 +96,7 @@ def _named(database: str) -> str:
 def _tokens(database: str) -> Iterator[tuple[Tokens, Transact]]:
     settings = settings_of({"database": database})
     with _opened(settings.database) as store:
-        yield tokens_of(store, store_time.standing(store), settings), Batches(store).transact
+        yield tokens_of(store, service_time.standing(store), settings), Batches(store).transact
 
 
 @contextmanager

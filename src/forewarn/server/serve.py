@@ -25,14 +25,11 @@ from forewarn.core.spelling import counted
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.http.listeners import Listen
 from forewarn.platform.systemd import Systemd
-from forewarn.server import addresses, descriptors, welcome
-from forewarn.server.descriptors import Shares
+from forewarn.server import addresses, welcome
 from forewarn.server.fleet_file import apply_file, check_file, read_file
 from forewarn.server.log_setup import set_up_log
-from forewarn.server.reloading import Reloading
-from forewarn.server.threads.operator_server import OperatorServer
-from forewarn.server.tls import tls_of
-from forewarn.server.upkeep import Hangups, keeping_up
+from forewarn.server.threads.operator_server import OperatorServer, tls_of
+from forewarn.server.upkeep import Hangups, Reloading, Shares, keeping_up, raise_limit, share
 from forewarn.server.wiring import OpenedService, Parts, drivers_of, new_id, open_service, wire
 from forewarn.store.opening import copying, lock
 from forewarn.store.opening.copying import Copied
@@ -73,7 +70,7 @@ def serve(options: Mapping[str, Any]) -> None:
     clock_of(settings.clock)
     if settings.fleet is not None:
         _look_at_fleet(settings.fleet, settings.database, drivers)
-    shares = descriptors.share(descriptors.raise_limit(), settings)
+    shares = share(raise_limit(), settings)
     reloading = partial(Reloading, settings, read=lambda: settings_of(options))
     settings = replace(settings, guest=replace(settings.guest, connections=shares.guests))
     with lock.hold(settings.database) as held:

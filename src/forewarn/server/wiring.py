@@ -15,11 +15,11 @@ from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import OperatorSettings, Settings
 from forewarn.control.all_use_cases import UseCases
+from forewarn.control.board_feed import BoardFeed
 from forewarn.control.engine.driver_calls import move_answer, precheck_call
 from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.fleet.declaring import FleetCommands
-from forewarn.control.following.board_feed import BoardFeed
-from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.followed_records import RecentRecords
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
 from forewarn.control.token_use_cases import Tokens
 from forewarn.control.use_case import Alone, Context
@@ -32,25 +32,22 @@ from forewarn.guest.http.refusals import Refusals
 from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings, Limits
-from forewarn.server import store_time
 from forewarn.server.addresses import public_origin
 from forewarn.server.control_wiring import Control, Surroundings, wire_control
-from forewarn.server.health import Health
-from forewarn.server.operator_app import operator_app
-from forewarn.server.push.lookup import PublicOnly
-from forewarn.server.push.pusher import Pusher
-from forewarn.server.record_log import log_records
+from forewarn.server.log_setup import log_records
+from forewarn.server.threads import service_time
 from forewarn.server.threads.batches import Batches
 from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
 from forewarn.server.threads.jobs import Jobs
 from forewarn.server.threads.lanes import Lanes, TakeAnswers
 from forewarn.server.threads.listings import Listings, MachineWatch
 from forewarn.server.threads.operator_connection import PortCounts
+from forewarn.server.threads.operator_server import operator_app
+from forewarn.server.threads.pusher import Pusher
 from forewarn.server.threads.reaching import HostReaching
 from forewarn.server.threads.reads import Reads
-from forewarn.server.threads.time_watch import TimeWatch
-from forewarn.server.threads.worker import Worker
-from forewarn.server.timekeeper import Timekeeper
+from forewarn.server.threads.service_time import Timekeeper, TimeWatch
+from forewarn.server.threads.worker import Health, Worker
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact
 from forewarn.store.opening.database import parse_database
@@ -61,7 +58,7 @@ from forewarn.supervision import Supervisor
 from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 if TYPE_CHECKING:
-    from forewarn.server.push.delivery import Delivery
+    from forewarn.server.threads.webhook_delivery import Delivery
 
 
 def new_id() -> str:
@@ -167,7 +164,7 @@ def open_service(settings: Settings, drivers: Drivers) -> OpenedService:
     store = open_store(settings.database, new_id=new_id)
     store.saved = log_records
     try:
-        store_time.begin(
+        service_time.begin(
             clock, store, name=parse_database(settings.database).name, system=SystemClock().now()
         )
     except BaseException:
@@ -394,7 +391,7 @@ def _pusher(use_cases: UseCases, webhooks: WebhookTerms, jobs: Jobs, reads: Read
 
     def delivery() -> "Delivery":
         # What it calls with is loaded when there is somebody to call.
-        from forewarn.server.push.delivery import Delivery
+        from forewarn.server.threads.webhook_delivery import Delivery, PublicOnly
 
         guard = PublicOnly() if webhooks.only_public else None
         return Delivery(lineage=lineage, wall=wall.now, new_id=new_id, guard=guard)

@@ -6,7 +6,7 @@ import pytest
 from starlette.types import ASGIApp
 
 from forewarn.api.services import ApiSettings
-from forewarn.server.operator_app import operator_app
+from forewarn.server.threads.operator_server import operator_app
 from tests.harness import Service
 from tests.integration.api.test_api_access import opened
 from tests.served import Api, app_of

@@ -19,7 +19,7 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
 from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
-from forewarn.server.push.webhook_sender import Pace, PushContext, WebhookSender
+from forewarn.server.threads.pusher import Pace, PushContext, WebhookSender
 from forewarn.store.batch import Transaction
 from forewarn.wire import cloudevents
 from forewarn.wire.fleet import write_fleet

@@ -8,7 +8,7 @@ import pytest
 
 from forewarn.api.endpoints import overview_endpoints
 from forewarn.core.words import Action
-from forewarn.server.operator_app import operator_app
+from forewarn.server.threads.operator_server import operator_app
 from forewarn.wire.answers.overview_answers import OverviewAnswer
 from tests.harness import Service
 from tests.served import Api, app_of, check_answer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.console.console_app import SECURITY_HEADERS
-from forewarn.server.operator_app import operator_app
+from forewarn.server.threads.operator_server import operator_app
 from tests.harness import Service
 from tests.served import Api, app_of, sample
 from tests.stores import sqlite_url

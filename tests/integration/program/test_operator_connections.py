@@ -18,8 +18,7 @@ from forewarn.guest.http.refusals import Limit, Refusals
 from forewarn.server import addresses
 from forewarn.server.threads.acceptor import Caps
 from forewarn.server.threads.operator_connection import HEAD_BYTES, HEADERS, Patience, PortCounts
-from forewarn.server.threads.operator_server import OperatorServer
-from forewarn.server.tls import Tls
+from forewarn.server.threads.operator_server import OperatorServer, Tls
 from tests import certificates
 from tests.integration.guest.guest_face import Client, request
 from tests.process import until

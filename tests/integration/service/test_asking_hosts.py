@@ -1,8 +1,11 @@
 """When hosts are asked about, what answers count for, and how a change comes to be saved: by hand."""
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,9 @@ from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.host import Host
 from forewarn.core.words import Action, HostName, OrderId, Work
 from forewarn.server.threads.reaching import ASK_AGAIN, ASKED_A_SECOND, HostReaching
+from forewarn.store.snapshots import Snapshot
 from tests.harness import START, Service
+from tests.racing import at_once
 from tests.scripted_driver import ScriptedDriver
 from tests.transactions import InTransactions
 
@@ -346,3 +351,39 @@ def test_after_another_process_has_taken_over_all_hosts_are_asked_about(asking: 
     assert asking.look() == []
     asking.reaching.ask_soon()
     assert asking.look() == [ONE, TWO]
+
+
+def test_a_host_that_is_saved_while_hosts_are_read_is_asked_about_after_the_next_reading(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = asking.service.store.read
+    three = HostName("host-3")
+
+    @contextmanager
+    def read() -> Iterator[Snapshot]:
+        """Let the worker save while the reader works with what it has read."""
+        with real() as snapshot:
+            yield snapshot
+            monkeypatch.undo()
+            worker = threading.Thread(target=asking.service.apply, args=(with_third,))
+            worker.start()
+            worker.join()
+
+    with_third = replace(FLEET, hosts=(*FLEET.hosts, HostSpec(name=three, driver="rack")))
+    monkeypatch.setattr(asking.service.store, "read", read)
+    asking.reaching.load()
+    assert asking.reaching.is_stale
+    assert three in [*asking.look(), *asking.look(1.0)]
+
+
+def test_answers_that_lanes_bring_at_once_are_all_saved(asking: Asking) -> None:
+    many = tuple(HostSpec(name=HostName(f"many-{number}"), driver="rack") for number in range(16))
+    asking.service.apply(replace(FLEET, hosts=many))
+    assert len([*asking.look(), *asking.look(60.0)]) == len(many)
+    assert len(asking.calls) == len(many) - 1
+    told = [partial(asking.answer, call, Reached("no route")) for call in asking.calls]
+    reading: Callable[[], None] = asking.reaching.load
+    at_once([*told, reading, reading])
+    asking.work()
+    assert set(asking.away()) == {call.task.source.name for call in asking.calls if call.task.source}
+    assert len(asking.away()) == len(many) - 1

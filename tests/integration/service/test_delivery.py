@@ -16,13 +16,15 @@ from forewarn.core.errors import LimitReached
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.words import Kind, ProjectName
-from forewarn.server.push.delivery import (
+from forewarn.server.threads.webhook_delivery import (
     MOST_OF_A_PROJECT,
     MOST_OF_PROJECTS,
     NOT_PUBLIC,
     Delivery,
+    Lookup,
+    PublicOnly,
+    SystemLookup,
 )
-from forewarn.server.push.lookup import Lookup, PublicOnly, SystemLookup
 from tests.harness import START, Ids
 from tests.process import PATIENCE
 from tests.receiver import Receiver, receiving

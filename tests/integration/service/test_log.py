@@ -18,8 +18,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, Kind, Work
 from forewarn.server import local_tokens
-from forewarn.server.log_setup import set_up_audit, set_up_log
-from forewarn.server.record_log import level_of, log_records
+from forewarn.server.log_setup import level_of, log_records, set_up_audit, set_up_log
 from forewarn.store.batch import Transaction
 from forewarn.store.saved import records_of
 from tests.harness import TEST, Service

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from forewarn.control.engine.outside_news import GuestSaving
-from forewarn.control.unsaved_notices import UnsavedNotices
-from forewarn.control.unsaved_polls import UnsavedPolls
+from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.core.errors import Conflict
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.moments import format_span_briefly

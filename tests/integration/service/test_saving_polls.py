@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control import unsaved_polls
+from forewarn.control import unsaved_activity
 from forewarn.core.errors import Unavailable
 from tests.harness import Service, fleet, group, machine
 from tests.stores import sqlite_url
@@ -17,7 +17,7 @@ NAMES = ("alone-0", "alone-1", "alone-2")
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """Give a service that saves the polls of one group and of one machine at a time."""
-    monkeypatch.setattr(unsaved_polls, "AT_ONCE", 1)
+    monkeypatch.setattr(unsaved_activity, "AT_ONCE", 1)
     service = Service(sqlite_url(tmp_path))
     service.apply(fleet(group("web"), *(machine(name, "host-1") for name in NAMES)))
     service.tick()

@@ -1,21 +1,23 @@
 """The newest records in memory say what the store says."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from forewarn.control.following.board_feed import BoardFeed
-from forewarn.control.following.followed_records import FollowedRecords
-from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.board_feed import BoardFeed
+from forewarn.control.followed_records import FollowedRecords, RecentRecords
 from forewarn.control.token_use_cases import Tokens
 from forewarn.core.access import Grant, Role
 from forewarn.core.filters import RecordFilter
-from forewarn.core.scope import EVERYTHING
-from forewarn.core.words import Action, Kind, MachineName, ProjectName
+from forewarn.core.model.project import Project
+from forewarn.core.scope import EVERYTHING, Scope
+from forewarn.core.words import DEFAULT_PROJECT, Action, Kind, MachineName, ProjectName
 from forewarn.store.sql import open_store
 from tests.harness import Service
+from tests.racing import at_once
 from tests.served import sample
 from tests.stores import sqlite_url
 from tests.transactions import writing
@@ -99,3 +101,60 @@ def test_what_another_process_has_saved_is_followed_without_a_change_of_this_one
         found = service.records.recent(before, RecordFilter())
     assert found is not None
     assert [record.kind for record in found.records] == [Kind.TOKEN_CREATED]
+
+
+def declare(service: Service, *, sees_hosts: bool) -> None:
+    service.apply(replace(sample(), projects=(Project(name=DEFAULT_PROJECT, sees_hosts=sees_hosts),)))
+    service.recent.catch_up()
+
+
+def test_a_reader_that_looked_before_people_were_kept_from_hosts_shows_them_no_newer_record(
+    service: Service,
+) -> None:
+    people = FollowedRecords(service.context, Scope(caller=DEFAULT_PROJECT), recent=service.recent)
+    with people.listening(lambda: None):
+        declare(service, sees_hosts=True)
+        with service.store.read() as before:
+            number = before.records.newest()
+            declare(service, sees_hosts=False)  # while the reader works with what it has read
+            newest = service.records.newest()
+            service.order("web-0", Action.REDEPLOY)
+            service.advance(hours=1)
+            service.recent.catch_up()
+            service.recent.disclose(before.fleet, DEFAULT_PROJECT, up_to=number)
+        assert people.recent(newest, RecordFilter()) is None  # each is still to be looked at
+        page = people.page(newest, RecordFilter(), limit=1000)
+        assert people.recent(newest, RecordFilter()) == page
+        assert any(record.host for record in service.history())
+        assert not any(record.host for record in page.records)
+
+
+def test_a_follower_never_misses_a_record_while_others_are_saved_and_disclosed(service: Service) -> None:
+    scope = Scope(caller=DEFAULT_PROJECT)
+    people = FollowedRecords(service.context, scope, recent=service.recent)
+    with people.listening(lambda: None):
+        service.recent.catch_up()
+        first = people.newest()
+        over = threading.Event()
+
+        def save() -> None:
+            for _ in range(5):
+                work(service)
+                service.recent.catch_up()
+            over.set()
+
+        def follow() -> list[int]:
+            numbers, reached, last = list[int](), first, False
+            while not last:
+                last = over.is_set()
+                found = people.recent(reached, RecordFilter())
+                if found is None:
+                    found = people.page(reached, RecordFilter(), limit=3)
+                numbers += [record.number for record in found.records]
+                last = last and not found.more and found.number == people.newest()
+                reached = found.number
+            return numbers
+
+        _, *followed = at_once([save, follow, follow])
+        expected = [record.number for record in people.page(first, RecordFilter(), limit=10_000).records]
+    assert followed == [expected, expected]

@@ -12,7 +12,7 @@ from forewarn.control.webhook_use_cases import DeliveryState
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
 from forewarn.core.words import Action
-from forewarn.server.push.webhook_sender import Pace, PushContext, WebhookSender
+from forewarn.server.threads.pusher import Pace, PushContext, WebhookSender
 from forewarn.store.batch import Transaction
 from tests.harness import Service, fleet, machine
 from tests.served import Api, app_of

@@ -17,7 +17,7 @@ from forewarn.api.request_parts import Query, declared, given, maybe
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import ApiSettings, Read, Service, Services
 from forewarn.control.all_use_cases import CallerReads
-from forewarn.control.following.followed_records import FollowedRecords
+from forewarn.control.followed_records import FollowedRecords
 from forewarn.core.access import Right
 from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable
 from forewarn.core.filters import Following, RecordFilter

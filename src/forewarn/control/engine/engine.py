@@ -63,6 +63,7 @@ class Engine(UseCase):
         self._guests = guests
         self._external = external
         self._rehearsals = rehearsals
+        # Owner of all values of the engine and its parts: the worker.
         self.pruning = RecordPruning(context, keep=context.keep_history)
         self.due = NextDue(context.store, policy=context.policy)
         self._failed_last = OrderId("")  # of the external orders that are overdue

@@ -9,8 +9,7 @@ from datetime import datetime
 
 from forewarn.control.interfaces import ExternalReports
 from forewarn.control.reached_hosts import Reachability, ReachState
-from forewarn.control.unsaved_notices import UnsavedNotices
-from forewarn.control.unsaved_polls import UnsavedPolls
+from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.model.clock_slew import TimeKind

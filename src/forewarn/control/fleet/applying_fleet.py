@@ -94,7 +94,8 @@ class FleetTurns:
     """Who applies a fleet: one at a time, and none while a part of another is being saved; for any thread."""
 
     def __init__(self) -> None:
-        self.in_doubt = False  # whether it cannot be told if the last part is saved
+        # Whether it cannot be told if the last part is saved. Owner: the worker; the operator loop reads it.
+        self.in_doubt = False
         self._applying = threading.Lock()
         self._saving = threading.Lock()
 
@@ -142,10 +143,10 @@ class FleetApplication(UseCase):
         self.changes = checked.changes
         self._origin = checked.origin
         self._turns = turns
-        self._given_up = False
+        self._given_up = False  # owner: the operator loop, which sets it once
         nothing = () if digest is None else (FleetPart(),)
         self._parts = checked.parts or nothing
-        self._saved = 0
+        self._saved = 0  # owner: the worker
         self._digest = digest
         self._by = by
         self._webhooks_changed = webhooks_changed

@@ -145,6 +145,7 @@ class OpenRehearsals(UseCase):
         super().__init__(context)
         self._endpoint = endpoint
         self._monotonic = monotonic
+        # Owner of all that follows: the worker. Threads that read look up one project in the first.
         self._open: dict[ProjectName, OpenRehearsal] = {}
         # What people have ended, and who: a client that does not know it must not begin it again.
         self._over: deque[tuple[ProjectName, str, str]] = deque(maxlen=REMEMBERED)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from forewarn.control.rollouts.rollout_cache import NoticeSums, RolloutCache
-from forewarn.control.unsaved_polls import UnsavedPolls
+from forewarn.control.unsaved_activity import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft

@@ -12,7 +12,7 @@ from forewarn.control.rollouts.rollout_views import (
     RolloutViews,
     shared_with,
 )
-from forewarn.control.unsaved_polls import UnsavedPolls
+from forewarn.control.unsaved_activity import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict

@@ -12,7 +12,7 @@ from forewarn.control.interfaces import LastPolls
 from forewarn.control.rollouts import prechecked_moves
 from forewarn.control.rollouts.rollout_cache import with_notice
 from forewarn.control.rollouts.rollout_engine import surveyed, with_alike
-from forewarn.control.unsaved_polls import UnsavedPolls
+from forewarn.control.unsaved_activity import UnsavedPolls
 from forewarn.control.use_case import Context, Reading
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.catalogue import MAINTENANCE_WORK

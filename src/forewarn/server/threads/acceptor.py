@@ -102,6 +102,7 @@ class Acceptor:
         self._tls = tls
         self._handshake = handshake  # how long it may take
         self._loop = asyncio.get_running_loop()
+        # Owner of all that follows: the operator loop.
         self._places: dict[_Place, None] = {}  # the oldest first
         self._by_address: Counter[str] = Counter()
         self._retries: dict[socket.socket, asyncio.TimerHandle] = {}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from forewarn.control.unsaved_notices import UnsavedNotices
+from forewarn.control.unsaved_activity import UnsavedNotices
 from forewarn.core.errors import ForewarnError
 from forewarn.store.batch import Batch, Transaction
 from forewarn.store.foreseen import Foreseen

@@ -122,7 +122,7 @@ class WorkerCommands:
         self._guests = guests
         self._members = members
         self._jobs = jobs
-        self._enabling: _Enabling | None = None
+        self._enabling: _Enabling | None = None  # owner: the guest loop
 
     async def enable(self, group: GroupName) -> None:
         """Turn the feature on for a group; those that wait for the worker together are one job."""
@@ -179,7 +179,7 @@ class _Enabling:
     def __init__(self, guests: GuestUseCases, group: GroupName) -> None:
         self._guests = guests
         self._lock = threading.Lock()
-        self._groups: list[GroupName] | None = [group]  # None: they have been taken
+        self._groups: list[GroupName] | None = [group]  # None: they have been taken; lock: self._lock
 
     def add(self, group: GroupName) -> bool:
         """Enable one more with them; False if it is too late, or they are enough."""

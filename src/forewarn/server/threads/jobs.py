@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from forewarn.clock import monotonic
 from forewarn.control.use_case import Alone, ForeseenUseCase
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
-from forewarn.server.threads.follow_up import FollowUp
+from forewarn.server.threads.fair_queue import FairQueue
 from forewarn.store.batch import Transaction
 from forewarn.store.foreseen import Foreseen
 
@@ -29,6 +28,8 @@ LOOK_EVERY = 0.25
 # meanwhile waits for one of them, not for a batch: 2.5 times as long as without them instead of 4 times
 # (`bench --only tenants`).
 GUESTS_ACTIVE = 0.1
+# A tick takes some milliseconds. If the database has fallen silent, or very much is due, readers do not wait.
+LONGEST_FOLLOW_UP = 0.25
 
 
 class Turn(IntEnum):
@@ -67,6 +68,39 @@ class RunJob(Protocol):
         ...
 
 
+class FollowUp:
+    """Whether a tick is owed for answered jobs: readers wait for it, for a moment at most.
+
+    The engine's next tick starts what a released hold held. A caller that has released the hold and then
+    reads should find it started. The worker writes it, the threads that read wait.
+    """
+
+    def __init__(self, *, longest_wait: float = LONGEST_FOLLOW_UP) -> None:
+        self._longest_wait = longest_wait
+        self._news = threading.Condition()
+        self._owed = False  # lock: self._news
+        self._looks = 0  # lock: self._news
+
+    def owe(self) -> None:
+        """Note that something may follow from jobs that are answered now."""
+        with self._news:
+            self._owed = True
+
+    def looked(self) -> None:
+        """Note that the engine has looked, whatever came of it."""
+        with self._news:
+            self._owed = False
+            self._looks += 1
+            self._news.notify_all()
+
+    def wait(self) -> None:
+        """Wait for the engine's next look, if one is owed; not for what that leaves for later ones."""
+        with self._news:
+            if self._owed:
+                before = self._looks
+                self._news.wait_for(lambda: self._looks != before, self._longest_wait)
+
+
 class Jobs:
     """What the worker has been given to do.
 
@@ -77,12 +111,13 @@ class Jobs:
     def __init__(self, *, monotonic: Callable[[], float] = monotonic) -> None:
         self._monotonic = monotonic
         self._news = threading.Condition()
-        # Of each queue by who has asked; the next one's come first.
-        self._queues: dict[Turn, OrderedDict[str, deque[Job]]] = {turn: OrderedDict() for turn in Turn}
-        self._last = Turn.CALLERS  # whose turn it was last
-        self._guest_came_at = monotonic() - GUESTS_ACTIVE
-        self._ended = False
-        self._is_abandoned = False
+        # Lock: self._news, but any thread may see without it whether one is empty.
+        self._queues: dict[Turn, FairQueue[str, Job]] = {turn: FairQueue() for turn in Turn}
+        self._last = Turn.CALLERS  # whose turn it was last; lock: self._news
+        self._guest_came_at = monotonic() - GUESTS_ACTIVE  # lock: self._news
+        self._ended = False  # lock: self._news
+        self._is_abandoned = False  # lock: self._news
+        # Both are set before any thread is started.
         # Tells how many seconds the worker has waited for a database that is slow to answer.
         self.waited: Callable[[], float] = lambda: 0.0
         # Tells how many seconds it has waited for what it asked last.
@@ -125,9 +160,7 @@ class Jobs:
         """Refuse all that wait, and all that come: the worker does nothing any more."""
         with self._news:
             self._is_abandoned = True
-            waiting = [job for queue in self._queues.values() for jobs in queue.values() for job in jobs]
-            for queue in self._queues.values():
-                queue.clear()
+            waiting = [job for queue in self._queues.values() for job in queue.clear()]
         for job in waiting:
             job.answer.set_exception(_stopping())
 
@@ -160,9 +193,7 @@ class Jobs:
 
     def _return(self, jobs: Sequence[Job], *, after: Job) -> None:
         for job in reversed(jobs):
-            queue = self._queues[job.turn]
-            queue.setdefault(job.who, deque()).appendleft(job)
-            queue.move_to_end(job.who, last=False)
+            self._queues[job.turn].put_back(job.who, job)
         self._last = after.turn
 
     def _next(self, *, after: Sequence[Job]) -> Job | None:
@@ -171,9 +202,9 @@ class Jobs:
             turn = Turn((self._last + way) % len(Turn))
             if after and (turn is Turn.GUESTS) != (after[0].turn is Turn.GUESTS):
                 continue
-            if self._queues[turn]:
+            if (job := self._queues[turn].take()) is not None:
                 self._last = turn
-                return _first(self._queues[turn])
+                return job
         return None
 
     async def _run(self, turn: Turn, who: str, work: Callable[[Transaction], T] | Alone[T], /) -> T:
@@ -190,21 +221,10 @@ class Jobs:
     def _given_up(self, answer: "Future[Any]") -> Unavailable:
         """Take back a job that still waits; what is under way cannot be."""
         with self._news:
-            taken_back = self._take_back(answer)
-        if taken_back:
+            taken_back = [queue.withdraw(lambda job: job.answer is answer) for queue in self._queues.values()]
+        if any(taken_back):
             return _too_slow()
         return Uncertain(f"the database is too slow to answer; {MAY_STILL_HAPPEN}")
-
-    def _take_back(self, answer: "Future[Any]") -> bool:
-        for queue in self._queues.values():
-            for who, waiting in queue.items():
-                for job in waiting:
-                    if job.answer is answer:
-                        waiting.remove(job)
-                        if not waiting:
-                            del queue[who]
-                        return True
-        return False
 
     def _put(self, turn: Turn, who: str, work: Callable[[Transaction], T] | Alone[T]) -> "Future[T]":
         answer: Future[T] = Future()
@@ -215,21 +235,12 @@ class Jobs:
                 return answer
             if turn is Turn.GUESTS:
                 self._guest_came_at = self._monotonic()
-            self._queues[turn].setdefault(who, deque()).append(Job(work, answer, turn, who))
+            self._queues[turn].put(who, Job(work, answer, turn, who))
             self._news.notify()
         return answer
 
     def _any(self) -> bool:
         return self._ended or any(self._queues.values())
-
-
-def _first(waiting: OrderedDict[str, deque[Job]]) -> Job:
-    """Take the first job of the one whose turn it is, and let the others come before the next one."""
-    who, its = waiting.popitem(last=False)
-    job = its.popleft()
-    if its:
-        waiting[who] = its
-    return job
 
 
 def _too_slow() -> Unavailable:

@@ -7,10 +7,11 @@ for one that does. All moments are monotonic seconds, given by the caller.
 
 import heapq
 import logging
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import count
+from typing import TypeAlias
 
 from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, Failed, NotBegun, Unknown
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb
@@ -18,7 +19,8 @@ from forewarn.core.model.order import AttemptId
 from forewarn.core.moments import format_span
 from forewarn.core.redaction import driver_named
 from forewarn.core.spelling import counted
-from forewarn.server.threads.placed_calls import CallTimers, LaneKey, PlacedCall, Subject
+from forewarn.core.words import MachineId, OrderId
+from forewarn.server.threads.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)
 
@@ -40,17 +42,91 @@ class LaneBounds:
 DEFAULT_BOUNDS = LaneBounds()
 
 
+# The driver, the host, and whether the calls ask if the host is reached: these wait for no step.
+LaneKey: TypeAlias = tuple[str, str, bool]
+# Whose calls wait for one another, and are woken together.
+Subject: TypeAlias = MachineId | tuple[OrderId, str]
+
+
+@dataclass(eq=False, slots=True)
+class PlacedCall:
+    """A call on its way: it waits for its time or in its lane, is being made, hangs, or has returned."""
+
+    call: DriverCall
+    number: int
+    due: float  # not before then
+    began_at: float | None = None
+    told: bool = False  # whether it was said why it waits
+    hangs: bool = False
+    outdated: bool = False  # whether the attempt's `begin` returned while it was being made
+    is_over: bool = False
+
+    @property
+    def attempt(self) -> AttemptId:
+        """The attempt that it is about."""
+        return self.call.task.id
+
+    @property
+    def subject(self) -> Subject:
+        """The machine that it is about, or the order and what it does to its host."""
+        task = self.call.task
+        return task.machine.id if task.machine is not None else (task.order, task.subject)
+
+    @property
+    def lane(self) -> LaneKey:
+        """The lane that it is made in; what is on no host shares one."""
+        task = self.call.task
+        host = "" if task.host is None else task.host.name
+        return task.driver, host, self.call.verb is Verb.REACH
+
+    @property
+    def is_begin(self) -> bool:
+        """Whether it begins its attempt."""
+        return self.call.verb is Verb.BEGIN
+
+
+class _CallTimers:
+    """Calls that wait for their time."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, PlacedCall]] = []
+        self._of: defaultdict[Subject, dict[tuple[AttemptId, Verb], PlacedCall]] = defaultdict(dict)
+
+    def add(self, placed: PlacedCall) -> None:
+        """Let a call wait; one that asks the same and waits already is not made."""
+        self._of[placed.subject][placed.attempt, placed.call.verb] = placed
+        heapq.heappush(self._heap, (placed.due, placed.number, placed))
+
+    def first(self) -> float | None:
+        """Return when the first of them is due."""
+        return self._heap[0][0] if self._heap else None
+
+    def due(self, now: float) -> Iterator[PlacedCall]:
+        """Take those whose time has come."""
+        while self._heap and self._heap[0][0] <= now:
+            placed = heapq.heappop(self._heap)[2]
+            mine = self._of.get(placed.subject, {})
+            if mine.get((placed.attempt, placed.call.verb)) is placed:
+                del mine[placed.attempt, placed.call.verb]
+                if not mine:
+                    del self._of[placed.subject]
+                yield placed
+
+    def take(self, subject: Subject) -> list[PlacedCall]:
+        """Take those of a machine, whether or not their time has come."""
+        return list(self._of.pop(subject, {}).values())
+
+
 @dataclass(eq=False, slots=True)
 class _Lane:
     key: LaneKey
     limits: DriverLimits
-    waiting: deque[PlacedCall] = field(default_factory=deque)
     running: int = 0
     hung: int = 0
 
 
 class LaneQueues:
-    """All lanes, and what waits for them."""
+    """All lanes, and what waits for them. It has no lock: that of `Lanes` guards it."""
 
     def __init__(
         self, limits: Callable[[DriverTask], DriverLimits], *, bounds: LaneBounds = DEFAULT_BOUNDS
@@ -60,10 +136,8 @@ class LaneQueues:
         self._bounds = bounds
         self._numbers = count()
         self._lanes: dict[LaneKey, _Lane] = {}
-        self._ready: OrderedDict[LaneKey, _Lane] = (
-            OrderedDict()
-        )  # in which calls wait; whose turn is next first
-        self._later = CallTimers()
+        self._waiting: FairQueue[LaneKey, PlacedCall] = FairQueue()
+        self._later = _CallTimers()
         self._timeouts: list[tuple[float, int, PlacedCall]] = []
         self._made: set[PlacedCall] = set()  # being made, or hanging
         self._begins: set[AttemptId] = set()  # that wait, are being made, or hang
@@ -113,47 +187,37 @@ class LaneQueues:
         limits = self._limits(placed.call.task)
         lane = self._lanes.setdefault(placed.lane, _Lane(placed.lane, limits))
         lane.limits = limits  # the fleet may have been declared anew
-        lane.waiting.append(placed)
+        self._waiting.put(placed.lane, placed)
         self._present[placed.subject] += 1
-        self._ready.setdefault(placed.lane, lane)
 
     def _call_off(self, attempt: AttemptId) -> bool:
         """Take a `begin` out that has not been made; return whether there was one."""
         if attempt not in self._begins:
             return False
-        for lane in self._ready.values():
-            for placed in lane.waiting:
-                if placed.is_begin and placed.attempt == attempt:
-                    lane.waiting.remove(placed)
-                    self._leave(placed, lane)
-                    return True
-        return False
+        withdrawn = self._waiting.withdraw(lambda placed: placed.is_begin and placed.attempt == attempt)
+        for placed in withdrawn:
+            self._leave(placed, self._lanes[placed.lane])
+        return bool(withdrawn)
 
     # Calls are made
 
     def has_next(self) -> bool:
         """Return whether there is a call that may be made now."""
-        return self._next_lane() is not None
+        return self._has_room() and self._waiting.can_take(self._may_be_made)
 
     def next(self, now: float) -> PlacedCall | None:
         """Return a call to be made now, of one lane after the other; None if there is none that may."""
-        lane = self._next_lane()
-        if lane is None:
-            return None
-        self._ready.move_to_end(lane.key)
-        placed = lane.waiting.popleft()
-        if not lane.waiting:
-            del self._ready[lane.key]
-        self._begin(placed, lane, now)
+        placed = self._waiting.take(self._may_be_made) if self._has_room() else None
+        if placed is not None:
+            self._begin(placed, self._lanes[placed.lane], now)
         return placed
 
-    def _next_lane(self) -> _Lane | None:
-        if self.running.total() >= self._room():
-            return None
-        for lane in self._ready.values():
-            if lane.running < lane.limits.at_once and not self._is_blocked(lane):
-                return lane
-        return None
+    def _has_room(self) -> bool:
+        return self.running.total() < self._room()
+
+    def _may_be_made(self, placed: PlacedCall) -> bool:
+        lane = self._lanes[placed.lane]
+        return lane.running < lane.limits.at_once and not self._is_blocked(lane)
 
     def _begin(self, placed: PlacedCall, lane: _Lane, now: float) -> None:
         placed.began_at = now
@@ -193,9 +257,7 @@ class LaneQueues:
         self._present[placed.subject] -= 1
         if not self._present[placed.subject]:
             del self._present[placed.subject]
-        if not lane.waiting:
-            self._ready.pop(lane.key, None)
-        if not lane.waiting and not lane.running and not lane.hung:
+        if lane.key not in self._waiting and not lane.running and not lane.hung:
             self._lanes.pop(lane.key, None)  # several of them may leave together
 
     # Time passes
@@ -213,9 +275,9 @@ class LaneQueues:
             placed = heapq.heappop(self._timeouts)[2]
             if not placed.is_over:
                 self._give_up(placed)
-        for lane in list(self._ready.values()):
-            if self._is_blocked(lane):
-                self._refuse(lane)
+        for key in self._waiting.callers():
+            if self._is_blocked(self._lanes[key]):
+                self._refuse(self._lanes[key])
 
     def _give_up(self, placed: PlacedCall) -> None:
         lane = self._lanes[placed.lane]
@@ -233,14 +295,12 @@ class LaneQueues:
     def _refuse(self, lane: _Lane) -> None:
         """Say of what waits in a lane why it does; a `begin` stays, and is made when it can be."""
         why = Unknown(self._why_blocked(lane))
-        stay, go = deque[PlacedCall](), list[PlacedCall]()
-        for placed in lane.waiting:
-            (stay if placed.is_begin else go).append(placed)
-        lane.waiting = stay
-        for placed in (each for each in stay if not each.told):
-            placed.told = True
-            self._tell(placed, why, hangs=True)
-        for placed in go:
+        withdrawn = self._waiting.withdraw(lambda placed: not placed.is_begin, caller=lane.key)
+        for placed in self._waiting.of(lane.key):
+            if not placed.told:
+                placed.told = True
+                self._tell(placed, why, hangs=True)
+        for placed in withdrawn:
             self._leave(placed, lane)
             self._tell(placed, why)
 

@@ -31,8 +31,7 @@ from forewarn.core.model.order import AttemptId
 from forewarn.core.redaction import driver_named
 from forewarn.core.words import MachineId
 from forewarn.durations import Durations
-from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues
-from forewarn.server.threads.placed_calls import PlacedCall
+from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues, PlacedCall
 from forewarn.supervision import BackgroundTask, Supervisor
 
 log = logging.getLogger(__name__)
@@ -81,23 +80,25 @@ class Lanes:
         self._take = take
         self._real_now = real_now
         self._monotonic = monotonic
+        # The next three are set before any thread is started.
         self.supervisor = Supervisor()  # until it is given the server's
         # Called with every answer, of hosts and of steps: what does it tell of whether hosts are reached?
         self.reached: Callable[[DriverAnswer], None] = lambda _: None
         self.planned: Callable[[DriverAnswer], None] = lambda _: None  # told of moves of plans
         self._most_threads = bounds.calls
         self._news = threading.Condition()
-        self._queues = LaneQueues(self._limits, bounds=bounds)
-        self._calls: queue.SimpleQueue[PlacedCall] = queue.SimpleQueue()
-        self._idle = 0  # threads that wait for a call
-        self._timer: threading.Thread | None = None
-        self._outbox: list[DriverAnswer] = []  # what the worker has still to take
-        self._is_posted = False  # whether it knows that
-        self._unsaved: list[DriverAnswer] = []
-        self._retry_at: float | None = None
-        self._look_at: float | None = None  # when calls are tried again for which there was no thread
-        self._stopped = False
-        self._answered: Counter[tuple[str, ...]] = Counter()
+        self._queues = LaneQueues(self._limits, bounds=bounds)  # lock: self._news
+        self._calls: queue.SimpleQueue[PlacedCall] = queue.SimpleQueue()  # has a lock of its own
+        self._idle = 0  # threads that wait for a call; lock: self._news
+        self._timer: threading.Thread | None = None  # lock: self._news
+        self._outbox: list[DriverAnswer] = []  # what the worker has still to take; lock: self._news
+        self._is_posted = False  # whether it knows that; lock: self._news
+        self._unsaved: list[DriverAnswer] = []  # lock: self._news
+        self._retry_at: float | None = None  # lock: self._news
+        # When calls are tried again for which there was no thread. Lock: self._news.
+        self._look_at: float | None = None
+        self._stopped = False  # lock: self._news
+        self._answered: Counter[tuple[str, ...]] = Counter()  # lock: self._news
         self._durations = Durations()
 
     def start(self) -> None:

@@ -40,7 +40,7 @@ class Listings:
 
     def __init__(self, drivers: Mapping[str, Driver]) -> None:
         self._drivers = drivers
-        self._left: Counter[str] = Counter()  # threads, by driver
+        self._left: Counter[str] = Counter()  # threads, by driver; owner: the loop that asks
 
     def lister(self, source: str) -> Listing:
         """Return a driver that lists what there is; Invalid if this one does not."""

@@ -51,7 +51,10 @@ def refusal(status: int, code: str, message: str) -> bytes:
 
 
 class OperatorConnection(HttpToolsProtocol):
-    """Ends when a request comes too slowly or is too large, or when an answer is not read."""
+    """Ends when a request comes too slowly or is too large, or when an answer is not read.
+
+    Owner of all its values: the operator loop.
+    """
 
     def __init__(
         self, *, ended: Callable[[], None], counts: PortCounts, patience: Patience, **uvicorn: Any

@@ -73,12 +73,12 @@ class HostReaching:
         self._submit = submit
         self._save = save
         self._monotonic = monotonic
-        self._lock = threading.Lock()  # of all that follows; no call is made with it
-        self._hosts: dict[HostName, _Asked] = {}
-        self._default = ""  # who works on hosts that name no driver
-        self._is_stale = True  # whether hosts are to be read again
-        self._unsaved: set[HostName] = set()
-        self._is_posted = False
+        self._lock = threading.Lock()  # no call is made with it
+        self._hosts: dict[HostName, _Asked] = {}  # lock: self._lock, also for what is in them
+        self._default = ""  # who works on hosts that name no driver; lock: self._lock
+        self._is_stale = True  # whether hosts are to be read again; lock: self._lock
+        self._unsaved: set[HostName] = set()  # lock: self._lock
+        self._is_posted = False  # lock: self._lock
 
     @property
     def is_stale(self) -> bool:
@@ -120,14 +120,14 @@ class HostReaching:
         with self._lock:
             self._is_stale = False
         try:
-            found, away = self._read()
+            found, away, default = self._read()
         except BaseException:
             with self._lock:
                 self._is_stale = True
             raise
         now = self._monotonic()
         with self._lock:
-            before, self._hosts = self._hosts, {}
+            before, self._hosts, self._default = self._hosts, {}, default
             for place, (host, driver) in enumerate(found):
                 known = before.get(host.name)
                 if known is None or (known.driver, known.host.uri) != (driver, host.uri):
@@ -261,20 +261,20 @@ class HostReaching:
 
     # Reading
 
-    def _read(self) -> tuple[list[tuple[Host, str]], Sequence[Host]]:
-        """Read the hosts that are asked about, and those that could not be reached last."""
+    def _read(self) -> tuple[list[tuple[Host, str]], Sequence[Host], str]:
+        """Read the hosts that are asked about, those that were unreachable, and the default driver."""
         found: list[tuple[Host, str]] = []
         with self._store.read() as snapshot:
             drivers, away = snapshot.rules.host_drivers(), snapshot.fleet.unreachable_hosts()
-            self._default = drivers.defaults.driver_of(None)
-            used = {self._default, *drivers.own.values()}
+            default = drivers.defaults.driver_of(None)
+            used = {default, *drivers.own.values()}
             after: str | None = None
             while not used.isdisjoint(self._every):
                 hosts, after = snapshot.fleet.hosts(after=after, limit=_PAGE)
                 found += [(host, drivers.of(host.name)) for host in hosts]
                 if after is None:
                     break
-        return [(host, driver) for host, driver in found if driver in self._every], away
+        return [(host, driver) for host, driver in found if driver in self._every], away, default
 
     def _task(self, asked: _Asked) -> DriverTask:
         now = self._now()

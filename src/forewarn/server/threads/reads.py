@@ -7,7 +7,7 @@ answered reads what it was answered, and what follows from it at once (`FollowUp
 import asyncio
 import logging
 import threading
-from collections import Counter, OrderedDict, deque
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 from forewarn.clock import monotonic
 from forewarn.core.errors import Unavailable
 from forewarn.durations import ReadCounts
+from forewarn.server.threads.fair_queue import FairQueue
 from forewarn.supervision import BackgroundTask, Supervisor
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,10 @@ class _Read:
     answer: "Future[Any]"
 
 
+def _is_own(read: _Read) -> bool:
+    return read.caller is None
+
+
 class RunRead(Protocol):
     """Has a thread read something."""
 
@@ -73,14 +78,12 @@ class Reads:
         self._most = threads
         self._longest_wait = longest_wait
         self._news = threading.Condition()
-        self._own: deque[_Read] = deque()
-        self._callers: OrderedDict[str, deque[_Read]] = OrderedDict()  # whose turn is next comes first
-        self._waiting = 0
-        self._running: Counter[str | None] = Counter()
-        self._threads: list[threading.Thread] = []
-        self._ended = False
-        self._refused = 0
-        self.supervisor = Supervisor()  # until it is given the server's
+        self._waiting: FairQueue[str | None, _Read] = FairQueue()  # lock: self._news
+        self._running: Counter[str | None] = Counter()  # lock: self._news
+        self._threads: list[threading.Thread] = []  # lock: self._news, until the end
+        self._ended = False  # lock: self._news
+        self._refused = 0  # lock: self._news
+        self.supervisor = Supervisor()  # until it is given the server's, before any thread is started
 
     async def run(self, work: Callable[[], T], /) -> T:
         """Have something read for the server itself."""
@@ -93,13 +96,15 @@ class Reads:
     def counts(self) -> ReadCounts:
         """Count reads, for the metrics. Any thread may ask."""
         with self._news:
-            return ReadCounts(running=self._running.total(), waiting=self._waiting, refused=self._refused)
+            return ReadCounts(
+                running=self._running.total(), waiting=len(self._waiting), refused=self._refused
+            )
 
     def stop(self) -> None:
         """Begin no more reads, and end; one that takes longer than that is left alone, and ends in vain."""
         with self._news:
             self._ended = True
-            for read in (*self._own, *(read for waiting in self._callers.values() for read in waiting)):
+            for read in self._waiting.clear():
                 read.answer.cancel()
             self._news.notify_all()
         until = monotonic() + STOP_SECONDS
@@ -116,7 +121,8 @@ class Reads:
         def give_up() -> None:
             nonlocal given_up
             given_up = read.answer.cancel()  # not if it has begun
-            self._refused += given_up
+            with self._news:
+                self._refused += given_up
 
         timer = asyncio.get_running_loop().call_later(self._longest_wait, give_up)
         try:
@@ -133,20 +139,17 @@ class Reads:
     def _admit(self, read: _Read) -> None:
         if self._ended:
             raise Unavailable("stopping")
-        if self._waiting >= MOST_WAITING:
+        if len(self._waiting) >= MOST_WAITING:
             self._refused += 1
             raise Unavailable(BUSY)
         self._find_thread()
-        if read.caller is None:
-            self._own.append(read)
-        else:
-            self._callers.setdefault(read.caller, deque()).append(read)
-        self._waiting += 1
+        self._waiting.put(read.caller, read)
 
     def _find_thread(self) -> None:
         """Start a thread for one more read, unless there are enough; not while the server starts."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
-        if len(self._threads) - self._running.total() > self._waiting or len(self._threads) >= self._size:
+        free = len(self._threads) - self._running.total()
+        if free > len(self._waiting) or len(self._threads) >= self._most + OWN_THREADS:
             return
         serve = partial(self.supervisor.run, BackgroundTask.READ, self._serve)
         thread = threading.Thread(target=serve, name="forewarn-read", daemon=True)
@@ -159,10 +162,6 @@ class Reads:
                 raise Unavailable(f"nothing can be read now ({error}): try again") from None
         else:
             self._threads.append(thread)
-
-    @property
-    def _size(self) -> int:
-        return self._most + OWN_THREADS
 
     def _serve(self) -> None:
         while (read := self._take()) is not None:
@@ -188,26 +187,16 @@ class Reads:
         """Return the next read, once there is one that has its turn; None if there will be none."""
         with self._news:
             while not self._ended:
-                read = self._next()
+                read = self._waiting.take(_is_own) or self._waiting.take(self._may_run)
                 if read is not None:
-                    self._waiting -= 1
                     self._running[read.caller] += 1
                     return read
                 self._news.wait()
         return None
 
-    def _next(self) -> _Read | None:
-        if self._own:
-            return self._own.popleft()
+    def _may_run(self, read: _Read) -> bool:
         free = self._most - (self._running.total() - self._running[None])
-        for caller, waiting in self._callers.items():
-            if self._running[caller] < min(free, waiting[0].at_once):
-                read = waiting.popleft()
-                del self._callers[caller]
-                if waiting:
-                    self._callers[caller] = waiting
-                return read
-        return None
+        return self._running[read.caller] < min(free, read.at_once)
 
     def _finish(self, read: _Read) -> None:
         with self._news:

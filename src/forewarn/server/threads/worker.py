@@ -19,14 +19,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from forewarn.clock import ScaledClock, monotonic
+from forewarn.control.board_feed import BoardFeed
 from forewarn.control.engine.engine import Engine, Stuck
-from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.use_case import Alone
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.server.threads.jobs import Job, Jobs, Turn
-from forewarn.server.threads.time_watch import SAVE_TIME_EVERY, TimeWatch
+from forewarn.server.threads.service_time import SAVE_TIME_EVERY, TimeWatch
+from forewarn.store.opening.deadlines import Deadlines
 from forewarn.supervision import BackgroundTask, Supervisor
 
 log = logging.getLogger(__name__)
@@ -86,23 +87,25 @@ class Worker:
     ) -> None:
         self._jobs = jobs
         self._batches = batches
-        # Saves what must be saved before anything else is decided.
+        # Saves what must be saved before anything else is decided. Set before the worker is started.
         self.first: Callable[[], None] = lambda: None
         self._engine = engine
         self._answering = answering
         self._feed = feed
         self._time = time
         self._clock = time.clock
-        self.supervisor = Supervisor()  # until it is given the server's
+        self.supervisor = Supervisor()  # until it is given the server's, before the worker is started
         self._thread = threading.Thread(target=self._work, name="forewarn-worker", daemon=True)
+        # Owner of all that follows: the worker. Probes read the last three.
         self._next_due: datetime | None = None
         self._tick_at = 0.0  # whatever is due
         self._ticked_at = 0.0  # when the last one was over
         self._job_at = -CALLERS_ABOUT  # when jobs were last done
         self._more = False  # whether the last tick left something for the next
+        self._prove_at = monotonic()
         self._trouble: str | None = None
         self._proved = True  # whether something could be saved when that was last tried
-        self._prove_at = self._proved_at = monotonic()
+        self._proved_at = monotonic()
 
     def start(self) -> None:
         """Begin."""
@@ -260,7 +263,8 @@ class Worker:
             return
         self._prove_at = monotonic() + PROVE_EVERY
         self._feed.look_for(self._engine.prove_present(now, ahead=self._time.ahead()))
-        self._proved, self._proved_at = True, monotonic()
+        self._proved_at = monotonic()  # first: a probe that reads both in between sees no long silence
+        self._proved = True
 
     def _sleep(self) -> float:
         """Return how many real seconds to wait for a job at most."""
@@ -291,3 +295,37 @@ class Worker:
             self._engine.save_all(self._clock.now(), ahead=self._time.ahead())
         except Unavailable as error:
             log.warning("the last polls could not be saved: %s", error)
+
+
+class Health:
+    """Whether the service works, and whether it takes requests."""
+
+    def __init__(self, worker: Worker, deadlines: Deadlines, supervisor: Supervisor) -> None:
+        self._worker = worker
+        self._deadlines = deadlines
+        self._supervisor = supervisor
+        self.leaving = False  # owner: the guest loop, which sets it once, when the server stops
+
+    def unhealthy(self) -> str | None:
+        """Return why the service does not work, so that it should be restarted."""
+        if not self._worker.alive:
+            return "the worker has ended"
+        if self._supervisor.failing()[BackgroundTask.WORKER]:
+            return "the worker keeps failing; the log says why"
+        return None
+
+    def unready(self) -> str | None:
+        """Return why requests should go elsewhere for now."""
+        if self.leaving:
+            return "stopping"
+        if self._deadlines.trouble is not None:
+            return "the database does not answer, polls go on being answered; the log says why"
+        return self._worker.trouble or self._supervisor.trouble()
+
+    def writable(self) -> bool:
+        """Return whether something could be saved when that was last tried."""
+        return self._worker.writable and self._deadlines.trouble is None
+
+    def silences(self) -> int:
+        """Return how often the database has fallen silent."""
+        return self._deadlines.silences

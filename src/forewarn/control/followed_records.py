@@ -1,7 +1,7 @@
-"""The newest records, kept in memory for those who follow them, so that many readers cost one query.
+"""Following records: from memory while a reader keeps up, from the store when it is behind.
 
-A reader that is further behind reads pages from the store. Nothing is queued: a slow reader falls behind,
-and holds up no other.
+The newest records are kept, so that many readers cost one query. Nothing is queued: a slow reader falls
+behind, and holds up no other.
 """
 
 import threading
@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from forewarn.control.disclosing import disclosure_to
+from forewarn.control.use_case import Context, ScopedReading
+from forewarn.core.copies import replace
 from forewarn.core.errors import Unavailable
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.core.model.record import Record
+from forewarn.core.scope import Scope
 from forewarn.core.words import Kind, ProjectName
 from forewarn.signals import Signal
 from forewarn.store.queries.fleet import FleetQueries
@@ -31,7 +34,7 @@ class KeptRecord:
     """A record, as it is and as the people of its project see it, once that was asked for."""
 
     whole: Record
-    disclosed: Record | None = None
+    disclosed: Record | None = None  # written once, with the lock of `RecentRecords`
 
 
 class RecentRecords:
@@ -41,12 +44,13 @@ class RecentRecords:
         self._store = store
         self._most = kept
         self._more = Signal()
-        self._lock = threading.Lock()
-        self._kept: deque[KeptRecord] = deque()
-        self._first: int | None = None  # all records after it are kept; None: nothing is known
-        self._last = 0
-        self._seen = 0  # how often it has changed what the people of a project see
-        self.closed = False  # whether followers should go
+        self._lock = threading.Lock()  # the worker alone writes with it, and may read without it
+        self._kept: deque[KeptRecord] = deque()  # lock: self._lock
+        # All records after it are kept; None: nothing is known. Lock: self._lock.
+        self._first: int | None = None
+        self._last = 0  # lock: self._lock
+        self._seen = 0  # how often it has changed what the people of a project see; lock: self._lock
+        self.closed = False  # whether followers should go; owner: the guest loop, which sets it once
 
     def close(self) -> None:
         """Send all followers away."""
@@ -92,11 +96,19 @@ class RecentRecords:
             return None
         return Following(records=known, number=reached, more=False)
 
-    def disclose(self, fleet: FleetQueries, project: ProjectName) -> None:
-        """Find out what the people of a project see of its records; once for all who follow them."""
+    def disclose(self, fleet: FleetQueries, project: ProjectName, *, up_to: int) -> None:
+        """Find out what the people of a project see of its records; once for all who follow them.
+
+        Only of records up to a number that the snapshot has: newer ones may follow a change of what the
+        people see, which the snapshot does not know.
+        """
         with self._lock:
             seen = self._seen
-            mine = [kept for kept in self._kept if kept.whole.project == project and kept.disclosed is None]
+            mine = [
+                kept
+                for kept in self._kept
+                if kept.whole.project == project and kept.disclosed is None and kept.whole.number <= up_to
+            ]
         told = disclosure_to(fleet, project, [kept.whole for kept in mine])
         shown = [(kept, told.shown(kept.whole)) for kept in mine]
         with self._lock:
@@ -145,3 +157,55 @@ def _is_wanted(record: Record, wanted: RecordFilter) -> bool:
     if wanted.kinds and record.kind not in wanted.kinds:
         return False
     return record.kind not in wanted.without
+
+
+class FollowedRecords(ScopedReading):
+    """The records of a scope, as they are saved."""
+
+    def __init__(self, context: Context, scope: Scope, *, recent: RecentRecords) -> None:
+        super().__init__(context, scope)
+        self._context = context
+        self._recent = recent
+
+    def disclosed_to(self, project: ProjectName | None) -> "FollowedRecords":
+        """Return the same as the people of a project see them; None: as they are."""
+        if project is None:
+            return self
+        return FollowedRecords(self._context, Scope(caller=project), recent=self._recent)
+
+    @property
+    def closed(self) -> bool:
+        """Whether followers should go."""
+        return self._recent.closed
+
+    def listening(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Have a listener called whenever there may be something new, as long as the block lasts."""
+        return self._recent.listening(listener)
+
+    def newest(self) -> int:
+        """Return the number of the newest change, of any project."""
+        with self._store.read() as snapshot:
+            return snapshot.records.newest()
+
+    def missing(self, number: int) -> int | None:
+        """Return up to which number records after this one may have been removed; None if none were."""
+        with self._store.read() as snapshot:
+            up_to = snapshot.records.pruning().up_to
+        return up_to if number < up_to else None
+
+    def page(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
+        """Read what follows a number from the store."""
+        with self._store.read() as snapshot:
+            found = snapshot.records.following(number, wanted, limit=limit)
+            if self._scope.caller is not None:
+                self._recent.disclose(snapshot.fleet, self._scope.caller, up_to=found.number)
+            return replace(found, records=tuple(self._disclosed(snapshot.fleet, found.records)))
+
+    def recent(self, number: int, wanted: RecordFilter) -> Following | None:
+        """Return what follows a number from memory; None if only the store knows."""
+        project = self._scope.project
+        return self._recent.after(
+            number,
+            wanted if project is None else replace(wanted, project=project),
+            disclosed=self._scope.caller is not None,
+        )

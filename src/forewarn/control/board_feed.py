@@ -2,13 +2,12 @@
 
 What this process saves is handed on as it was saved. What it did not save itself, or does not know whether
 it did, is read: everything after the number that the boards have, so that nothing is missed whatever
-happened between.
+happened between. The worker saves, and it alone calls all this: there is no lock.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 
-from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.followed_records import RecentRecords
 from forewarn.core.feed import Delta
 from forewarn.store.saved import Saved, SavedChanges, records_of
 from forewarn.store.sql import Store
@@ -29,42 +28,37 @@ class BoardFeed:
         self._store = store
         self._publish = publish
         self._recent = recent
-        self._number = number  # that the boards have
-        self._lock = threading.Lock()
-        self._saved: list[SavedChanges] = []  # and they have not
-        self._reached = number  # with those
-        self._gap = False  # whether something may have been saved that is not among those
+        self._number = number  # that the boards have; owner: the worker
+        self._saved: list[SavedChanges] = []  # and they have not; owner: the worker
+        self._reached = number  # with those; owner: the worker
+        self._gap = False  # whether something may have been saved that is not among those; owner: the worker
 
     def note(self, saved: Saved) -> None:
         """Take what was saved, on the thread that saved it."""
-        with self._lock:
-            if saved is None:
-                self._gap = True
-                return
-            for each in saved:
-                self._gap = self._gap or each.before != self._reached
-                self._reached = each.number
-                self._saved.append(each)
+        if saved is None:
+            self._gap = True
+            return
+        for each in saved:
+            self._gap = self._gap or each.before != self._reached
+            self._reached = each.number
+            self._saved.append(each)
 
     def look_for(self, number: int) -> None:
         """Have everything read up to a number that the store has reached, if that was not noted.
 
         Commands that make tokens save them by themselves, also while a server runs.
         """
-        with self._lock:
-            self._gap = self._gap or number > self._reached
+        self._gap = self._gap or number > self._reached
 
     def catch_up(self) -> None:
         """Hand on all that has been saved since the last time."""
-        with self._lock:
-            gap, self._gap = self._gap, False
-            saved, self._saved = self._saved, []
-            reached = self._reached
+        gap, self._gap = self._gap, False
+        saved, self._saved = self._saved, []
         try:
             if gap:
                 self._read_on()
             elif saved:
-                self._hand_on(saved, reached)
+                self._hand_on(saved, self._reached)
         except BaseException:
             self._gap = True
             raise
@@ -84,10 +78,7 @@ class BoardFeed:
             self._publish([delta])
             self._number = delta.number
             self._recent.catch_up()
-        with self._lock:
-            # What was noted meanwhile is in it, or comes after it.
-            self._saved = [each for each in self._saved if each.number > self._number]
-            self._reached = max(self._number, *(each.number for each in self._saved), 0)
+        self._reached = self._number
 
 
 def _concerns_boards(saved: SavedChanges) -> bool:

@@ -1,15 +1,20 @@
-"""What guests have been sent, on its way into the store: saved before anything is decided by it."""
+"""Notices and polls of guests, on their way from the boards into the store.
+
+Notices are saved before anything is decided by them; polls a part at a time.
+"""
 
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
-from forewarn.control.interfaces import SentNotices, SentSoFar
+from forewarn.control.interfaces import Activity, LastPolls, SentNotices, SentSoFar
 from forewarn.core.model.slice import Sent
-from forewarn.core.words import EventId, MachineId
+from forewarn.core.words import EventId, GroupName, MachineId
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.work import WorkQueries
+from forewarn.store.sql import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,10 @@ class UnsavedNotices:
     def __init__(self, sent: SentNotices) -> None:
         self._sent = sent
         self._lock = threading.Lock()  # held while something is on its way from the boards to here
+        # Lock: self._lock, for all but the worker's own reads; replaced, never changed in place.
         self._unsaved: dict[EventId, dict[MachineId, datetime]] = {}
-        self._being_saved: dict[EventId, dict[MachineId, datetime]] = {}  # the same ones, by a transaction
+        # The same ones, by a transaction. Owner: the worker.
+        self._being_saved: dict[EventId, dict[MachineId, datetime]] = {}
 
     def pending(self) -> bool:
         """Return whether there is anything to save."""
@@ -101,3 +108,58 @@ class UnsavedNotices:
             for event, machines in self._sent.take_sent().items():
                 unsaved[event] = dict(_first(unsaved.get(event, {}), machines))
             self._unsaved = unsaved
+
+
+# Groups, and machines, that are saved in one transaction: it takes less time than anybody notices.
+AT_ONCE = 1_000
+
+
+class UnsavedPolls:
+    """Polls that no transaction has saved yet, whether the boards still have them or not."""
+
+    def __init__(self, activity: Activity) -> None:
+        self._activity = activity
+        self._lock = threading.Lock()  # held while something is on its way from the boards to here
+        self._groups: dict[GroupName, datetime] = {}  # owner: the worker
+        self._machines: dict[MachineId, datetime] = {}  # lock: self._lock, for all but the worker's own reads
+
+    def pending(self) -> bool:
+        """Return whether there is anything to hand over."""
+        return self._activity.pending()
+
+    @property
+    def half_saved(self) -> bool:
+        """Whether something was handed over and is not saved yet."""
+        return bool(self._groups or self._machines)
+
+    def collect(self) -> None:
+        """Have the boards hand over what they have."""
+        with self._lock:
+            groups, machines = self._activity.take()
+            self._groups.update(groups)
+            self._machines.update(machines)
+
+    def save_some(self, store: Store) -> None:
+        """Save a part of what was handed over; one that cannot be saved is kept."""
+        groups = dict(islice(self._groups.items(), AT_ONCE))
+        machines = dict(islice(self._machines.items(), AT_ONCE))
+        store.save_activity(groups, machines)
+        for group in groups:
+            del self._groups[group]
+        with self._lock:
+            for machine in machines:
+                del self._machines[machine]
+
+    def fresh(self) -> LastPolls:
+        """Return the polls that are not saved by now. Any thread may ask.
+
+        Whoever asks before it opens a snapshot misses none: each is here until the store has it.
+        """
+        with self._lock:
+            newest, handed_over = self._activity.fresh(), self._machines.copy()
+
+        def find(machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
+            older = {machine: handed_over[machine] for machine in machines if machine in handed_over}
+            return older | dict(newest(machines))
+
+        return find

@@ -1,1 +1,0 @@
-"""Following what is saved: boards by deltas, the stream and webhooks by records."""

@@ -1,1 +1,0 @@
-"""Pushing records to webhooks, on a thread of its own."""
