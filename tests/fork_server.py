@@ -25,7 +25,6 @@ LATER = (
     "encodings.idna",
     "httpcore",
     "importlib.readers",
-    "pydantic.plugin._loader",
     "rich._emoji_codes",
     "click._textwrap",
     "click.shell_completion",

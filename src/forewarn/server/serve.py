@@ -35,10 +35,9 @@ from forewarn.server.tls import tls_of
 from forewarn.server.upkeep import Hangups, keeping_up
 from forewarn.server.wiring import OpenedService, Parts, drivers_of, new_id, open_service, wire
 from forewarn.store.opening import copying, lock
-from forewarn.store.opening.copying import Copied
+from forewarn.store.opening.copying import Copied, Progress
 from forewarn.store.opening.database import without_password
 from forewarn.store.opening.lock import Lock
-from forewarn.store.opening.row_copy import Progress
 from forewarn.store.opening.schema import any_token, is_store
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import DEFAULT_PROJECT, Kind, ProjectName
 from forewarn.store.batch import Transaction
-from forewarn.store.queries.webhooks import WebhookQueries
+from forewarn.store.queries.callers import WebhookQueries
 from forewarn.store.snapshots import Snapshot
 
 WHY = "its project is removed"

@@ -18,12 +18,13 @@ from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.many_rows import execute_many
 from forewarn.store.postponed import postponed
-from forewarn.store.reads.name_reads import REMOVED_HOSTS
 from forewarn.store.reads.reader import Reader, among, chunks
-from forewarn.store.rows.mapping import Columns
+from forewarn.store.rows.mapping import Columns, micros, micros_or_none
 from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS, name_key
-from forewarn.store.rows.times import micros, micros_or_none
 from forewarn.store.writes.writer import delete_rows, insertion, put, put_rows
+
+# What a host that is removed leaves behind: old reasons name it.
+REMOVED_HOSTS = "hosts"
 
 _G = tables.groups.c
 _AS_LOADED = (_G.name == bindparam("loaded_name"), _G.version == bindparam("loaded_version"))
