@@ -31,7 +31,16 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, HostName, HostState, HostTask, ServiceMode, StageKind, StepState, Work
+from forewarn.core.words import (
+    Action,
+    HostName,
+    HostState,
+    HostTask,
+    ServiceMode,
+    StageKind,
+    StepState,
+    Work,
+)
 
 EVENING = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
 # A whole rack, of which the planner takes half at a time: the other half takes its machines.

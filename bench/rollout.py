@@ -14,8 +14,7 @@ from bench.report import Findings, Row
 from bench.service import Serving, serving
 from bench.versions import Version
 from bench.workplace import Workplace
-from forewarn.core.model.project import Project
-from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.words import DEFAULT_PROJECT
 
 RACKS = 200

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from forewarn.core.model.service_time import TimeKind
+from forewarn.core.model.clock_slew import TimeKind
 from forewarn.store.sql import open_store
 from tests import browsing, stores
 from tests.browsing import MILLISECONDS, Profiles, Visitor

@@ -21,8 +21,8 @@ from forewarn.control.driver import (
     Running,
 )
 from forewarn.core.errors import Conflict
+from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found
 from forewarn.core.words import MachineId
 from forewarn.drivers.driver_setup import CallOptions, DriverSetup
 
@@ -148,12 +148,12 @@ class CrashingDriver:
             ctypes.PyDLL(None).sleep(1000)  # holds up every thread of Python's
         threading.Event().wait()
 
-    def inventory(self, hosts: Sequence[Host]) -> Found:
+    def inventory(self, hosts: Sequence[Host]) -> FoundFleet:
         """Tell of the process itself."""
         self._come_to("inventory")
         files = tuple(_file(number) for number in sorted(map(int, os.listdir("/proc/self/fd"))))
         about = {"pid": f"{os.getpid()}", "session": f"{os.getsid(0)}"}
-        return Found(notes=tuple(filter(None, files)), unreachable=about)  # type: ignore[arg-type]
+        return FoundFleet(notes=tuple(filter(None, files)), unreachable=about)  # type: ignore[arg-type]
 
     def _come_to(self, where: str) -> None:
         self._note("calls", where)

@@ -13,8 +13,8 @@ from forewarn.control.driver import (
     DriverTask,
     Failed,
 )
+from forewarn.core.model.found_fleet import FoundFleet, FoundHost, FoundMachine
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found, FoundHost, FoundMachine
 from forewarn.core.words import MachineId, MachineName
 
 IDS = [f"aaaaaaaa-0000-4000-8000-{n:012}" for n in range(10)]
@@ -35,14 +35,14 @@ class Hypervisor:
         self.fails = ""  # why steps fail
         self.begun: list[DriverTask] = []
 
-    def inventory(self, hosts: Sequence[Host]) -> Found:
+    def inventory(self, hosts: Sequence[Host]) -> FoundFleet:
         (host,) = hosts
         self.asked.append(host.uri)
         if host.name == "stuck":
             self.hangs.wait()
         if host.name in self.silent:
             raise self.silent[host.name]
-        return Found(
+        return FoundFleet(
             hosts=(FoundHost(name=host.name, uri=host.uri),),
             machines=tuple(
                 FoundMachine(

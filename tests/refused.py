@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from forewarn.core.errors import ForewarnError
-from forewarn.core.operators_words import unmarked
+from forewarn.core.redaction import unmarked
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.control.job_kinds import Alone
 from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.scope import EVERYTHING
 from forewarn.core.words import Priority
 from forewarn.server.threads.listings import Listings

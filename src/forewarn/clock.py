@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from forewarn.core.errors import Invalid
-from forewarn.core.model.service_time import pace
+from forewarn.core.model.clock_slew import pace
 
 # Smaller differences are how time daemons slew a clock; a larger one has taken notice from the guests.
 JUMP = timedelta(seconds=60)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
-from forewarn.core import browser_sessions
+from forewarn.core import session_cookies
 from forewarn.core.policy import Policy
 from forewarn.core.retention import SHORTEST
 from forewarn.core.words import Action, HostTask
@@ -55,14 +55,14 @@ class OperatorSettings:
     calls: int = 32  # of one token at once; 0: no limit
     streams: int = 20  # the same
     session: timedelta = (
-        browser_sessions.USUAL_LIFE
+        session_cookies.USUAL_LIFE
     )  # how long a browser that signed in stays so, in real time
 
     def __post_init__(self) -> None:
         if not self.listen:
             raise ValueError("expected at least one address")
         _at_least_one(self.connections, self.connections_per_address)
-        if not browser_sessions.SHORTEST_LIFE <= self.session <= browser_sessions.LONGEST_LIFE:
+        if not session_cookies.SHORTEST_LIFE <= self.session <= session_cookies.LONGEST_LIFE:
             raise ValueError("expected from 1 m to 400 d")
 
 

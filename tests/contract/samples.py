@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.group import Group
@@ -14,6 +13,7 @@ from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
+from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

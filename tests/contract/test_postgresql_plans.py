@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from sqlalchemy import Update, text
 
-from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.words import GroupName, HostName, Source
 from forewarn.store.foreseen import Foreseen
 from forewarn.store.reads.loading import load

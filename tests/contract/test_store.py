@@ -11,7 +11,7 @@ from sqlalchemy import update
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
-from forewarn.core.model.hold import Grace
+from forewarn.core.model.constraints import Grace
 from forewarn.core.model.project import Project
 from forewarn.core.words import (
     DEFAULT_PROJECT,

@@ -7,7 +7,7 @@ import pytest
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
-from forewarn.core.model.hold import Grace
+from forewarn.core.model.constraints import Grace
 from forewarn.store.opening.copying import backup
 from forewarn.store.opening.lock import hold
 from forewarn.store.sql import Store, open_store

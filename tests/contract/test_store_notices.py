@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.model.promise import MonthlyPromises
-from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.record import MonthlyPromises
 from forewarn.core.scope import Scope
 from forewarn.core.words import Kind, ProjectName
 from forewarn.store.sql import Store

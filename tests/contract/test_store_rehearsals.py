@@ -3,8 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from forewarn.core.rehearsal.faults import Fault, FaultKind
-from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
+from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
 from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName
 from forewarn.store.sql import Store

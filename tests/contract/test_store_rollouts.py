@@ -4,13 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from forewarn.core.model.changes import Changes
+from forewarn.core.model.constraints import Hold, Waiting
+from forewarn.core.model.footprint import MovePace
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.model.pace import Pace
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
     GroupName,
     HostName,
@@ -218,9 +217,9 @@ def test_other_hosts_are_found_by_the_groups_that_they_carry(store: Store) -> No
 
 
 def test_how_long_moves_take_is_added_up(store: Store) -> None:
-    put(store, hosts=(host("host-1"),), moves=Pace(expected=60, taken=90))
-    put(store, moves=Pace(expected=40, taken=10))
+    put(store, hosts=(host("host-1"),), moves=MovePace(expected=60, taken=90))
+    put(store, moves=MovePace(expected=40, taken=10))
     with store.read() as snapshot:
         known = snapshot.rollouts.survey([ONE]).pace
         assert snapshot.rules.everything().pace == snapshot.rules.around(hosts=[ONE]).pace == known
-    assert known == Pace(expected=100, taken=100)
+    assert known == MovePace(expected=100, taken=100)

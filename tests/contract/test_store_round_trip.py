@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Approval, Deferral, Event, Postponement, Resource
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Precheck, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.model.waiting import Waiting
 from forewarn.store.batch import Transaction
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW

@@ -7,9 +7,8 @@ import pytest
 from sqlalchemy import select
 
 from forewarn.core.errors import Conflict
-from forewarn.core.model.changes import Changes
-from forewarn.core.model.hold import Hold
-from forewarn.core.model.numbers import UNSAVED
+from forewarn.core.model.changes import UNSAVED, Changes
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.project import Project
 from forewarn.core.words import GroupName, HostName, MachineState, ProjectName
 from forewarn.store import tables

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
-from forewarn.core.model.absence import Absence
-from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.clock_slew import Absence
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.words import GroupName, OrderId
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND, event, group, host, order, order_id, save

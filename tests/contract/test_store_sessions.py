@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.core.browser_sessions import BrowserSession
+from forewarn.core.session_cookies import BrowserSession
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND, session
 from tests.contract.test_store_access import keep, token

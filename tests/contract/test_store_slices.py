@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.model.armed import ArmedDomain
+from forewarn.core.model.constraints import ArmedDomain, Waiting
 from forewarn.core.model.event import Resource
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.host import HostResource
+from forewarn.core.model.host import HostResource, Room
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
     EXTERNAL,
     Action,

@@ -6,11 +6,11 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.event import Event, Resource
+from forewarn.core.model.fleet_counts import DomainSummary, FleetSummary, GroupSummary
 from forewarn.core.model.group import Group
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.summary import DomainSummary, FleetSummary, GroupSummary
 from forewarn.core.scope import Scope
 from forewarn.core.words import (
     STANDALONE,

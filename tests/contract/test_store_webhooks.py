@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.scope import Scope
 from forewarn.core.words import Kind, ProjectName
 from forewarn.store.sql import Store

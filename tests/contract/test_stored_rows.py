@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 from forewarn.core.access import Role, Token
-from forewarn.core.browser_sessions import BrowserSession
+from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.event import Approval, Deferral, NoticeSummary, Postponement
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import HostStep, OrderTerms, Stage
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.rehearsal.faults import Fault, FaultKind
-from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
+from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
+from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

@@ -1,4 +1,4 @@
-"""A store whose every transaction is held against `core/checks`."""
+"""A store whose every transaction is held against `tests/rules`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,10 +8,9 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import select
 
-from forewarn.core.checks import Change, violations
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
-from forewarn.core.model.promise import PromiseCounts
+from forewarn.core.model.record import PromiseCounts
 from forewarn.core.model.slice import Slice
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.words import MachineId, OrderId
@@ -21,6 +20,7 @@ from forewarn.store.snapshots import Snapshot
 from forewarn.store.sql import Store
 from forewarn.store.writes.saving import ChangeSaving
 from tests.harness import Service
+from tests.rules import Change, violations
 
 # Of which orders each machine has heard.
 Announced: TypeAlias = set[tuple[OrderId, MachineId]]

@@ -17,18 +17,16 @@ from zoneinfo import ZoneInfo
 
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.core.checks import misplaced, overdue, unexplained
 from forewarn.core.errors import ForewarnError
 from forewarn.core.feed import Delta
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order, OrderTerms
-from forewarn.core.model.project import Project
+from forewarn.core.model.project import ALWAYS, Calendar, Project, Window
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.model.windows import ALWAYS, Calendar, Window
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import (
     DEFAULT_PROJECT,
@@ -48,6 +46,7 @@ from tests.boards import read_whole, sent_by
 from tests.harness import START, Service, fleet, group, machine
 from tests.histories.checked_store import Announced, CheckedStore
 from tests.histories.situations import Look, Reached
+from tests.rules import misplaced, overdue, unexplained
 from tests.stores import sqlite_url
 
 T = TypeVar("T")

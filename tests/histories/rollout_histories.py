@@ -104,7 +104,7 @@ class RollingHistories(Histories):
         for order in whole.orders.values():
             let_go = bool(order.terms.abandoned_by)  # it lasts until its host is uncordoned
             assert order.terms.rollout not in paused or progress.has_begun(order) or let_go
-            # What of its orders begins after that, `core/checks` finds.
+            # What of its orders begins after that, `tests/rules` finds.
             assert order.terms.rollout not in aborting or order.terms.winding_down or let_go
 
 

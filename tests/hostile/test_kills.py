@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.checks import Change, misplaced, unexplained, violations
 from forewarn.core.policy import Policy
 from forewarn.store.sql import open_store
 from tests.counts import tries
 from tests.load import Ledger, Load, check, finish, kill_at_start
 from tests.process import Program, sample_fleet
+from tests.rules import Change, misplaced, unexplained, violations
 
 pytestmark = pytest.mark.usefixtures("with_fsync")
 

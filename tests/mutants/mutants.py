@@ -11,15 +11,13 @@ from sqlalchemy import Engine, event
 
 from forewarn.control.engine.driver_calls import Verb
 from forewarn.core.draft import Draft
-from forewarn.core.model.armed import ArmedDomain
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import ArmedDomain, Budget, Waiting
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, HostStep, Order, Stage, Step
+from forewarn.core.model.project import Calendar, Opening
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.model.windows import Calendar, Opening
 from forewarn.core.orders import departures, reasons, stages
 from forewarn.core.policy import Notice, Policy
 from forewarn.core.words import (
@@ -171,12 +169,12 @@ def what_is_done_together_waits_for_nobody(
     return () if footprint.at_once else real(footprint, armed, **more)
 
 
-@mutant("core.admission.arming:with_announcement", ARMING, rule="4")
+@mutant("core.orders.events:armed_at_once", ARMING, rule="4")
 def everything_is_armed_with_its_announcement(real: Real, *_: Any) -> bool:
     return True
 
 
-@mutant("core.admission.arming:arm_at", ARMING, rule="4")
+@mutant("core.orders.events:arm_at", ARMING, rule="4")
 def events_are_armed_a_second_late(real: Real, announced: Event, policy: Policy) -> datetime:
     return real(announced, policy) + SECOND
 
@@ -196,7 +194,7 @@ def an_approval_arms_its_event_alone(
     return real(draft, order, [draft.events[each.id] for each in announced], policy)
 
 
-@mutant("core.orders.lifecycle:_given_way", ARMING, rule="4")
+@mutant("core.orders.stage_announcing:given_way", ARMING, rule="4")
 def an_armed_stage_waits_for_latecomers_that_others_keep_away(real: Real, *_: Any) -> str:
     return ""
 
@@ -220,7 +218,7 @@ def what_is_not_armed_starts_if_it_is_approved(
     return () if all(each.approved for each in announced) else refused
 
 
-@mutant("core.model.armed:ArmedDomain.minus", ARMING, rule="4")
+@mutant("core.model.constraints:ArmedDomain.minus", ARMING, rule="4")
 def what_is_over_keeps_others_away(real: Real, known: ArmedDomain, over: Event) -> ArmedDomain:
     return known
 
@@ -254,7 +252,7 @@ def a_whole_host_is_done_again_for_who_comes_late(real: Real, draft: Draft, orde
     return replace(planned, terms=order.terms)
 
 
-@mutant("core.orders.lifecycle:_start", LIFECYCLE, rule="5")
+@mutant("core.orders.stage_engine:_begin_share", LIFECYCLE, rule="5")
 def a_stage_starts_by_half(
     real: Real, draft: Draft, order: Order, index: int, announced: tuple[Event, ...]
 ) -> Order:
@@ -281,7 +279,7 @@ def a_machine_is_in_two_hands(real: Real, *_: Any) -> Order | None:
     return None
 
 
-@mutant("core.orders.slots:Slots.is_free", SERVICE, rule="5")
+@mutant("core.orders.moves:Slots.is_free", SERVICE, rule="5")
 def events_of_an_evacuation_start_without_a_slot(real: Real, *_: Any) -> bool:
     return True
 
@@ -326,18 +324,18 @@ def stages_are_laid_out_again_after_an_abort(real: Real, draft: Draft, order: Or
     return replace(anew, terms=replace(anew.terms, winding_down=wound_down))
 
 
-@mutant("core.orders.ladder:go_on", WINDING_DOWN, rule="abort")
+@mutant("core.orders.moves:retry_failed", WINDING_DOWN, rule="abort")
 def moves_are_tried_again_after_an_abort(real: Real, draft: Draft, order: Order, *rest: Any) -> Order:
     again: Order = real(draft, replace(order, terms=replace(order.terms, winding_down="")), *rest)
     return replace(again, terms=order.terms)
 
 
-@mutant("core.orders.evacuation:_withdraw_stale", SERVICE, rule="11")
+@mutant("core.orders.stage_engine:_withdraw_stale", SERVICE, rule="11")
 def late_events_of_an_evacuation_are_not_withdrawn(real: Real, *_: Any) -> None:
     return None
 
 
-@mutant("core.orders.slots:Slots.turn", SERVICE, rule="11")
+@mutant("core.orders.moves:Slots.turn", SERVICE, rule="11")
 def no_event_of_an_evacuation_waits_for_its_turn(real: Real, *_: Any, **__: Any) -> datetime:
     return datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -486,7 +484,7 @@ def a_project_cancels_what_the_platform_has_ordered(real: Real, *_: Any, **__: A
     return
 
 
-@mutant("core.operators_words:without_operators_words", "unit/test_disclosure.py", rule="9")
+@mutant("core.redaction:without_operators_words", "unit/test_disclosure.py", rule="9")
 def a_project_reads_what_an_operator_writes(real: Real, text: str) -> str:
     return text
 
@@ -514,14 +512,14 @@ def an_approval_counts_as_often_as_it_comes(
 # Rule 11: no late starts
 
 
-@mutant("core.orders.lifecycle:_stale_at", LIFECYCLE, rule="11")
+@mutant("core.orders.stage_engine:_stale_at", LIFECYCLE, rule="11")
 def the_last_not_before_of_a_stage_decides(
     real: Real, announced: tuple[Event, ...], policy: Policy
 ) -> datetime:
     return max(each.not_before for each in announced) + policy.stale_after
 
 
-@mutant("core.orders.lifecycle:_stale_at", LIFECYCLE, rule="11")
+@mutant("core.orders.stage_engine:_stale_at", LIFECYCLE, rule="11")
 def what_is_stale_is_never_withdrawn(real: Real, *_: Any) -> datetime:
     return NEVER
 
@@ -554,7 +552,7 @@ def no_host_is_ever_lost(real: Real, draft: Draft, order: Order, policy: Policy)
     return order
 
 
-@mutant("core.orders.failures:is_superseded", TWICE, rule="13")
+@mutant("core.orders.host_failures:is_superseded", TWICE, rule="13")
 def an_older_fence_of_a_host_that_fails_again_is_enough(real: Real, *_: Any) -> bool:
     return False
 
@@ -586,7 +584,7 @@ def who_leaves_a_fenced_host_is_waited_for(real: Real, *_: Any) -> None:
 # Rule 12: never unannounced
 
 
-@mutant("core.orders.lifecycle:_is_announced", LIFECYCLE, rule="12")
+@mutant("core.orders.stage_announcing:_is_announced", LIFECYCLE, rule="12")
 def what_was_announced_is_done_unannounced_if_nobody_listens(
     real: Real, draft: Draft, order: Order, affected: tuple[Step, ...]
 ) -> bool:
@@ -611,17 +609,17 @@ def notice_is_never_late(real: Real, *_: Any) -> bool:
 # Prechecks
 
 
-@mutant("core.orders.prechecks:waiting", "unit/test_prechecks.py", rule="prechecks")
+@mutant("core.orders.move_prechecks:waiting", "unit/test_move_prechecks.py", rule="prechecks")
 def moves_are_announced_before_their_driver_has_agreed(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
 
-@mutant("core.orders.prechecks:_stays_live", "unit/test_prechecks.py", rule="prechecks")
+@mutant("core.orders.move_prechecks:_stays_live", "unit/test_move_prechecks.py", rule="prechecks")
 def a_machine_that_is_live_only_is_redeployed(real: Real, *_: Any) -> bool:
     return False
 
 
-@mutant("core.orders.ladder:_kept_live", "unit/test_ladder.py", rule="prechecks")
+@mutant("core.orders.moves:_kept_live", "unit/test_ladder.py", rule="prechecks")
 def a_live_only_machine_whose_move_fails_is_left_as_it_is(
     real: Real, draft: Draft, order: Order, step: Step, policy: object
 ) -> Step:
@@ -631,9 +629,7 @@ def a_live_only_machine_whose_move_fails_is_left_as_it_is(
 # Windows, budgets, holds, deferrals, placement
 
 
-@mutant(
-    "core.admission.joint_calendar:JointCalendar._openings", "unit/test_windows.py", OUTAGES, rule="windows"
-)
+@mutant("core.admission.timing:JointCalendar._openings", "unit/test_windows.py", OUTAGES, rule="windows")
 def windows_open_by_service_time_that_is_ahead(
     real: Real, joint: object, calendar: Calendar, until: datetime
 ) -> list[Opening]:
@@ -651,17 +647,17 @@ def work_is_announced_outside_its_window(real: Real, *_: Any, **__: Any) -> tupl
     return ()
 
 
-@mutant("core.model.windows:Calendar._blackouts", "unit/test_windows.py", rule="windows")
+@mutant("core.model.project:Calendar._blackouts", "unit/test_windows.py", rule="windows")
 def a_blackout_day_is_a_day_as_any(real: Real, *_: Any) -> Iterator[object]:
     return iter(())
 
 
-@mutant("core.admission.budgets:lacking", REASONS, rule="budgets")
+@mutant("core.admission.announcing:lacking", REASONS, rule="budgets")
 def a_budget_is_not_asked(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
 
-@mutant("core.model.budget:Budget.unwell", "unit/test_announcing.py", rule="budgets")
+@mutant("core.model.constraints:Budget.unwell", "unit/test_announcing.py", rule="budgets")
 def a_machine_under_an_event_counts_as_healthy(real: Real, budget: Budget) -> frozenset[MachineId]:
     return frozenset(budget.down)
 
@@ -705,12 +701,12 @@ def machines_that_are_off_are_well(real: Real, *_: Any) -> tuple[()]:
     return ()
 
 
-@mutant("core.rollouts.halves:_larger", "unit/test_like_hosts.py", rule="placement")
+@mutant("core.rollouts.emptying:_larger", "unit/test_interchangeable_hosts.py", rule="placement")
 def a_wave_empties_all_hosts_that_are_alike(real: Real, hosts: int) -> int:
     return hosts
 
 
-@mutant("core.rollouts.like_hosts:homes", "unit/test_like_hosts.py", rule="placement")
+@mutant("core.rollouts.interchangeable_hosts:homes", "unit/test_interchangeable_hosts.py", rule="placement")
 def hosts_that_are_being_emptied_are_homes(
     real: Real, rollout: Rollout, emptied: Sequence[HostName]
 ) -> dict[HostName, tuple[HostName, ...]]:

@@ -7,24 +7,21 @@ from itertools import count
 from typing import Any
 
 from forewarn.core.draft import Draft
-from forewarn.core.model.absence import Absence
-from forewarn.core.model.armed import ArmedDomain
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.clock_slew import Absence
+from forewarn.core.model.constraints import ArmedDomain, Budget
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import Host, Room
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order, OrderTerms, Step
-from forewarn.core.model.project import Project
+from forewarn.core.model.project import ALWAYS, Calendar, Project
 from forewarn.core.model.record import Record
-from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.windows import ALWAYS, Calendar
-from forewarn.core.operators_words import unmarked
 from forewarn.core.orders import lifecycle, reports, requests
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

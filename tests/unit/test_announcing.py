@@ -9,11 +9,10 @@ from forewarn.core.admission import announcing
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing
 from forewarn.core.errors import Invalid
-from forewarn.core.model.armed import ArmedDomain
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import ArmedDomain, Budget
 from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.windows import Calendar, Window
-from forewarn.core.operators_words import unmarked
+from forewarn.core.model.project import Calendar, Window
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import GroupName, MachineId, MachineName, OrderId, ProjectName
 from tests.refused import refused
 

@@ -14,7 +14,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
-from forewarn.core.rehearsal.faults import Fault, FaultKind
+from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.core.words import (
     Action,
     EventId,

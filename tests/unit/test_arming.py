@@ -3,9 +3,9 @@
 import itertools
 from datetime import datetime, timedelta
 
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import Order
 from forewarn.core.orders import arming, lifecycle
 from forewarn.core.orders.interventions import cancel

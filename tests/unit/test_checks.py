@@ -8,17 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
-from forewarn.core.checks.promises import promises_are_counted
-from forewarn.core.checks.violations import RULES
+from forewarn.core.model.clock_slew import Slew
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Step
-from forewarn.core.model.promise import PromiseCounts
-from forewarn.core.model.record import Record
-from forewarn.core.model.service_time import Slew
+from forewarn.core.model.project import Calendar, Window
+from forewarn.core.model.record import PromiseCounts, Record
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     DEFAULT_PROJECT,
@@ -36,6 +32,9 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from tests.rules import Change, misplaced, overdue, unexplained, violations
+from tests.rules.timing import promises_are_counted
+from tests.rules.violations import RULES
 from tests.unit.slices import HOUR, MINUTE, SECOND, Fleet, machine
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from forewarn.clock import ManualClock, ScaledClock, SystemClock, clock_of
 from forewarn.core.errors import Invalid
-from forewarn.core.model.service_time import LARGEST_SLEW, SLEWING
+from forewarn.core.model.clock_slew import LARGEST_SLEW, SLEWING
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 

@@ -16,12 +16,13 @@ from forewarn.core.disclosure import (
     words,
     words_in,
 )
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Approval, Event, Postponement
 from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.operators_words import (
+from forewarn.core.orders import reports
+from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.redaction import (
     NOT_FOR_PROJECTS,
     driver_named,
     machine_names,
@@ -29,7 +30,6 @@ from forewarn.core.operators_words import (
     said_by_operator,
     unmarked,
 )
-from forewarn.core.orders import reports
 from forewarn.core.words import (
     HOOK,
     ApprovedBy,

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from forewarn.core.draft import Draft
+from forewarn.core.model.changes import UNSAVED
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.numbers import UNSAVED
-from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.orders import departures, events, interventions, placement
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

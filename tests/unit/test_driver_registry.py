@@ -11,7 +11,7 @@ import pytest
 from forewarn.config import Settings
 from forewarn.control.driver import DriverLimits, Unknown
 from forewarn.core.errors import Invalid
-from forewarn.core.operators_words import unmarked
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import EXTERNAL, MachineId
 from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriver
 from forewarn.drivers.registry import ENTRY_POINTS, Drivers

@@ -3,13 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from forewarn.core.model.emptying import Emptying, Leaver, Surroundings
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.hold import Hold
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import Host, Room
 from forewarn.core.model.rollout import Rollout, RolloutTerms, Wave
-from forewarn.core.model.room import Room
-from forewarn.core.rollouts.emptying import CANNOT_LEAVE, emptying
+from forewarn.core.rollouts.emptying import CANNOT_LEAVE, Emptying, EmptyingInput, Leaver, find_obstacles
 from forewarn.core.words import DEFAULT_PROJECT, MachineName, Mobility, ServiceMode, Work
 from tests.unit.test_rollout import NOW, host, over, survey
 
@@ -30,19 +28,19 @@ def reasons(plan: Rollout, *machines: Leaver, holds: tuple[Hold, ...] = (), **ro
     """What is said of machines, where `host_N` is the room of a host."""
     found = {host(int(name.removeprefix("host_"))): room for name, room in rooms.items()}
     ground = replace(survey(*(Footprint() for _ in plan.hosts)), holds=holds)
-    hosts = emptying(plan, ground, Surroundings(machines=machines, rooms=found))
+    hosts = find_obstacles(plan, ground, EmptyingInput(machines=machines, rooms=found))
     return [f"{each.machine}: {each.reason}" for one in hosts for each in one.obstacles]
 
 
 def test_a_host_whose_machines_all_find_room_can_be_emptied() -> None:
     plan = planned((1,), (2,))
     ground = survey(Footprint(), Footprint())
-    around = Surroundings(machines=[leaver("web-0")], rooms={host(1): ROOMY, host(2): ROOMY})
-    assert emptying(plan, ground, around) == (
+    around = EmptyingInput(machines=[leaver("web-0")], rooms={host(1): ROOMY, host(2): ROOMY})
+    assert find_obstacles(plan, ground, around) == (
         Emptying(host=host(1), machines=1),
         Emptying(host=host(2), machines=0),
     )
-    assert emptying(plan, ground, around)[0].possible
+    assert find_obstacles(plan, ground, around)[0].possible
 
 
 def test_machines_that_stay_are_in_the_way() -> None:
@@ -50,7 +48,7 @@ def test_machines_that_stay_are_in_the_way() -> None:
     assert reasons(planned((1,)), pinned, host_2=ROOMY) == [f"pinned: {CANNOT_LEAVE}"]
     plan, metal = planned((1,)), Host(name=host(1), bare_metal=True)
     ground = replace(survey(Footprint()), hosts={host(1): metal})
-    (found,) = emptying(plan, ground, Surroundings(machines=[leaver("gpu")], rooms={host(2): ROOMY}))
+    (found,) = find_obstacles(plan, ground, EmptyingInput(machines=[leaver("gpu")], rooms={host(2): ROOMY}))
     assert not found.possible
 
 
@@ -100,4 +98,4 @@ def test_orders_and_holds_of_machines_are_in_the_way() -> None:
 
 def test_nobody_leaves_in_place() -> None:
     ground = survey(Footprint())
-    assert emptying(planned((1,), mode=ServiceMode.IN_PLACE), ground, Surroundings()) == ()
+    assert find_obstacles(planned((1,), mode=ServiceMode.IN_PLACE), ground, EmptyingInput()) == ()

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Grace
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.hold import Grace
 from forewarn.core.model.order import Order
 from forewarn.core.orders import events
 from forewarn.core.words import (

@@ -6,14 +6,23 @@ import pytest
 
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
-from forewarn.core.model.armed import ArmedDomain
+from forewarn.core.model.constraints import ArmedDomain
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import Order
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts import waves
-from forewarn.core.words import Action, GroupName, HostName, Kind, OrderState, ProjectName, ServiceMode, Work
+from forewarn.core.words import (
+    Action,
+    GroupName,
+    HostName,
+    Kind,
+    OrderState,
+    ProjectName,
+    ServiceMode,
+    Work,
+)
 from tests.unit.slices import MINUTE, Fleet, machine
 from tests.unit.test_rollout import over
 

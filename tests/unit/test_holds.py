@@ -6,7 +6,7 @@ import pytest
 
 from forewarn.core.admission import holds
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model.hold import Hold
+from forewarn.core.model.constraints import Hold
 from forewarn.core.words import DEFAULT_PROJECT, HostName, Kind
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 

@@ -5,9 +5,9 @@ import pytest
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.operators_words import unmarked
 from forewarn.core.orders import host_work, interventions, reports
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import (
     EXTERNAL,
     HOOK,

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from forewarn.control.fleet.importing_fleet import tidied
 from forewarn.core.fleet import applying, importing
-from forewarn.core.fleet.found_fields import fit_name, is_awkward
+from forewarn.core.fleet.found_machines import fit_name, is_awkward
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.importing import ImportPlan
 from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
 from forewarn.core.model.host import Host, HostResource
-from forewarn.core.model.inventory import Found, FoundGroup, FoundHost, FoundMachine
 from forewarn.core.model.order import Order
 from forewarn.core.orders import interventions
 from forewarn.core.words import (
@@ -51,16 +51,16 @@ def vm(id_: str, on: HostName | None = A, **more: Any) -> FoundMachine:
     return FoundMachine(vm_id=MachineId(id_), host=on, **{"name": MachineName(id_), "running": True, **more})
 
 
-def found(*machines: FoundMachine, hosts: Sequence[HostName] = (A, B), **more: Any) -> Found:
-    return Found(machines=machines, hosts=tuple(host(name) for name in hosts), **more)
+def found(*machines: FoundMachine, hosts: Sequence[HostName] = (A, B), **more: Any) -> FoundFleet:
+    return FoundFleet(machines=machines, hosts=tuple(host(name) for name in hosts), **more)
 
 
-def planned(fleet: Fleet, what: Found, terms: ImportTerms = LIBVIRT) -> ImportPlan:
+def planned(fleet: Fleet, what: FoundFleet, terms: ImportTerms = LIBVIRT) -> ImportPlan:
     fleet.turn()
     return importing.plan(fleet.draft, what, terms)
 
 
-def taken(fleet: Fleet, what: Found, terms: ImportTerms = LIBVIRT) -> tuple[str, ...]:
+def taken(fleet: Fleet, what: FoundFleet, terms: ImportTerms = LIBVIRT) -> tuple[str, ...]:
     """Import what was found, and return each change as a line."""
     part = planned(fleet, what, terms).part
     lines = applying.apply(fleet.draft, part, by="test")
@@ -381,7 +381,7 @@ def test_a_machine_that_its_declared_host_does_not_have_is_named() -> None:
 
 def test_machines_and_hosts_come_with_their_resources() -> None:
     has = {"memory": HostResource(amount=64.0), "vcpus": HostResource(amount=16.0, ratio=16.0)}
-    there = Found(
+    there = FoundFleet(
         machines=(vm("a", resources={"memory": 2.0, "vcpus": 1.0}),), hosts=(host(A, resources=has),)
     )
     fleet = Fleet()
@@ -390,7 +390,7 @@ def test_machines_and_hosts_come_with_their_resources() -> None:
         {"memory": 2.0, "vcpus": 1.0},
         has,
     )
-    grown = Found(
+    grown = FoundFleet(
         machines=(vm("a", resources={"memory": 2.5, "vcpus": 1.0}),),
         hosts=(host(A, resources={**has, "memory": HostResource(amount=128.0)}),),
     )
@@ -407,7 +407,7 @@ def test_resources_of_other_names_and_ratios_stay() -> None:
     fleet.draft.put_host(replace(fleet.draft.hosts[A], resources=own))
     fleet.turn()
     seen = host(A, resources={"memory": HostResource(amount=16.0)})
-    taken(fleet, Found(machines=(vm("a", resources={"memory": 4.0}),), hosts=(seen,)))
+    taken(fleet, FoundFleet(machines=(vm("a", resources={"memory": 4.0}),), hosts=(seen,)))
     assert fleet.machine("a").resources == {"memory": 4.0, "gpus": 1.0}
     now = {"memory": HostResource(amount=16.0, ratio=1.5), "gpus": HostResource(amount=2.0)}
     assert fleet.draft.hosts[A].resources == now
@@ -415,7 +415,7 @@ def test_resources_of_other_names_and_ratios_stay() -> None:
 
 def test_resources_that_people_declare_stay_theirs() -> None:
     fleet = declared("a", resources={"memory": 1.0})
-    seen = Found(
+    seen = FoundFleet(
         machines=(vm("a", resources={"memory": 2.0}),),
         hosts=(host(A, resources={"memory": HostResource(amount=64.0, ratio=2.0)}),),
     )
@@ -775,7 +775,7 @@ _CALLED_WEB = [
     FoundGroup(name=GroupName("web-2"), called=WEB, project=ProjectName("default")),
 ]
 FOUND = st.builds(
-    Found,
+    FoundFleet,
     machines=st.lists(MACHINES, max_size=5).map(tuple),
     hosts=st.just((host(A), host(B))),
     groups=st.sampled_from(
@@ -800,7 +800,7 @@ TERMS = st.builds(
 @settings(max_examples=40)
 @given(FOUND, FOUND, TERMS)
 def test_importing_twice_changes_nothing_the_second_time(
-    first: Found, then: Found, terms: ImportTerms
+    first: FoundFleet, then: FoundFleet, terms: ImportTerms
 ) -> None:
     fleet = declared("1", address="10.0.0.2", source=PUT)
     taken(fleet, first, terms)
@@ -819,7 +819,7 @@ def test_importing_twice_changes_nothing_the_second_time(
 
 def test_two_hosts_that_disagree_about_the_group_of_a_machine_rename_none() -> None:
     off = FoundMachine(vm_id=MachineId("2"), name="a", host=A, running=False, group=WEB)
-    found = Found(
+    found = FoundFleet(
         machines=(off, replace(off, host=B, group=_CALLED_WEB[1].name)),
         hosts=(host(A), host(B)),
         groups=(*_CALLED_WEB, FoundGroup(name=WEB)),
@@ -832,7 +832,7 @@ def test_two_hosts_that_disagree_about_the_group_of_a_machine_rename_none() -> N
 
 @settings(max_examples=40)
 @given(FOUND, FOUND)
-def test_declared_fields_survive_whatever_is_found(first: Found, then: Found) -> None:
+def test_declared_fields_survive_whatever_is_found(first: FoundFleet, then: FoundFleet) -> None:
     fleet = declared("1", address="10.0.0.2", mac="mine", tags={"kept": "yes"})
     before = fleet.machine("1")
     for each in (first, then):
@@ -843,7 +843,7 @@ def test_declared_fields_survive_whatever_is_found(first: Found, then: Found) ->
 
 
 def test_where_no_host_can_be_reached_nothing_is_made() -> None:
-    plan = importing.plan(Fleet().draft, Found(unreachable={A: "no route to host"}), LIBVIRT)
+    plan = importing.plan(Fleet().draft, FoundFleet(unreachable={A: "no route to host"}), LIBVIRT)
     assert (plan.part, plan.notes) == (FleetPart(), ("host host-a cannot be reached: no route to host",))
 
 
@@ -864,6 +864,6 @@ def test_an_import_warns_of_a_name_that_it_changes(called: str, name: str) -> No
     machine = FoundMachine(
         vm_id=MachineId("0" * 8 + "-0000-0000-0000-" + "0" * 12), name=called, host=A, running=True
     )
-    assert tidied(Found(machines=(machine,))).notes == (
+    assert tidied(FoundFleet(machines=(machine,))).notes == (
         f'machine "{called}" cannot be called so: it is imported as {name}',
     )

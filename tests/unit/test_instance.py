@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, MachineName, Priority, ProjectName
+from forewarn.core.words import (
+    GroupKind,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    Priority,
+    ProjectName,
+)
 from forewarn.wire.instance import (
     InstanceDefaults,
     InstanceMetadata,

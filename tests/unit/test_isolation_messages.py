@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from forewarn.control import driver
 from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, TooLate, Unknown
-from forewarn.core.model.inventory import Found, FoundGroup, FoundHost, FoundMachine
+from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
 from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, MachineName, Mobility
 from forewarn.drivers.isolation import messages
 from forewarn.drivers.isolation.isolated_driver import OFFERED_METHODS, OFFERED_NOTES, OFFERED_VALUES
@@ -23,7 +23,7 @@ from forewarn.drivers.isolation.messages import Received, TooLong, framed, packe
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOST = HostName("kvm04")
-FOUND = Found(
+FOUND = FoundFleet(
     machines=(
         FoundMachine(
             vm_id=MachineId("0a"),
@@ -73,7 +73,7 @@ def test_an_answer_comes_as_it_was_sent(answer: object) -> None:
     assert read_answer(packed(answer)) == answer
 
 
-@given(st.from_type(Found) | st.from_type(Running) | st.from_type(Done) | st.from_type(Unknown))
+@given(st.from_type(FoundFleet) | st.from_type(Running) | st.from_type(Done) | st.from_type(Unknown))
 def test_whatever_the_fields_of_answers_are_made_of_comes_as_it_was_sent(answer: object) -> None:
     sent = plain(answer)
     assert repr(read_answer(packed(sent))) == repr(sent)  # NaN is no equal of its own

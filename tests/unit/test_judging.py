@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from forewarn.core.model.absence import Absence
-from forewarn.core.model.promise import PromiseCounts
+from forewarn.core.model.clock_slew import Absence
+from forewarn.core.model.record import PromiseCounts
 from forewarn.core.orders import departures, interventions
 from forewarn.core.words import Action, EventStatus, Kind
 from tests.unit.slices import MINUTE, NOON, SECOND, Fleet, machine

@@ -16,7 +16,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.control.engine.driver_calls import DriverCall, Verb
-from forewarn.core.operators_words import driver_named
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import OrderId
 from forewarn.server.threads.lane_queues import REACH_WITHIN, SHORTEST_WAIT, LaneBounds, LaneQueues
 from forewarn.server.threads.placed_calls import PlacedCall

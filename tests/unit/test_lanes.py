@@ -24,7 +24,7 @@ from forewarn.control.driver import (
 )
 from forewarn.control.engine.driver_calls import DriverAnswer, Verb
 from forewarn.core.errors import Unavailable
-from forewarn.core.operators_words import driver_named
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import MachineId
 from forewarn.server.threads import lanes as threads_lanes
 from forewarn.server.threads.lane_queues import LaneBounds

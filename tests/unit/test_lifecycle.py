@@ -8,7 +8,7 @@ import pytest
 from forewarn.core.errors import Conflict
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
-from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.model.project import Calendar, Window
 from forewarn.core.orders import lifecycle
 from forewarn.core.words import (
     Action,

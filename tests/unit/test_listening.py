@@ -8,7 +8,7 @@ from hypothesis import given
 
 from forewarn.core.guests import listening
 from forewarn.core.guests.listening import MOST_ABSENCES, SHORTEST_PRESENCE
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence
 from forewarn.core.policy import Policy
 from forewarn.core.words import GroupName, Kind
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine

@@ -9,7 +9,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, RolloutTerms
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
-from forewarn.core.rollouts.machine_health import Unwell
+from forewarn.core.rollouts.machine_health import UnwellMachine
 from forewarn.core.words import Kind, MachineId, StageKind, StepState
 from tests.unit.rollouts import begun, done, started, step
 from tests.unit.test_rollout import NOW
@@ -20,8 +20,8 @@ WEB_1 = MachineId("web-1")
 NOT_POLLED = "has not polled again"
 
 
-def mute(known: Step) -> Unwell:
-    return Unwell(step=known, reason=NOT_POLLED)
+def mute(known: Step) -> UnwellMachine:
+    return UnwellMachine(step=known, reason=NOT_POLLED)
 
 
 def rollout(**terms: Any) -> Rollout:

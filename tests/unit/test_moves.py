@@ -8,7 +8,7 @@ import pytest
 from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.order import AttemptId, Order, OrderTerms
-from forewarn.core.orders import interventions, prechecks, reports, requests
+from forewarn.core.orders import interventions, move_prechecks, reports, requests
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
@@ -238,7 +238,7 @@ def test_guests_are_told_of_a_move_only_if_its_driver_agrees_to_the_named_host(r
         ["web-0: driver simulated looks whether it can go to host-2"],
     )
     asked = AttemptId(order.id, MachineId("web-0"), 1)
-    prechecks.answered(fleet.draft, asked, Work.FREEZE, HOST_2, refused=refused)
+    move_prechecks.answered(fleet.draft, asked, Work.FREEZE, HOST_2, refused=refused)
     (step,) = fleet.advance(order.id).steps
     assert (step.state, len(fleet.events())) == ((StepState.FAILED, 0) if refused else (StepState.WAITING, 1))
     assert ("host-2 cannot take it, it lacks the disk" in step.why) is bool(refused)

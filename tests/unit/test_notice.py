@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from forewarn.core.guests.notice import MachineNotice, by_machine, impact, summary, summary_of, total
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.event import Approval, Event, NoticeSummary, Resource
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.words import (

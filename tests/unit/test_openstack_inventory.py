@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from forewarn.core.model.inventory import FoundGroup, FoundHost
+from forewarn.core.model.found_fleet import FoundGroup, FoundHost
 from forewarn.core.words import Mobility
 from forewarn.drivers.openstack import inventory
 from forewarn.drivers.openstack.compute_api import ComputeService

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from forewarn.core.draft import Draft, RoomNotLoaded
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import Budget
 from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import Host, Room
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import OrderTerms, Stage, Step
-from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
 from forewarn.core.orders import placement
 from forewarn.core.words import (

@@ -1,10 +1,12 @@
 """Which moves of a plan drivers are asked about, and what their answers say of its hosts."""
 
-from forewarn.core.model.emptying import Emptying, Obstacle, Surroundings
-from forewarn.core.model.room import Room
-from forewarn.core.rollouts.planned_moves import (
+from forewarn.core.model.host import Room
+from forewarn.core.rollouts.emptying import (
     MOST_TARGETS,
+    Emptying,
+    EmptyingInput,
     MoveAnswer,
+    Obstacle,
     leavers,
     planned_moves,
     verdict,
@@ -30,7 +32,7 @@ def test_machines_are_asked_about_on_hosts_outside_their_wave_that_have_room() -
     kept = Emptying(
         host=host(1), machines=3, obstacles=(Obstacle(machine=MachineName("busy"), reason="held"),)
     )
-    around = Surroundings(machines=machines, rooms=rooms)
+    around = EmptyingInput(machines=machines, rooms=rooms)
     first, second = planned_moves(leavers(plan, around, [kept], of={host(1), host(3)}), around)
     assert (first.machine, first.targets) == ("web-0", (host(3), host(4), host(5), host(6)))
     assert first.takers == 4
@@ -44,7 +46,7 @@ def test_machines_are_asked_about_on_hosts_outside_their_wave_that_have_room() -
 def test_of_many_hosts_the_first_are_asked_about_and_of_those_away_none() -> None:
     away = {host(2): Room(unreachable_since=NOW)}
     rooms = {host(number): ROOMY for number in range(1, MOST_TARGETS + 10)} | away
-    around = Surroundings(machines=[leaver("web-0")], rooms=rooms)
+    around = EmptyingInput(machines=[leaver("web-0")], rooms=rooms)
     (move,) = planned_moves(leavers(planned((1,)), around, (), of={host(1)}), around)
     assert (len(move.targets), move.takers) == (MOST_TARGETS, MOST_TARGETS + 7)
     assert host(2) not in move.targets
@@ -52,7 +54,7 @@ def test_of_many_hosts_the_first_are_asked_about_and_of_those_away_none() -> Non
 
 def test_machines_of_equal_needs_are_asked_about_on_the_same_hosts() -> None:
     rooms = {host(number): ROOMY for number in (1, 2, 3)}
-    around = Surroundings(machines=[leaver("web-0"), leaver("web-1")], rooms=rooms)
+    around = EmptyingInput(machines=[leaver("web-0"), leaver("web-1")], rooms=rooms)
     first, second = planned_moves(leavers(planned((1,)), around, (), of={host(1)}), around)
     assert first.targets == second.targets == (host(2), host(3))
 

@@ -8,8 +8,7 @@ import pytest
 
 from forewarn.cli.views.fleet_view import fleet_file
 from forewarn.core.errors import Invalid
-from forewarn.core.model.project import Project
-from forewarn.core.model.windows import Window
+from forewarn.core.model.project import Project, Window
 from forewarn.wire.fleet import read_fleet, write_fleet
 
 DECLARED = """

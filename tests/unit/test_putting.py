@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import applying, putting
+from forewarn.core.fleet import applying, parts
 from forewarn.core.model.declaration import GroupSpec, HostSpec
+from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine, confirmed, together
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.inventory import Found, FoundGroup, FoundMachine, confirmed, together
 from forewarn.core.model.project import Project
 from forewarn.core.words import (
     DECLARED,
@@ -38,23 +38,21 @@ def group(**more: Any) -> GroupSpec:
 
 def put_group(fleet: Fleet, wanted: GroupSpec, *, new: bool = False) -> tuple[str, ...]:
     members = () if new else tuple(fleet.draft.machines.values())
-    part = putting.group_part(fleet.draft, None if new else fleet.draft.groups[WEB], wanted, members)
+    part = parts.group_part(fleet.draft, None if new else fleet.draft.groups[WEB], wanted, members)
     return applying.apply(fleet.draft, part, by="test")
 
 
 def test_what_is_new_is_its_putters() -> None:
     fleet = made()
     new = HostName("gpu")
-    assert putting.host_part(None, HostSpec(name=new)).machines == ()
-    lines = applying.apply(
-        fleet.draft, putting.host_part(None, HostSpec(name=new, bare_metal=True)), by="test"
-    )
+    assert parts.host_part(None, HostSpec(name=new)).machines == ()
+    lines = applying.apply(fleet.draft, parts.host_part(None, HostSpec(name=new, bare_metal=True)), by="test")
     assert lines == ("+ host gpu", "+ machine gpu on gpu")
     own = next(each for each in fleet.draft.machines.values() if each.name == "gpu")
     assert (fleet.draft.hosts[new].source, own.source, own.mobility) == (PUT, PUT, Mobility.NONE)
-    part = putting.group_part(fleet.draft, None, replace(group(), name=GroupName("db")), ())
+    part = parts.group_part(fleet.draft, None, replace(group(), name=GroupName("db")), ())
     assert part.groups[0].source == PUT
-    assert putting.project_part(None, Project(name=SHOP)).projects[0].source == PUT
+    assert parts.project_part(None, Project(name=SHOP)).projects[0].source == PUT
 
 
 @pytest.mark.parametrize(("source", "then"), [(DECLARED, DECLARED), (PUT, PUT), ("libvirt", PUT)])
@@ -62,11 +60,11 @@ def test_who_changes_what_a_source_says_speaks_for_it(source: str, then: str) ->
     fleet = made()
     host = replace(fleet.draft.hosts[HOST], source=source)
     same = HostSpec(name=HOST, source=source)
-    assert putting.host_part(host, same).hosts[0].source == source
-    assert putting.host_part(host, replace(same, at_once=2)).hosts[0].source == then
+    assert parts.host_part(host, same).hosts[0].source == source
+    assert parts.host_part(host, replace(same, at_once=2)).hosts[0].source == then
     project = Project(name=SHOP, source=source)
-    assert putting.project_part(project, project).projects[0].source == source
-    assert putting.project_part(project, replace(project, rehearsal=True)).projects[0].source == then
+    assert parts.project_part(project, project).projects[0].source == source
+    assert parts.project_part(project, replace(project, rehearsal=True)).projects[0].source == then
 
 
 def test_a_group_takes_its_machines_to_another_project() -> None:
@@ -98,7 +96,7 @@ def test_a_project_with_a_group_is_not_dropped() -> None:
     fleet = made()
     fleet.draft.machines.clear()
     with pytest.raises(Conflict, match='projects: "default" still has "web"'):
-        applying.apply(fleet.draft, putting.FleetPart(removed_projects=(DEFAULT_PROJECT,)), by="test")
+        applying.apply(fleet.draft, parts.FleetPart(removed_projects=(DEFAULT_PROJECT,)), by="test")
 
 
 # What several hosts say
@@ -109,14 +107,14 @@ def vm(id_: str) -> FoundMachine:
 
 
 def test_the_answers_of_hosts_are_put_together() -> None:
-    silent = Found(unreachable={HostName("b"): "no route"}, notes=("odd",))
-    whole = together([Found(machines=(vm("1"),), groups=(FoundGroup(name=WEB),)), silent])
+    silent = FoundFleet(unreachable={HostName("b"): "no route"}, notes=("odd",))
+    whole = together([FoundFleet(machines=(vm("1"),), groups=(FoundGroup(name=WEB),)), silent])
     assert (len(whole.machines), len(whole.groups), whole.notes) == (1, 1, ("odd",))
     assert whole.unreachable == {"b": "no route"}
 
 
 def test_what_a_second_look_finds_was_on_its_way() -> None:
-    first, second = Found(machines=(vm("1"),)), Found(machines=(vm("1"), vm("2")))
+    first, second = FoundFleet(machines=(vm("1"),)), FoundFleet(machines=(vm("1"), vm("2")))
     seen = confirmed(first, replace(second, unreachable={HOST: "gone"}))
     assert [(each.vm_id, each.moving) for each in seen.machines] == [("1", False), ("2", True)]
     assert seen.unreachable == {HOST: "gone"}

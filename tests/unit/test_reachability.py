@@ -5,7 +5,7 @@ import pytest
 from forewarn.core.copies import replace
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import AttemptId, Order, Step
-from forewarn.core.orders import interventions, reachability, reports
+from forewarn.core.orders import interventions, lost_hosts, reports
 from forewarn.core.words import (
     Action,
     EventStatus,
@@ -25,12 +25,12 @@ HOST, OTHER, THIRD = HostName("host-1"), HostName("host-2"), HostName("host-3")
 
 def cut(fleet: Fleet, *hosts: HostName) -> None:
     for host in hosts or (OTHER,):
-        reachability.note_unreachable(fleet.draft, host, why="no route to it")
+        lost_hosts.note_unreachable(fleet.draft, host, why="no route to it")
 
 
 def restore(fleet: Fleet, host: HostName = OTHER) -> None:
     """Let a host be reached again, and the orders go on that this wakes."""
-    reachability.note_reachable(fleet.draft, host)
+    lost_hosts.note_reachable(fleet.draft, host)
     fleet.pass_(SECOND)
 
 
@@ -57,7 +57,7 @@ def test_a_change_is_recorded_once_with_how_long_the_host_was_away() -> None:
     fleet.turn(90 * SECOND)
     cut(fleet)
     for _ in range(2):
-        reachability.note_reachable(fleet.draft, OTHER)
+        lost_hosts.note_reachable(fleet.draft, OTHER)
     assert fleet.draft.hosts[OTHER].is_usable
     said = fleet.history(Kind.HOST_UNREACHABLE, Kind.HOST_REACHABLE)
     assert said == ["no route to it", "after 1 m 30 s"]
@@ -66,7 +66,7 @@ def test_a_change_is_recorded_once_with_how_long_the_host_was_away() -> None:
 def test_a_host_that_has_left_the_fleet_is_not_noted() -> None:
     fleet = Fleet(machine("a-0"))
     cut(fleet, HostName("gone"))
-    reachability.note_reachable(fleet.draft, HostName("gone"))
+    lost_hosts.note_reachable(fleet.draft, HostName("gone"))
     assert fleet.history(Kind.HOST_UNREACHABLE, Kind.HOST_REACHABLE) == []
 
 

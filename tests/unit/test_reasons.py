@@ -4,9 +4,9 @@ from datetime import time, timedelta
 
 import pytest
 
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.hold import Hold
-from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.model.project import Calendar, Window
 from forewarn.core.orders import departures, reasons
 from forewarn.core.words import (
     DEFAULT_PROJECT,

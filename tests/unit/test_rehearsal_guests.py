@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from forewarn.clock import ManualClock, monotonic
-from forewarn.core.rehearsal.ledger import Account
+from forewarn.core.rehearsal_ledger import Account
 from forewarn.rehearsal.guest_programs import GuestProgram, GuestRecovery, Told
 from forewarn.rehearsal.scenario import GuestCommand, Scenario
 from forewarn.rehearsal.scenario_file import default_fleet, read_scenario

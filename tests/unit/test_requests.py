@@ -8,7 +8,7 @@ import pytest
 from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.model.project import Calendar, Window
 from forewarn.core.orders import interventions, requests
 from forewarn.core.words import (
     DEFAULT_PROJECT,

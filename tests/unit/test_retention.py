@@ -6,7 +6,7 @@ import pytest
 
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.retention import Needed, events_of, removable
 from forewarn.core.words import EventId, HostName, Kind, OrderId, ProjectName, Work
 

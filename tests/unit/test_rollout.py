@@ -9,21 +9,17 @@ import pytest
 from hypothesis import given
 
 from forewarn.core.errors import Invalid
-from forewarn.core.model.armed import ArmedDomain
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import ArmedDomain, Budget, Hold
 from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
-from forewarn.core.model.project import Project
+from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.model.rollout import Rollout, Wave, WaveState
-from forewarn.core.model.survey import HostSurvey
-from forewarn.core.model.windows import Calendar, Window
-from forewarn.core.operators_words import unmarked
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
 from forewarn.core.rollouts import planning
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.forecast import forecast, with_first_wave
-from forewarn.core.rollouts.plan_warnings import on_one_host
+from forewarn.core.rollouts.forecast import forecast, on_one_host, with_first_wave
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

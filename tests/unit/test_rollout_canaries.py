@@ -8,7 +8,7 @@ import pytest
 
 from forewarn.core.model.order import HostStep
 from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, WaveState
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import forecast, planning, progress
 from forewarn.core.words import HostTask, OrderState, StepState

@@ -5,14 +5,13 @@ from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from forewarn.core.model.budget import Budget
-from forewarn.core.model.project import Project
+from forewarn.core.model.constraints import Budget
+from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
-from forewarn.core.model.survey import HostSurvey
-from forewarn.core.model.windows import Calendar, Window
-from forewarn.core.operators_words import unmarked
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import forecast, halves, plan_warnings, planning, progress, waves
+from forewarn.core.redaction import unmarked
+from forewarn.core.rollouts import emptying, forecast, planning, progress, waves
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.words import GroupName, OrderState, ProjectName, ServiceMode, Work
 from tests.unit.rollouts import by_id, order
@@ -44,14 +43,14 @@ def at(text: str, *, days: int = 0) -> datetime:
 def test_waves_that_a_budget_keeps_small_say_which_group_can_spare_how_many() -> None:
     budgets = {GroupName("db"): Budget(needs=1, members=4)}
     ground = survey(*(carries(db={0: 1}) for _ in range(4)), budgets=budgets)
-    assert list(plan_warnings.smaller_waves(over(ground, at_once=4), ground)) == [
+    assert list(forecast.smaller_waves(over(ground, at_once=4), ground)) == [
         "1 of 2 waves has fewer than 4 hosts: group db can spare 3 at once"
     ]
 
 
 def test_waves_that_update_domains_keep_small_say_of_which_group() -> None:
     ground = survey(carries(web={0: 1}), carries(web={1: 1}), carries(web={2: 1}))
-    assert list(plan_warnings.smaller_waves(over(ground, at_once=2), ground)) == [
+    assert list(forecast.smaller_waves(over(ground, at_once=2), ground)) == [
         "2 of 3 waves have fewer than 2 hosts: two update domains of group web are not disturbed together"
     ]
 
@@ -61,17 +60,17 @@ def test_a_wave_of_canaries_needs_no_reason_to_be_small_but_for_what_keeps_canar
     wanted = replace(over(ground, at_once=3), waves=())
     canary = planning.replan(replace(wanted, terms=replace(wanted.terms, canary=1)), ground)
     assert [len(wave.hosts) for wave in canary.planned] == [1, 2]
-    assert list(plan_warnings.smaller_waves(canary, ground)) == []
+    assert list(forecast.smaller_waves(canary, ground)) == []
     apart = survey(carries(web={0: 1}), carries(web={1: 1}), carries(web={0: 1}))
     two = planning.replan(replace(wanted, terms=replace(wanted.terms, canary=2)), apart)
-    assert list(plan_warnings.smaller_waves(two, apart)) == [
+    assert list(forecast.smaller_waves(two, apart)) == [
         "1 of 3 waves has fewer than 3 hosts: two update domains of group web are not disturbed together"
     ]
 
 
 def test_waves_that_are_full_and_a_last_one_that_is_not_need_no_reason() -> None:
     ground = survey(*(carries(web={0: 1}) for _ in range(5)))
-    assert list(plan_warnings.smaller_waves(over(ground, at_once=2), ground)) == []
+    assert list(forecast.smaller_waves(over(ground, at_once=2), ground)) == []
 
 
 def test_of_many_reasons_for_small_waves_the_first_are_said_and_the_others_counted() -> None:
@@ -79,15 +78,15 @@ def test_of_many_reasons_for_small_waves_the_first_are_said_and_the_others_count
     pairs = [carries(**{name: {domain: 1}}) for name in names for domain in (0, 1)]
     ground = survey(*pairs)
     alone = replace(over(ground), waves=tuple(Wave(hosts=(name,)) for name in ground.hosts))
-    *first, last = plan_warnings.smaller_waves(alone, ground)
-    assert len(first) == plan_warnings.MOST
+    *first, last = forecast.smaller_waves(alone, ground)
+    assert len(first) == forecast.MOST
     assert last == "3 more reasons for smaller waves"
 
 
 def test_waves_that_windows_keep_small_say_so() -> None:
     ground = survey(carries(web={0: 1}), carries(web={0: 1}))
     apart = replace(over(ground), waves=(Wave(hosts=(host(1),)), Wave(hosts=(host(2),))))
-    (said,) = plan_warnings.smaller_waves(apart, ground)
+    (said,) = forecast.smaller_waves(apart, ground)
     assert said.endswith("other hosts wait for the windows of their projects")
 
 
@@ -131,7 +130,7 @@ def test_a_host_that_no_window_has_room_for_is_cut_and_that_is_warned_of() -> No
     ground = bound(("22:00", 0.25), ground=TWO_STAGES)
     plan, times = forecast.forecast(over(ground), ground, now=at("12:00"), policy=POLICY)
     assert [stage.start_at for stage in times[0].stages] == [at("22:00"), at("22:00", days=1)]
-    (said,) = plan_warnings.cut_hosts(plan, ground, times, policy=POLICY)
+    (said,) = forecast.cut_hosts(plan, ground, times, policy=POLICY)
     assert said.startswith("host-1 is cut by the end of a window: its next stage is announced at ")
     assert f"{at('21:45', days=1):%Y-%m-%dT%H:%M:%SZ}" in said
 
@@ -139,7 +138,7 @@ def test_a_host_that_no_window_has_room_for_is_cut_and_that_is_warned_of() -> No
 def test_small_waves_and_cut_hosts_are_warned_of_together() -> None:
     ground = bound(("22:00", 0.25), ground=survey(carries(web={0: 1, 1: 1}), carries(web={0: 1})))
     plan, times = forecast.forecast(over(ground), ground, now=at("12:00"), policy=POLICY)
-    small, cut = plan_warnings.warnings(plan, ground, times, policy=POLICY)
+    small, cut = forecast.warnings(plan, ground, times, policy=POLICY)
     assert small.startswith("1 of 2 waves has fewer than 10 hosts: two update domains of group web")
     assert cut.startswith("host-1 is cut by the end of a window")
 
@@ -330,13 +329,13 @@ def test_the_plan_says_that_it_halves_racks() -> None:
     ground = in_racks(*"aaaa")
     asked = replace(over(ground, at_once=4), work=Work.REDEPLOY)
     asked = replace(asked, waves=waves.cut(asked, ground, asked.left))
-    (said,) = plan_warnings.halved_waves(asked, ground)
-    assert said == f"2 waves instead of 1: {halves.HALF_OF_A_RACK}"
-    assert f"1 of 2 waves has fewer than 4 hosts: {halves.HALF_OF_A_RACK}" in [
-        *plan_warnings.smaller_waves(asked, ground)
+    (said,) = forecast.more_waves_to_empty(asked, ground)
+    assert said == f"2 waves instead of 1: {emptying.HALF_OF_A_RACK}"
+    assert f"1 of 2 waves has fewer than 4 hosts: {emptying.HALF_OF_A_RACK}" in [
+        *forecast.smaller_waves(asked, ground)
     ]
-    assert list(plan_warnings.halved_waves(over(ground, at_once=4), ground)) == []
-    assert list(plan_warnings.halved_waves(replace(asked, hosts_at_once=2), ground)) == []
+    assert list(forecast.more_waves_to_empty(over(ground, at_once=4), ground)) == []
+    assert list(forecast.more_waves_to_empty(replace(asked, hosts_at_once=2), ground)) == []
 
 
 def test_a_host_that_must_wait_lets_no_more_of_its_rack_come() -> None:

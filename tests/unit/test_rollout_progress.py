@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from forewarn.core.admission import holds
+from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.declaration import FleetDefaults, HostDrivers
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import Order, Stage
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, progress
-from forewarn.core.rollouts.machine_health import Unwell
+from forewarn.core.rollouts.machine_health import UnwellMachine
 from forewarn.core.words import HostTask, OrderState, StageKind, StageState, Work
 from tests.unit.rollouts import announced, begun, by_id, cancelled, done, failed, order, started, step
 from tests.unit.test_rollout import NOW, carries, host, over, survey
@@ -224,7 +223,7 @@ def test_who_works_on_hosts_themselves_may_be_another_than_who_moves_their_machi
 
 def test_the_next_wave_waits_while_a_machine_of_the_last_is_off() -> None:
     rollout = settled(begun(done(1), planned=1), done(1))
-    quiet = [Unwell(step=step("web-1", ended_at=NOW), reason="is off, as its hypervisor says,")]
+    quiet = [UnwellMachine(step=step("web-1", ended_at=NOW), reason="is off, as its hypervisor says,")]
     later = planning.rest(rollout, by_id(done(1)), quiet, now=NOW, policy=POLICY)
     assert later.due_at == NOW + 5 * SECOND
     assert said(later.waiting) == ["web-1: is off, as its hypervisor says, since its work"]

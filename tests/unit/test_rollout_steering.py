@@ -10,7 +10,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, RolloutTerms, WaveState
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import steering
+from forewarn.core.rollouts import progress
 from forewarn.core.words import OrderState
 from tests.unit.rollouts import begun, by_id, cancelled, done, failed, order, started
 from tests.unit.test_rollout import NOW, host
@@ -43,28 +43,28 @@ def hosts_of(rollout: Rollout) -> list[tuple[str, ...]]:
 )
 def test_a_change_that_comes_too_late_is_told_what_came_before_it(how: dict[str, Any], message: str) -> None:
     with pytest.raises(Conflict, match=message):
-        steering.check_open(begun(started(1), **how), version=2)
+        progress.check_open(begun(started(1), **how), version=2)
 
 
 def test_a_change_at_the_version_that_was_seen_is_taken_and_counted() -> None:
     rollout = begun(started(1), version=2)
-    steering.check_open(rollout, version=2)
-    steering.check_open(rollout)
-    changed = steering.with_change(rollout, "aborted", by="ops", now=NOW)
+    progress.check_open(rollout, version=2)
+    progress.check_open(rollout)
+    changed = progress.with_change(rollout, "aborted", by="ops", now=NOW)
     assert (changed.version, changed.last_change) == (3, CHANGED)
 
 
 def test_what_is_paused_is_not_paused_again() -> None:
-    steering.check_running(begun(started(1)))
+    progress.check_running(begun(started(1)))
     with pytest.raises(Conflict, match="rollout R is paused already: lunch"):
-        steering.check_running(begun(started(1), state=RolloutState.PAUSED, why="lunch"))
+        progress.check_running(begun(started(1), state=RolloutState.PAUSED, why="lunch"))
 
 
 # Pausing
 
 
 def paused(rollout: Rollout, *orders: Order) -> Rollout:
-    return steering.paused(rollout, by_id(*orders), why="lunch", now=NOW)
+    return progress.paused(rollout, by_id(*orders), why="lunch", now=NOW)
 
 
 def test_hosts_that_were_only_announced_are_as_if_never_begun() -> None:
@@ -107,7 +107,7 @@ def test_a_wave_whose_polls_are_awaited_still_is_when_its_rollout_is_paused() ->
 
 
 def resumed(rollout: Rollout, *orders: Order, after: timedelta = timedelta()) -> Rollout:
-    return steering.resumed(rollout, by_id(*orders), now=NOW + after, policy=Policy())
+    return progress.resumed(rollout, by_id(*orders), now=NOW + after, policy=Policy())
 
 
 def test_only_what_is_paused_is_resumed() -> None:
@@ -137,7 +137,7 @@ def test_it_goes_on_without_what_was_abandoned_and_who_is_not_well() -> None:
 
 def test_what_has_not_begun_is_given_up_and_what_has_is_finished_first() -> None:
     rollout = begun(started(1), cancelled(2), planned=2, blocked=True, due_at=NOW)
-    now = steering.aborted(rollout, by_id(started(1), cancelled(2)), why="smoke", now=NOW)
+    now = progress.aborted(rollout, by_id(started(1), cancelled(2)), why="smoke", now=NOW)
     assert hosts_of(now) == [(host(1),)]
     assert (now.open, now.aborting, now.why) == (True, True, "smoke")
     assert (now.blocked, now.due_at) == (False, None)

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from forewarn.core.model.changes import ROOM
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import Order
 from forewarn.core.orders import interventions
-from forewarn.core.wakes import ROOM
 from forewarn.core.words import (
     Action,
     HostName,

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.core.rehearsal.faults import Fault, FaultKind
+from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.core.words import Action, Work
 from forewarn.rehearsal.scenario import (
     CancelStep,

@@ -6,11 +6,11 @@ import pytest
 
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.model.project import Calendar, Window
 from forewarn.core.orders import departures, interventions, lifecycle, reports
 from forewarn.core.policy import Policy
 from forewarn.core.words import (

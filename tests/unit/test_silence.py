@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.model.absence import Absence
-from forewarn.core.orders.silence import Presence, before_start
+from forewarn.core.model.clock_slew import Absence
+from forewarn.core.orders.reports import Presence, silence_before_start
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
@@ -16,7 +16,7 @@ def counted(*, heard: timedelta | None, away: timedelta, absence: timedelta | No
     """Return what counts where a server ran until noon; spans are before noon, but how long it was away."""
     gone = () if absence is None else (Absence(since=NOON - 60 * MINUTE, until=NOON - absence),)
     presence = Presence(until=NOON, absences=gone)
-    return before_start(LIMIT, None if heard is None else NOON - heard, presence, now=NOON + away)
+    return silence_before_start(LIMIT, None if heard is None else NOON - heard, presence, now=NOON + away)
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_it_began_anew_with_the_end_of_the_last_absence() -> None:
 def test_a_brief_absence_does_not_begin_it_again() -> None:
     brief = Absence(since=NOON - 2 * MINUTE, until=NOON - 90 * SECOND)
     presence = Presence(until=NOON, absences=(brief,))
-    assert before_start(LIMIT, NOON - 5 * MINUTE, presence, now=NOON + SECOND) == 5 * MINUTE
+    assert silence_before_start(LIMIT, NOON - 5 * MINUTE, presence, now=NOON + SECOND) == 5 * MINUTE
 
 
 def test_what_is_not_known_does_not_count() -> None:
     assert counted(heard=None, away=SECOND) == timedelta()
-    assert before_start(LIMIT, NOON, None, now=NOON + SECOND) == timedelta()
+    assert silence_before_start(LIMIT, NOON, None, now=NOON + SECOND) == timedelta()
 
 
 def test_a_limit_of_less_than_a_minute_begins_anew() -> None:
     presence = Presence(until=NOON)
-    assert before_start(30 * SECOND, NOON - 20 * SECOND, presence, now=NOON + SECOND) == timedelta()
+    assert silence_before_start(30 * SECOND, NOON - 20 * SECOND, presence, now=NOON + SECOND) == timedelta()

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.model.hold import Hold
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import reports, stopping
+from forewarn.core.orders import interventions, reports
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     EXTERNAL,
@@ -38,7 +38,7 @@ def begun(made: Fleet, **terms: object) -> Order:
 def test_what_is_under_way_is_called_off_and_says_by_whom_and_why() -> None:
     made = fleet()
     order = begun(made)
-    assert stopping.stop(made.draft, order.id, EVERYWHERE)
+    assert interventions.stop(made.draft, order.id, EVERYWHERE)
     stopped = made.draft.orders[order.id]
     assert (stopped.terms.stopped_by, stopped.terms.abandoned_by) == ("H", "ops")
     assert made.waits(order.id)[0].startswith(
@@ -55,7 +55,7 @@ def test_what_is_under_way_is_called_off_and_says_by_whom_and_why() -> None:
 def test_what_can_no_longer_be_called_off_is_named_and_ends_as_it_does() -> None:
     made = fleet()
     order = begun(made)
-    stopping.stop(made.draft, order.id, EVERYWHERE)
+    interventions.stop(made.draft, order.id, EVERYWHERE)
     first, *_ = made.running(order.id)
     attempt = AttemptId(order.id, first.machine, first.attempt)
     reports.step_too_late(made.draft, attempt)
@@ -71,7 +71,7 @@ def test_those_who_work_outside_are_asked_to_stop() -> None:
     made = fleet()
     order = begun(made, driver=EXTERNAL)
     reports.heartbeat(made.draft, order.id, heard_at=made.now, policy=made.policy)
-    stopping.stop(made.draft, order.id, EVERYWHERE)
+    interventions.stop(made.draft, order.id, EVERYWHERE)
     first, *_ = made.running(order.id)
     reports.step_too_late(made.draft, AttemptId(order.id, first.machine, first.attempt))
     stopped = made.advance(order.id)
@@ -92,7 +92,7 @@ def test_what_a_driver_says_of_a_step_that_has_ended_changes_nothing() -> None:
 def test_what_has_not_started_only_waits_for_the_hold() -> None:
     made = fleet()
     order = made.maintain(work=Work.REBOOT)
-    assert not stopping.stop(made.draft, order.id, EVERYWHERE)
+    assert not interventions.stop(made.draft, order.id, EVERYWHERE)
     assert made.draft.orders[order.id].state is OrderState.ANNOUNCED
 
 
@@ -101,20 +101,20 @@ def test_what_is_over_but_for_its_listed_events_is_not_stopped() -> None:
     order = begun(made)
     made.finish(order.id)
     assert made.events(order.id)
-    assert not stopping.stop(made.draft, order.id, EVERYWHERE)
+    assert not interventions.stop(made.draft, order.id, EVERYWHERE)
 
 
 def test_machines_of_a_failed_host_are_brought_back_all_the_same() -> None:
     made = fleet()
     order = made.maintain(action=Action.FAIL)
-    assert not stopping.stop(made.draft, order.id, EVERYWHERE)
+    assert not interventions.stop(made.draft, order.id, EVERYWHERE)
 
 
 def test_what_is_being_abandoned_is_not_stopped_again() -> None:
     made = fleet()
     order = begun(made)
-    assert stopping.stop(made.draft, order.id, EVERYWHERE)
-    assert not stopping.stop(made.draft, order.id, replace(EVERYWHERE, id="H2"))
+    assert interventions.stop(made.draft, order.id, EVERYWHERE)
+    assert not interventions.stop(made.draft, order.id, replace(EVERYWHERE, id="H2"))
 
 
 @pytest.mark.parametrize(
@@ -129,4 +129,4 @@ def test_what_is_being_abandoned_is_not_stopped_again() -> None:
 def test_only_what_the_hold_reaches_is_stopped(hold: Hold, reached: bool) -> None:
     made = fleet()
     order = begun(made)
-    assert stopping.stop(made.draft, order.id, hold) is reached
+    assert interventions.stop(made.draft, order.id, hold) is reached

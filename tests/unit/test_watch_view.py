@@ -14,8 +14,8 @@ from forewarn.cli.following.watch_view import ScreenSize, WatchView
 from forewarn.cli.tables import clip
 from forewarn.client.calls import OperatorClient
 from forewarn.clock import monotonic
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import Order
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
     DECLARED,
     Action,

@@ -4,7 +4,7 @@ import random
 
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Wave
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.waves import WaveLimits
 from forewarn.core.words import GroupName, HostName
 

@@ -2,14 +2,13 @@
 
 import pytest
 
-from forewarn.core.checks import violations
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.operators_words import unmarked
-from forewarn.core.orders import host_steps, interventions, lifecycle, prechecks, reports, winding_down
+from forewarn.core.orders import host_steps, interventions, lifecycle, move_prechecks, reports, winding_down
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import (
     EventId,
     EventStatus,
@@ -23,6 +22,7 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from tests.rules import violations
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 from tests.unit.test_checks import broken, change
 
@@ -214,7 +214,7 @@ def answered(fleet: Fleet, order: Order, **refused: str) -> None:
         if asked is not None and asked.answered_at is None:
             attempt = AttemptId(order.id, step.machine, step.attempt)
             why = refused.get(step.group, "")
-            prechecks.answered(fleet.draft, attempt, step.work, asked.target, refused=why)
+            move_prechecks.answered(fleet.draft, attempt, step.work, asked.target, refused=why)
     fleet.advance(order.id)
     fleet.turn()
 

@@ -8,12 +8,18 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from forewarn.core.admission.joint_calendar import FOR_EVER, JointCalendar
-from forewarn.core.admission.timing import LEEWAY, LONGEST_DEADLINE, Timing, check_deadline
+from forewarn.core.admission.timing import (
+    FOR_EVER,
+    LEEWAY,
+    LONGEST_DEADLINE,
+    JointCalendar,
+    Timing,
+    check_deadline,
+)
 from forewarn.core.errors import Invalid
-from forewarn.core.model.service_time import Slew
-from forewarn.core.model.windows import ALWAYS, Calendar, Window
-from forewarn.core.operators_words import unmarked
+from forewarn.core.model.clock_slew import Slew
+from forewarn.core.model.project import ALWAYS, Calendar, Window
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import ProjectName
 from tests.refused import refused
 

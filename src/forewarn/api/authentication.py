@@ -8,8 +8,8 @@ from datetime import datetime
 from forewarn.api.services import RunRead
 from forewarn.clock import monotonic
 from forewarn.control.access.browser_sessions import BrowserSessions
-from forewarn.core.browser_sessions import Credentials, Identified, identify
 from forewarn.core.errors import Unavailable
+from forewarn.core.session_cookies import Credentials, Identified, identify
 from forewarn.signals import Signal
 
 # A token that another process makes or revokes must count within a second. Where calls come often, the store

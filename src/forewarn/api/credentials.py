@@ -7,7 +7,7 @@ from itertools import pairwise
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from forewarn.core.browser_sessions import Credentials
+from forewarn.core.session_cookies import Credentials
 from forewarn.wire import authority
 
 COOKIE = "forewarn-session"

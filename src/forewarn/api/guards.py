@@ -18,8 +18,8 @@ from forewarn.api.authentication import Authenticator
 from forewarn.api.credentials import credentials_of
 from forewarn.api.limits import Bodies, CallerTable, LimitExceeded, Who, address_of
 from forewarn.core.access import LOCAL_OPERATOR, Caller
-from forewarn.core.browser_sessions import CSRF_HEADER, check_csrf
 from forewarn.core.errors import ForewarnError
+from forewarn.core.session_cookies import CSRF_HEADER, check_csrf
 from forewarn.wire import authority
 
 log = logging.getLogger(__name__)

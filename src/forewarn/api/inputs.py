@@ -15,7 +15,7 @@ from forewarn.api.request_fields import FreeText
 from forewarn.control.callers import check_whole
 from forewarn.core.access import Caller
 from forewarn.core.errors import Invalid
-from forewarn.core.operators_words import said_by_operator
+from forewarn.core.redaction import said_by_operator
 from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.wire.fields import Schema, table

@@ -21,7 +21,7 @@ from forewarn.api.guards import OPEN_TO_ALL
 from forewarn.api.idempotency import ABOUT_KEY, KEY_HEADER, KEY_SCHEMA
 from forewarn.api.inputs import InBody, InHeader, InPath, Input, InQuery, TableInBody
 from forewarn.api.routing import ApiRoute, WithStatus
-from forewarn.core.browser_sessions import CSRF_HEADER
+from forewarn.core.session_cookies import CSRF_HEADER
 from forewarn.version import RELEASE
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import key_of_page

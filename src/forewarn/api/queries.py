@@ -7,7 +7,7 @@ from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import InPath
 from forewarn.api.request_fields import CURSOR, PROJECT, whole_in_query
 from forewarn.core.errors import NotFound
-from forewarn.core.model.webhook import WebhookId
+from forewarn.core.push import WebhookId
 from forewarn.core.words import EventId, OrderId, ProjectName
 from forewarn.wire.texts import is_guid, is_name
 

@@ -15,12 +15,12 @@ from forewarn.control.driver import Listing
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.control.job_kinds import Alone
 from forewarn.core import access
-from forewarn.core.browser_sessions import Identified
 from forewarn.core.errors import ForewarnError
+from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.scope import Scope
+from forewarn.core.session_cookies import Identified
 from forewarn.durations import Distribution, ReadCounts
 from forewarn.store.batch import ScopedTransaction, Transact, Transaction
 from forewarn.supervision import Supervisor
@@ -113,7 +113,7 @@ class Inventories(Protocol):
         """Return a driver that lists what there is; Invalid if this one does not."""
         ...
 
-    async def ask(self, source: str, hosts: Sequence[Host], /) -> Found:
+    async def ask(self, source: str, hosts: Sequence[Host], /) -> FoundFleet:
         """Return what a driver finds; hosts that do not answer are unreachable."""
         ...
 

@@ -11,7 +11,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName
 from forewarn.store.queries.fleet import FleetQueries

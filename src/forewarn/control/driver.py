@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
+from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId
 from forewarn.core.words import Action, HostName, HostTask, OrderId, Work
@@ -293,6 +293,6 @@ class Listing(Protocol):
         """
         ...
 
-    def inventory(self, hosts: Sequence[Host]) -> Found:
+    def inventory(self, hosts: Sequence[Host]) -> FoundFleet:
         """Return what these hosts have; one that cannot be asked is named in `unreachable`."""
         ...

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from forewarn.core.model.record import Record
-from forewarn.core.operators_words import unmarked
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import STANDALONE
 
 # Some milliseconds of work each: what a project's people are shown of a record takes longer to find out.

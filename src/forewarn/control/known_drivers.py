@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from forewarn.core.errors import Invalid
-from forewarn.core.operators_words import driver_named
+from forewarn.core.redaction import driver_named
 from forewarn.core.spelling import hint
 from forewarn.wire.texts import either, shown
 

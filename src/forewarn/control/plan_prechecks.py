@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from forewarn.control.driver import DriverTask
-from forewarn.core.rollouts.planned_moves import MoveAnswer
+from forewarn.core.rollouts.emptying import MoveAnswer
 from forewarn.core.words import HostName, MachineId, Work
 
 KEPT_FOR = timedelta(minutes=1)

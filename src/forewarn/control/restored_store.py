@@ -11,7 +11,7 @@ from forewarn.control.use_case import UseCase
 from forewarn.core.admission import holds
 from forewarn.core.draft import Draft
 from forewarn.core.filters import OrderFilter
-from forewarn.core.model.hold import Hold
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.moments import format_time

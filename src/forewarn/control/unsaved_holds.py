@@ -17,7 +17,7 @@ from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.admission import holds
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.model.hold import Hold
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.record import Record
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import FOREWARN, HostName, Kind, ProjectName

@@ -23,16 +23,15 @@ from forewarn.core.filters import (
 )
 from forewarn.core.guests import notice
 from forewarn.core.guests.notice import MachineNotice
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.event import Event, NoticeSummary
+from forewarn.core.model.fleet_counts import FleetSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
-from forewarn.core.model.promise import MonthlyPromises
-from forewarn.core.model.record import Record
+from forewarn.core.model.record import MonthlyPromises, Record
 from forewarn.core.model.slice import Sent
-from forewarn.core.model.summary import FleetSummary
 from forewarn.core.scope import Scope
 from forewarn.core.words import (
     EventId,

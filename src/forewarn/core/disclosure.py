@@ -14,15 +14,14 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from forewarn.core.copies import replace
+from forewarn.core.model.constraints import FLEET_REACH, Waiting
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.group import Group
-from forewarn.core.model.hold import FLEET_REACH
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.model.webhook import Webhook
-from forewarn.core.operators_words import (
+from forewarn.core.push import Webhook
+from forewarn.core.redaction import (
     DRIVER,
     END,
     without_drivers,

@@ -11,23 +11,18 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
 
 from forewarn.core.copies import replace
-from forewarn.core.model.armed import ArmedDomain, counts
-from forewarn.core.model.budget import Budget
-from forewarn.core.model.changes import Changes
+from forewarn.core.model.changes import UNSAVED, Changes, given, with_woken
+from forewarn.core.model.constraints import ArmedDomain, Budget, keeps_others_away
 from forewarn.core.model.event import Event
+from forewarn.core.model.footprint import NO_MOVES, MovePace
 from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import Host, Room
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.numbers import UNSAVED, given
 from forewarn.core.model.order import Order
-from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.model.project import Project
-from forewarn.core.model.promise import MonthlyPromises, PromiseCounts, month_of
-from forewarn.core.model.record import Record
-from forewarn.core.model.room import Room
+from forewarn.core.model.record import MonthlyPromises, PromiseCounts, Record, month_of
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.webhook import Webhook
-from forewarn.core.wakes import with_wakes
+from forewarn.core.push import Webhook
 from forewarn.core.words import (
     EventId,
     GroupName,
@@ -118,7 +113,7 @@ class Draft:
 
     def count_move(self, *, expected: timedelta, taken: timedelta) -> None:
         """Add a move that is over to how long moves take in this fleet."""
-        move = Pace(expected=expected.total_seconds(), taken=taken.total_seconds())
+        move = MovePace(expected=expected.total_seconds(), taken=taken.total_seconds())
         self._moves = self._moves.plus(move)
 
     def count(self, kind: Kind, machines: int) -> None:
@@ -234,7 +229,7 @@ class Draft:
 
     def _budget(self, group: GroupName) -> Budget:
         budget = self.base.budgets[group]
-        mine = (event for event in self.events.values() if event.group == group and counts(event))
+        mine = (event for event in self.events.values() if event.group == group and keeps_others_away(event))
         named = {named.machine: named.name for event in mine for named in event.resources}
         return replace(budget, announced={**budget.announced, **named})
 
@@ -309,7 +304,7 @@ class Draft:
                 for (project, month, simulated), counts in self._promises.items()
             ),
         )
-        return with_wakes(changes, base, groups=self.groups)
+        return with_woken(changes, base, groups=self.groups)
 
     def _release_reserved(self) -> None:
         """Let machines be bound for nowhere whose orders no longer move them where a place was reserved."""

@@ -5,7 +5,15 @@ from datetime import datetime
 
 from forewarn.core.copies import replace
 from forewarn.core.model.record import Record
-from forewarn.core.words import EventId, GroupName, HostName, MachineName, OrderId, OrderState, ProjectName
+from forewarn.core.words import (
+    EventId,
+    GroupName,
+    HostName,
+    MachineName,
+    OrderId,
+    OrderState,
+    ProjectName,
+)
 
 # Fewer characters occur in the vm-ids of many machines.
 LEAST_OF_ID = 4

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.webhook import Webhook
-from forewarn.core.push.webhooks import has_to_send
+from forewarn.core.push import Webhook, has_to_send
 from forewarn.core.words import EventId, OrderId
 
 # Old records are looked for so often; so the history says at most once a day that some have gone.

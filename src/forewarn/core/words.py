@@ -1,4 +1,4 @@
-"""The words: ids, and the choices that things are made of."""
+"""Basic types: ids, and the choices that things are made of."""
 
 from enum import StrEnum
 from typing import Final, Literal, NewType, TypeAlias

@@ -4,7 +4,7 @@ What nobody has taken up waits, without a limit. Whoever takes it up says so wit
 then report within the limit that the work is done, has failed or goes on. Silence for longer is a failure,
 shown like any other, never forgotten. Silence is counted in real time: those who work outside do not go by
 a clock that is turned or runs fast. When an order was last heard of is kept in the store; what of its silence
-counts after a start of the server is said in `core/orders/silence.py`.
+counts after a start of the server is said in `core/orders/reports.py`.
 """
 
 from collections.abc import Callable, Mapping

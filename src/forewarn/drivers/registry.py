@@ -33,7 +33,7 @@ from forewarn.control.driver import (
 )
 from forewarn.control.known_drivers import KnownDrivers
 from forewarn.core.errors import Invalid
-from forewarn.core.operators_words import driver_named
+from forewarn.core.redaction import driver_named
 from forewarn.core.spelling import hint
 from forewarn.core.words import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver

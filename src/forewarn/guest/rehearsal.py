@@ -7,8 +7,8 @@ from typing import Protocol, TypeAlias
 from forewarn.core.copies import replace
 from forewarn.core.guests.document import Document, resource_names
 from forewarn.core.model.event import Event
-from forewarn.core.rehearsal.faults import Fault, FaultKind
-from forewarn.core.rehearsal.ledger import Account, Ledger
+from forewarn.core.rehearsal_ledger import Account, Ledger
+from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.core.words import MachineId, ProjectName
 from forewarn.guest import answers
 from forewarn.guest.answers import ErrorAnswers, GuestAnswer, TimeCache

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from forewarn.clock import Clock
 from forewarn.core.feed import Delta
-from forewarn.core.rehearsal.ledger import Ledger
+from forewarn.core.rehearsal_ledger import Ledger
 from forewarn.core.words import MachineId
 from forewarn.guest.answers import TimeCache
 from forewarn.guest.board.board import Board

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from forewarn.clock import monotonic
 from forewarn.core.errors import Invalid
-from forewarn.core.rehearsal.ledger import Account, Note
+from forewarn.core.rehearsal_ledger import Account, Note
 from forewarn.platform import system
 from forewarn.platform.systemd import EVENTS_KEY
 from forewarn.programs.program import end_group

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.rehearsal.consent import how_to_mark
+from forewarn.core.rehearsal_rules import how_to_mark
 from forewarn.core.words import Priority, Source
 from forewarn.rehearsal.scenario import (
     Scenario,

@@ -17,7 +17,7 @@ from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.clock import clock_of, monotonic
 from forewarn.core.errors import Conflict, ForewarnError
 from forewarn.core.orders.recommendations import recommends
-from forewarn.core.rehearsal.ledger import APPROVES, SEES, Account
+from forewarn.core.rehearsal_ledger import APPROVES, SEES, Account
 from forewarn.rehearsal.guest_programs import GuestProgram
 from forewarn.rehearsal.matching import match_machines
 from forewarn.rehearsal.private_service import private_service

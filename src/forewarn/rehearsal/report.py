@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.rehearsal.ledger import Account
+from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.spelling import counted
 from forewarn.rehearsal.scenario import Expectation, Scenario
 from forewarn.wire.answers.coding import ANSWERS

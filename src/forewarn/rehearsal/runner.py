@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.rehearsal.ledger import Account
+from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.words import EventType, OrderState
 from forewarn.rehearsal.guest_programs import GuestProgram, GuestRecovery
 from forewarn.rehearsal.probes import ProbeWatch

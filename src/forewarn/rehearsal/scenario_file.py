@@ -16,7 +16,7 @@ from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, ON_HOSTS, ON_MACH
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.moments import parse_span
-from forewarn.core.rehearsal.faults import Fault, FaultKind
+from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.core.toml_text import parse_toml
 from forewarn.core.words import Action, Priority
 from forewarn.rehearsal.scenario import (

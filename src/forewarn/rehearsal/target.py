@@ -14,8 +14,8 @@ from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.client.replies import NOT_FOUND, AnswerNotUnderstood, RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.rehearsal.faults import Fault
-from forewarn.core.rehearsal.ledger import Account, Ledger, Sighting
+from forewarn.core.rehearsal_ledger import Account, Ledger, Sighting
+from forewarn.core.rehearsal_rules import Fault
 from forewarn.rehearsal.scenario import OrderStep, Scenario
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import ANSWERS

@@ -31,7 +31,7 @@ from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext
-from forewarn.core.browser_sessions import USUAL_LIFE
+from forewarn.core.session_cookies import USUAL_LIFE
 from forewarn.server.threads.batches import Batches
 from forewarn.store.sql import Store
 

@@ -9,7 +9,7 @@ from logging.handlers import SYSLOG_UDP_PORT, SysLogHandler
 from forewarn.api.audit import AUDIT
 from forewarn.config import LogSettings, Settings
 from forewarn.core.errors import Invalid
-from forewarn.core.operators_words import unmarked
+from forewarn.core.redaction import unmarked
 from forewarn.wire.texts import LogForm, log_line, named
 
 # They say much, and what an HTTP client says of its calls names webhooks' addresses, which are secrets.

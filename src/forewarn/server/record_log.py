@@ -2,7 +2,7 @@
 
 import logging
 
-from forewarn.core.operators_words import unmarked
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import Kind
 from forewarn.store.saved import Saved, records_of
 from forewarn.wire.texts import write_time

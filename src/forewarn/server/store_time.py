@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from forewarn.clock import Clock, ManualClock, SystemClock
 from forewarn.core.errors import Conflict
-from forewarn.core.model.service_time import TimeKind, can_be_the_systems, kind_of
+from forewarn.core.model.clock_slew import TimeKind, can_be_the_systems, kind_of
 from forewarn.core.moments import format_offset
 from forewarn.server.threads.batches import Batches
 from forewarn.store.sql import Store

@@ -5,7 +5,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Literal, TypeAlias
 
-from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, Fault, FaultKind
+from forewarn.core.rehearsal_rules import SHORT_NOTICE, SLOW, Fault, FaultKind
 from forewarn.testing.fleet_service import TEST, FleetService
 
 __tracebackhide__ = True  # pytest shows the line of the test instead

@@ -19,8 +19,8 @@ from forewarn.control.callers import CallerReads
 from forewarn.control.job_kinds import Alone
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.declaration import FleetSpec, HostSpec
-from forewarn.core.rehearsal.faults import Fault
-from forewarn.core.rehearsal.ledger import Account, Ledger
+from forewarn.core.rehearsal_ledger import Account, Ledger
+from forewarn.core.rehearsal_rules import Fault
 from forewarn.core.words import HostName
 from forewarn.rehearsal.private_service import PrivateService, private_service
 from forewarn.rehearsal.timeline import ScenarioClock

@@ -6,8 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from forewarn.core.errors import Invalid
-from forewarn.core.model.project import Project
-from forewarn.core.model.windows import DAY, Calendar, Window
+from forewarn.core.model.project import DAY, Calendar, Project, Window
 from forewarn.core.words import ProjectName
 from forewarn.wire import fields
 from forewarn.wire.fields import Field, Fields

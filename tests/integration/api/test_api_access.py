@@ -19,9 +19,9 @@ from forewarn.api.app import PARTS
 from forewarn.api.authentication import Authenticator
 from forewarn.api.routing import ApiRouter
 from forewarn.core.access import Grant, Right, Role
-from forewarn.core.browser_sessions import Credentials
 from forewarn.core.errors import Unavailable
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
+from forewarn.core.session_cookies import Credentials
 from forewarn.core.words import Action, OrderId, ProjectName, Work
 from forewarn.wire.answers.service_answers import StatusAnswer
 from forewarn.wire.fleet import write_fleet

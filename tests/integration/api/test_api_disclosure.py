@@ -17,7 +17,7 @@ from forewarn.core.filters import RecordFilter
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
 from forewarn.server.push.webhook_sender import Pace, PushContext, WebhookSender
 from forewarn.store.batch import Transaction

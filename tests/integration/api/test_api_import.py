@@ -11,7 +11,7 @@ from forewarn.control.driver import DriverLimits
 from forewarn.control.fleet.importing_fleet import tidied
 from forewarn.core.errors import Unavailable
 from forewarn.core.fleet.import_terms import ImportTerms
-from forewarn.core.model.inventory import Found, FoundMachine
+from forewarn.core.model.found_fleet import FoundFleet, FoundMachine
 from forewarn.core.words import HostName, MachineId, MachineName
 from forewarn.wire.answers.fleet_answers import ImportAnswer
 from tests.harness import Service, fleet, machine
@@ -283,7 +283,7 @@ def test_what_a_guest_says_and_cannot_be_read_keeps_nobody_from_being_imported()
         update_domain=10**20,
         tags={"a": "\n"},
     )
-    tidy = tidied(Found(machines=(odd,)))
+    tidy = tidied(FoundFleet(machines=(odd,)))
     (machine,) = tidy.machines
     assert (machine.vm_id, machine.macs, machine.addresses) == (IDS[0], ("52:54:00:00:00:01",), ("10.0.0.1",))
     assert (machine.update_domain, machine.tags) == (None, None)

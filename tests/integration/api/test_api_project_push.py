@@ -11,7 +11,7 @@ import pytest
 from forewarn.api.services import ApiSettings
 from forewarn.control.push.webhooks import MOST_OF_A_PROJECT
 from forewarn.core.access import Grant, Role
-from forewarn.core.model.webhook import TRIES_BEFORE_REPORTING
+from forewarn.core.push import TRIES_BEFORE_REPORTING
 from forewarn.core.words import DEFAULT_PROJECT
 from tests.follower import Follower
 from tests.harness import Service

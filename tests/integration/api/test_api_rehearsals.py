@@ -8,7 +8,7 @@ import pytest
 
 from forewarn.control.rehearsals import open_rehearsals
 from forewarn.core.errors import Unavailable
-from forewarn.core.operators_words import unmarked
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import HostName, ProjectName
 from forewarn.store.opening import database
 from forewarn.store.sql import open_store

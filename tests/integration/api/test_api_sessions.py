@@ -15,8 +15,8 @@ from forewarn.api.authentication import Authenticator
 from forewarn.api.credentials import credentials_of, session_secret
 from forewarn.api.services import ApiSettings
 from forewarn.core.access import LOCAL_OPERATOR, Grant, Role, digest_of
-from forewarn.core.browser_sessions import CSRF_HEADER, MOST_SESSIONS, Credentials, Identified
 from forewarn.core.errors import Anonymous
+from forewarn.core.session_cookies import CSRF_HEADER, MOST_SESSIONS, Credentials, Identified
 from forewarn.wire.answers.access_answers import SessionAnswer
 from tests.follower import Follower
 from tests.harness import Service

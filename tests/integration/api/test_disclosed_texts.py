@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from forewarn.control.driver import Done, Failed, Running, Unknown
 from forewarn.core.access import Grant, Role
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
-from forewarn.core.model.project import Project
-from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.policy import Policy
 from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
 from forewarn.server.threads.lane_queues import LaneQueues

@@ -18,8 +18,7 @@ from click.testing import CliRunner, Result
 from forewarn.cli.main import app
 from forewarn.client.calls import OperatorClient
 from forewarn.core.model.declaration import NO_DEFAULTS, HostSpec
-from forewarn.core.model.project import Project
-from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, Mobility, ProjectName
 from forewarn.wire.answers.service_answers import ClockAnswer
 from tests.harness import Service, fleet, machine

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.cli.main import app
-from forewarn.core.model.service_time import TimeKind
+from forewarn.core.model.clock_slew import TimeKind
 from forewarn.store.sql import open_store
 from tests import stores
 from tests.process import Program, until

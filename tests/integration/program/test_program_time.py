@@ -9,7 +9,7 @@ from forewarn.clock import ManualClock, SystemClock
 from forewarn.config import Settings
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict
-from forewarn.core.model.service_time import TOLERANCE, TimeKind
+from forewarn.core.model.clock_slew import TOLERANCE, TimeKind
 from forewarn.server import local_tokens
 from forewarn.server.wiring import OpenedService, drivers_of, open_service
 from tests.process import Program, run

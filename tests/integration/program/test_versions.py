@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from forewarn.core.checks import misplaced, overdue, unexplained
 from forewarn.core.words import ApprovalRule, ApprovedBy, GroupKind, HostState, Kind, MachineState
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.engines import create_engines
@@ -23,6 +22,7 @@ from tests.fixtures.story import PORT
 from tests.fixtures.versions import PRESENT, VERSIONS
 from tests.histories.checked_store import CheckedStore
 from tests.process import Program, free_port, until
+from tests.rules.standing import misplaced, overdue, unexplained
 
 # What no story on loopback comes to: it takes a bridge with two MACs (tests/system/test_impostors.py),
 # machines that others move (tests/machines/test_import.py), or hypervisors that do not answer.

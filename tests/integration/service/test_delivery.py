@@ -14,7 +14,7 @@ import pytest
 from forewarn.clock import SystemClock
 from forewarn.core.errors import LimitReached
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.words import Kind, ProjectName
 from forewarn.server.push.delivery import (
     MOST_OF_A_PROJECT,

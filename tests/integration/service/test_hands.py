@@ -16,10 +16,10 @@ from forewarn.core.errors import Conflict
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.order import Order
-from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import lifecycle
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import (
     Action,
     HostName,

@@ -12,7 +12,7 @@ from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.unsaved_polls import UnsavedPolls
 from forewarn.core.errors import Conflict
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Action, Kind, MachineId, Work
 from forewarn.server.threads.batches import Batches

@@ -9,10 +9,10 @@ import pytest
 
 from forewarn.control.access.answering_once import Answered, KeyedCall
 from forewarn.core.errors import Conflict, Unavailable
+from forewarn.core.model.clock_slew import TimeKind
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.model.service_time import TimeKind
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import (
     EXTERNAL,

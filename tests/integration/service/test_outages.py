@@ -10,8 +10,7 @@ import pytest
 from forewarn.clock import SystemClock
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Unavailable
-from forewarn.core.model.project import Project
-from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, Kind, Work
 from forewarn.server import store_time
 from forewarn.server.threads.time_watch import TimeWatch

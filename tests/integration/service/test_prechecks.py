@@ -13,7 +13,7 @@ from forewarn.control.rollouts import asked_moves
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders import prechecks
+from forewarn.core.orders import move_prechecks
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
@@ -100,11 +100,11 @@ def test_a_host_that_does_not_answer_is_waited_for_and_the_move_stays_live(
     placed = leaving(service)
     make_calls(service, driver)
     assert "host-2 cannot be reached" in service.reload(placed).waiting[0].reason
-    service.advance(seconds=prechecks.ASK_AGAIN.total_seconds())
+    service.advance(seconds=move_prechecks.ASK_AGAIN.total_seconds())
     make_calls(service, driver)
     assert told(service) == []
     driver.refusing = {}
-    service.advance(seconds=prechecks.ASK_AGAIN.total_seconds())
+    service.advance(seconds=move_prechecks.ASK_AGAIN.total_seconds())
     make_calls(service, driver)
     assert told(service) == [EventType.FREEZE]
 
@@ -131,7 +131,7 @@ def test_a_question_that_is_lost_with_the_server_is_asked_again(
     service.restart()
     make_calls(service, driver)
     assert driver.prechecked == []
-    service.advance(seconds=prechecks.ANSWERED_WITHIN.total_seconds())
+    service.advance(seconds=move_prechecks.ANSWERED_WITHIN.total_seconds())
     make_calls(service, driver)
     assert told(service) == [EventType.FREEZE]
 

@@ -7,7 +7,7 @@ import pytest
 
 from forewarn.control.rehearsals.rehearsal import Rehearsal
 from forewarn.core.errors import Conflict, NotFound, Unavailable, Uncertain
-from forewarn.core.rehearsal.faults import Fault, FaultKind
+from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.core.words import Action, OrderState, ProjectName
 from forewarn.store.opening import database
 from forewarn.store.sql import open_store

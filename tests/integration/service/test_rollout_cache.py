@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.rollouts.rollout_cache import RolloutCache
-from forewarn.core.admission.expected import MEMORY
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.admission.work_durations import MEMORY
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.words import Action, HostName, Mobility, Priority
 from forewarn.store.queries.rollouts import RolloutQueries
 from forewarn.store.saved import Saved

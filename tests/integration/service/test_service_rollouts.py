@@ -12,8 +12,8 @@ from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.rollout import DEFAULT_TERMS, FailureLimit, Rollout, RolloutState, RolloutTerms
-from forewarn.core.operators_words import unmarked
 from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import (
     EXTERNAL,
     Action,

@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.words import Action
 from forewarn.server.push.webhook_sender import Pace, PushContext, WebhookSender
 from forewarn.store.batch import Transaction

@@ -16,11 +16,10 @@ from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.model.project import Project
+from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.model.rollout import RolloutState, RolloutTerms
-from forewarn.core.model.windows import Calendar, Window
-from forewarn.core.operators_words import unmarked
 from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.redaction import unmarked
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

@@ -5,7 +5,7 @@ from forewarn.api.queries import GroupInPath, ListQuery
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerReading
 from forewarn.core.access import Right
-from forewarn.core.fleet.declared import group_spec
+from forewarn.core.model.declaration import group_spec
 from forewarn.core.model.group import Group
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page

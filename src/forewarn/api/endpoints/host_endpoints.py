@@ -7,8 +7,7 @@ from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.reached_hosts import ReachState
-from forewarn.core.fleet.declared import host_spec
-from forewarn.core.model.declaration import HostDrivers
+from forewarn.core.model.declaration import HostDrivers, host_spec
 from forewarn.core.model.host import Host
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action

@@ -13,7 +13,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service, Services
 from forewarn.control.fleet.importing_fleet import CheckedImport, check_takeable
 from forewarn.core.fleet.import_terms import ImportTerms
-from forewarn.core.model.inventory import confirmed
+from forewarn.core.model.found_fleet import confirmed
 from forewarn.wire import fields
 from forewarn.wire.answers.fleet_answers import ImportAnswer
 from forewarn.wire.fields import Field, Fields, object_schema

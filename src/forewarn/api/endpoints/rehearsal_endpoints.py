@@ -12,8 +12,8 @@ from forewarn.control.job_kinds import Alone
 from forewarn.control.rehearsals.rehearsal import Rehearsal
 from forewarn.control.rehearsals.rehearsals import RehearsalView
 from forewarn.core.access import Right
-from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, Fault, FaultKind
-from forewarn.core.rehearsal.ledger import Account
+from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_rules import SHORT_NOTICE, SLOW, Fault, FaultKind
 from forewarn.core.words import MachineName
 from forewarn.store.batch import Transact
 from forewarn.wire.answers.rehearsal_answers import (

@@ -13,7 +13,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import IdentifiedCaller, OwnTx, Service, Services
 from forewarn.control.access.answering_once import Answered
 from forewarn.core.access import Right, digest_of
-from forewarn.core.browser_sessions import Identified, csrf_of
+from forewarn.core.session_cookies import Identified, csrf_of
 from forewarn.store.batch import Transaction
 from forewarn.wire.answers.access_answers import BegunSessionAnswer, SessionAnswer
 from forewarn.wire.answers.coding import read_body, write_body

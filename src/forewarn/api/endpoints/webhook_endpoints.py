@@ -10,7 +10,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, ScopedTx, Service, Services
 from forewarn.control.push.webhooks import WebhookView
 from forewarn.core.access import Right
-from forewarn.core.model.webhook import WebhookId
+from forewarn.core.push import WebhookId
 from forewarn.core.words import Kind, ProjectName
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.record_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer

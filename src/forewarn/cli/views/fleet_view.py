@@ -7,8 +7,8 @@ from typing import Any
 
 from forewarn.cli import terminal
 from forewarn.core.model.declaration import HostSpec, MachineSpec
+from forewarn.core.model.fleet_counts import DomainSummary, GroupSummary
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.summary import DomainSummary, GroupSummary
 from forewarn.core.moments import write_span
 from forewarn.core.words import HostName, MachineName
 from forewarn.wire import fields

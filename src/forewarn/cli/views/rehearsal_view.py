@@ -17,7 +17,7 @@ from forewarn.core.moments import format_span_briefly
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from forewarn.core.rehearsal.ledger import Account
+    from forewarn.core.rehearsal_ledger import Account
     from forewarn.rehearsal.rehearse import RehearsalSetup
     from forewarn.rehearsal.rehearse_agent import AgentReport
     from forewarn.rehearsal.report import GuestEvent, GuestReport, ProbeReport, RehearsalReport

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 from forewarn.control.access.tokens import keyring
 from forewarn.control.use_case import Context, Reading, UseCase
-from forewarn.core import browser_sessions as rules
+from forewarn.core import session_cookies as rules
 from forewarn.core.access import Keyring, digest_of
-from forewarn.core.browser_sessions import BrowserSession, Identified, OpenSessions
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
+from forewarn.core.session_cookies import BrowserSession, Identified, OpenSessions
 from forewarn.store.batch import Transaction
 
 

@@ -23,7 +23,7 @@ from forewarn.control.driver import (
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import AttemptId
-from forewarn.core.operators_words import driver_named
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import HOOK, Work
 
 log = logging.getLogger(__name__)

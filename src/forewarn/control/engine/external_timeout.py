@@ -5,10 +5,10 @@ from datetime import datetime
 
 from forewarn.control.interfaces import ExternalReports
 from forewarn.control.use_case import Context, UseCase
+from forewarn.core.model.clock_slew import TimeKind
 from forewarn.core.model.order import Order
-from forewarn.core.model.service_time import TimeKind
-from forewarn.core.orders import reports, silence
-from forewarn.core.orders.silence import Presence
+from forewarn.core.orders import reports
+from forewarn.core.orders.reports import Presence
 from forewarn.core.words import FOREWARN, OrderId
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.service_time import TimeQueries
@@ -26,7 +26,7 @@ class ExternalTimeout(UseCase):
             presence = _presence(snapshot.time)
             for order in filter(_is_awaited, snapshot.due.orders_under_way()):
                 limit = order.terms.heartbeat or self._policy.external_silence
-                silent_for = silence.before_start(limit, order.heard_at, presence, now=now)
+                silent_for = reports.silence_before_start(limit, order.heard_at, presence, now=now)
                 external.heard(order.id, limit, silent_for=silent_for)
 
     def overdue(self) -> Mapping[OrderId, str]:

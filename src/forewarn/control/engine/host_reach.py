@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.control.use_case import UseCase
 from forewarn.core.copies import replace
-from forewarn.core.orders import reachability
+from forewarn.core.orders import lost_hosts
 from forewarn.core.words import HostName
 from forewarn.store.batch import Transaction
 
@@ -22,8 +22,8 @@ class HostReach(UseCase):
             for name in found:
                 match hosts[name].state:
                     case ReachState.UNREACHABLE:
-                        reachability.note_unreachable(draft, name, why=hosts[name].why)
+                        lost_hosts.note_unreachable(draft, name, why=hosts[name].why)
                     case ReachState.REACHABLE:
-                        reachability.note_reachable(draft, name)
+                        lost_hosts.note_reachable(draft, name)
                     case ReachState.UNKNOWN:
-                        reachability.note_reachable(draft, name, why=NOT_ASKED)
+                        lost_hosts.note_reachable(draft, name, why=NOT_ASKED)

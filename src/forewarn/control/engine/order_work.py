@@ -15,7 +15,7 @@ from forewarn.core.draft import Draft, RoomNotLoaded
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
-from forewarn.core.orders import lifecycle, prechecks, reports
+from forewarn.core.orders import lifecycle, move_prechecks, reports
 from forewarn.core.words import EXTERNAL, HostName, OrderId
 from forewarn.store.batch import Transaction
 
@@ -238,7 +238,7 @@ def _take_precheck(draft: Draft, answer: DriverAnswer) -> None:
     task, said = answer.call.task, read(answer)
     if task.target is not None:
         target = task.target.name
-        prechecks.answered(draft, task.id, task.work, target, refused=said.refused, unknown=said.unknown)
+        move_prechecks.answered(draft, task.id, task.work, target, refused=said.refused, unknown=said.unknown)
 
 
 def _hosts_named(answers: Iterable[DriverAnswer]) -> list[HostName]:

@@ -10,7 +10,7 @@ from forewarn.control.driver import Driver, DriverTask, Unknown
 from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, DriverCalls, Refused, Verb, perform
 from forewarn.core.copies import replace
 from forewarn.core.model.host import Host
-from forewarn.core.rollouts.planned_moves import MoveAnswer
+from forewarn.core.rollouts.emptying import MoveAnswer
 from forewarn.core.words import HostName
 
 

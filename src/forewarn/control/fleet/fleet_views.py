@@ -8,9 +8,10 @@ from forewarn.control import naming
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.control.use_case import Reading
 from forewarn.core.copies import replace
-from forewarn.core.fleet import declared, machines
+from forewarn.core.fleet import machines
+from forewarn.core.model import declaration
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.declaration import FleetSpec, HostDrivers
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host, HostLoad
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
@@ -90,10 +91,10 @@ class FleetViews(Reading):
         return FleetSpec(
             projects=tuple(whole.projects[name] for name in sorted(whole.projects)),
             groups=tuple(
-                declared.group_spec(group) for group in sorted(groups, key=lambda group: group.name)
+                declaration.group_spec(group) for group in sorted(groups, key=lambda group: group.name)
             ),
             defaults=whole.defaults,
-            hosts=tuple(declared.host_spec(host) for _, host in sorted(whole.hosts.items())),
+            hosts=tuple(declaration.host_spec(host) for _, host in sorted(whole.hosts.items())),
             machines=tuple(
                 machines.spec_of(machine, whole.groups[machine.group])
                 for machine in sorted(whole.machines.values(), key=lambda each: (each.project, each.name))

@@ -11,11 +11,11 @@ from forewarn.control.use_case import Reading
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
-from forewarn.core.fleet.found_fields import TAKEN, fit_name, is_awkward
+from forewarn.core.fleet.found_machines import TAKEN, fit_name, is_awkward
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.parts import cut
+from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found, FoundGroup, FoundMachine
 from forewarn.core.model.slice import Slice
 from forewarn.core.spelling import counted, hint
 from forewarn.core.words import GroupName, HostName, MachineId, ProjectName
@@ -76,7 +76,7 @@ class ImportDryRuns(Reading):
         return BeforeImport(base=base, hosts=[mine[name] for name in sorted(mine)])
 
     def check_import(
-        self, before: BeforeImport, found: Found, terms: ImportTerms, *, by: str
+        self, before: BeforeImport, found: FoundFleet, terms: ImportTerms, *, by: str
     ) -> CheckedImport:
         """Hold what was found against the fleet as it is now: people go on while a source is asked."""
         with self._store.read() as snapshot:
@@ -100,7 +100,7 @@ def check_takeable(names: Sequence[str]) -> frozenset[str]:
     return frozenset(taken)
 
 
-def tidied(found: Found) -> Found:
+def tidied(found: FoundFleet) -> FoundFleet:
     """Return what was found with names, addresses and MACs spelled as they are declared."""
     machines = tuple(_tidied(each) for each in found.machines)
     return replace(

@@ -9,8 +9,9 @@ from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.filters import MachineFilter
-from forewarn.core.fleet import declared, putting
+from forewarn.core.fleet import parts
 from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.model import declaration
 from forewarn.core.model.declaration import GroupSpec, HostSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
@@ -34,9 +35,9 @@ class FleetPuts(UseCase):
     ) -> bool:
         """Add a host, or change one, and return whether it is new; `change` makes the new declaration."""
         known = tx.fleet.host(name)
-        wanted = change(None if known is None else declared.host_spec(known))
+        wanted = change(None if known is None else declaration.host_spec(known))
         self._drivers_known.check(wanted.driver, where=f'host "{name}": driver')
-        self._save(tx, putting.host_part(known, wanted), by=by)
+        self._save(tx, parts.host_part(known, wanted), by=by)
         return known is None
 
     def put_group(
@@ -44,11 +45,11 @@ class FleetPuts(UseCase):
     ) -> bool:
         """Add a group, or change one, and return whether it is new; `change` makes the new declaration."""
         known = _listed_group(tx, name)
-        wanted = change(None if known is None else declared.group_spec(known))
+        wanted = change(None if known is None else declaration.group_spec(known))
         projects = {project.name: project for project in tx.fleet.projects()}
         draft = self._draft(replace(tx.rules.around(), projects=projects))
         members = [] if known is None else _members(tx, name)
-        self._save(tx, putting.group_part(draft, known, wanted, members), by=by)
+        self._save(tx, parts.group_part(draft, known, wanted, members), by=by)
         return known is None
 
     def put_project(
@@ -56,7 +57,7 @@ class FleetPuts(UseCase):
     ) -> bool:
         """Add a project, or change one, and return whether it is new; `change` makes the new declaration."""
         known = tx.fleet.project(name)
-        self._save(tx, putting.project_part(known, change(known)), by=by)
+        self._save(tx, parts.project_part(known, change(known)), by=by)
         return known is None
 
     def delete_host(self, tx: Transaction, name: HostName, *, by: str) -> Host:

@@ -10,7 +10,7 @@ from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core.access import Token
 from forewarn.core.draft import Draft
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.words import DEFAULT_PROJECT, Kind, ProjectName
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.callers import WebhookQueries

@@ -6,8 +6,8 @@ from forewarn.control.use_case import UseCase
 from forewarn.core.admission import holds
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.filters import MachineFilter
-from forewarn.core.model.hold import Hold
-from forewarn.core.orders import lifecycle, lost_hosts, requests, stopping
+from forewarn.core.model.constraints import Hold
+from forewarn.core.orders import interventions, lifecycle, lost_hosts, requests
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.scope import EVERYTHING
 from forewarn.core.words import Action, HostName, MachineId, NameKind, ProjectName, Work
@@ -92,7 +92,7 @@ class HostOrders(UseCase):
             some = under_way[start : start + TOGETHER]
             with self._saving(tx, tx.rules.around(orders=some)) as draft:
                 for order in some:
-                    stopping.stop(draft, order, hold)
+                    interventions.stop(draft, order, hold)
 
     def release(self, tx: Transaction, hold: str, *, by: str) -> Hold:
         """Lift a hold."""

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.control.use_case import UseCase
-from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.core.push import webhooks as rules
+from forewarn.core import push as rules
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.words import Kind
 from forewarn.store.batch import Transaction
 

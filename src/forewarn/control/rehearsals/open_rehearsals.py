@@ -28,8 +28,8 @@ from forewarn.core.filters import OrderFilter
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
-from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
-from forewarn.core.rehearsal.ledger import Account
+from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.words import FOREWARN, Kind, OrderId, OrderState, ProjectName
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries

@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Protocol
 
 from forewarn.core.model.order import Order
-from forewarn.core.rehearsal.faults import Fault
-from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
-from forewarn.core.rehearsal.ledger import Account
+from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_rules import Fault, KeptRehearsal
 from forewarn.core.words import MachineId, ProjectName
 
 

@@ -14,9 +14,8 @@ from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.filters import MachineFilter
 from forewarn.core.model.project import Project
-from forewarn.core.rehearsal.consent import how_to_mark
-from forewarn.core.rehearsal.faults import Fault
-from forewarn.core.rehearsal.ledger import Account
+from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_rules import Fault, how_to_mark
 from forewarn.core.scope import Scope
 from forewarn.core.words import Kind, MachineId, OrderId, ProjectName
 from forewarn.store.batch import ScopedTransaction, Transact

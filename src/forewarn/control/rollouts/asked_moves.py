@@ -8,14 +8,20 @@ from forewarn.clock import monotonic
 from forewarn.control.driver import DriverTask
 from forewarn.control.plan_prechecks import PlanPrechecks, move_of
 from forewarn.core.filters import MachineFilter
-from forewarn.core.model.emptying import Surroundings
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import emptying
-from forewarn.core.rollouts.planned_moves import MoveAnswer, PlannedMove, leavers, planned_moves, verdict
+from forewarn.core.rollouts.emptying import (
+    EmptyingInput,
+    MoveAnswer,
+    PlannedMove,
+    leavers,
+    planned_moves,
+    verdict,
+)
 from forewarn.core.words import Action, HostName, MachineName, OrderId, Work
 from forewarn.store.snapshots import Snapshot
 
@@ -60,13 +66,13 @@ class AskedMove:
 
 
 def load(
-    snapshot: Snapshot, rollout: Rollout, survey: HostSurvey, around: Surroundings, policy: Policy
+    snapshot: Snapshot, rollout: Rollout, survey: HostSurvey, around: EmptyingInput, policy: Policy
 ) -> tuple[list[AskedMove], int]:
     """Load the first moves of a plan whose drivers can be asked about them, and count the others."""
     known = snapshot.rules.host_drivers()
     drivers = {host: rollout.terms.driver or known.of(host) for host in rollout.hosts}
     able = {host for host, driver in drivers.items() if driver in policy.prechecking}
-    emptied = emptying.emptying(rollout, survey, around) if able else ()
+    emptied = emptying.find_obstacles(rollout, survey, around) if able else ()
     leaving = list(leavers(rollout, around, emptied, of=able))
     moves = planned_moves(leaving[:MOST_MACHINES], around)
     reader = _Reader(snapshot)

@@ -12,8 +12,8 @@ from forewarn.control.use_case import Reading, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.fleet import sightings
 from forewarn.core.fleet.parts import SeenMachine
+from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found
 from forewarn.core.model.rollout import Rollout, RolloutState
 from forewarn.core.rollouts import machine_health
 from forewarn.core.words import FOREWARN, HostName, MachineId, MachineState
@@ -29,7 +29,7 @@ class HypervisorLook:
     hosts: tuple[Host, ...]
     machines: tuple[SeenMachine, ...]
 
-    def seen(self, found: Found) -> list[SeenMachine]:
+    def seen(self, found: FoundFleet) -> list[SeenMachine]:
         """Return the machines that the driver has found in another state, or on another host.
 
         A machine that the driver does not list may be on a host that was not asked.

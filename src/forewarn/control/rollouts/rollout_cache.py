@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.progress import Orders
 from forewarn.core.words import HostName, MachineId, MachineState, OrderId
 from forewarn.store.batch import Transaction

@@ -13,18 +13,17 @@ from forewarn.core.draft import Draft
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.rollout import Rollout, RolloutState
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.orders import interventions, lifecycle, requests, winding_down
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import (
+    emptying,
     forecast,
-    halves,
-    like_hosts,
+    interchangeable_hosts,
     machine_health,
     planning,
     progress,
-    steering,
 )
 from forewarn.core.rollouts.progress import Orders, Quiet
 from forewarn.core.words import FOREWARN, HostName, Kind, OrderId
@@ -108,7 +107,7 @@ class RolloutEngine(UseCase):
         if chosen:
             ends = forecast.ends_about(mine, chosen, survey, now=now, policy=self._policy)
             # No machine may move onto a host of its own wave: then all have their orders before any starts.
-            first = chosen if halves.moves_machines(mine) or len(chosen) <= TOGETHER else chosen[:FEW]
+            first = chosen if emptying.moves_machines(mine) or len(chosen) <= TOGETHER else chosen[:FEW]
             placed = self._place(tx, mine, first, now)
             mine = planning.begin(mine, _ids(placed), survey, now=now, ends_about=ends)
             mine = _with_drivers(mine, placed)
@@ -132,7 +131,7 @@ class RolloutEngine(UseCase):
         if wrong:
             return self.pause(tx, mine, by="", why=f"{wrong[0]}", now=now)
         # No machine may move onto a host of its own wave: then all have their orders before any starts.
-        some = mine.coming if halves.moves_machines(mine) else mine.coming[:most]
+        some = mine.coming if emptying.moves_machines(mine) else mine.coming[:most]
         survey = self._survey(tx, mine, some)
         free = planning.still_free(mine, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, mine, free, now)
@@ -183,8 +182,8 @@ class RolloutEngine(UseCase):
         """Cancel what has not begun, withdraw what else is announced, and wait for a person."""
         self.cancel_unbegun(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
         self._in_drafts(tx, mine, lambda draft, order: lifecycle.pause(draft, order, why=why), now)
-        mine = steering.paused(mine, self.orders_of(tx, mine), why=why, now=now)
-        mine = steering.with_change(mine, "paused", by=by, now=now)
+        mine = progress.paused(mine, self.orders_of(tx, mine), why=why, now=now)
+        mine = progress.with_change(mine, "paused", by=by, now=now)
         return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
 
     def wind_down(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
@@ -265,11 +264,11 @@ class RolloutEngine(UseCase):
             host_driver=asked.host_driver,
         )
         request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
-        homes = like_hosts.homes(mine, hosts)
+        homes = interchangeable_hosts.homes(mine, hosts)
         placed: dict[HostName, Order] = {}
         for some in _chunks(hosts):
             near = sorted({home for host in some for home in homes.get(host, ())})
-            around = tx.rules.around(hosts=some, room=halves.moves_machines(mine), homes=near)
+            around = tx.rules.around(hosts=some, room=emptying.moves_machines(mine), homes=near)
             with self._saving(tx, around, now=now) as draft:
                 placed |= {
                     host: self._order(draft, host, mine, request, homes.get(host, ())) for host in some
@@ -296,12 +295,12 @@ def disturbed(survey: HostSurvey, mine: Rollout) -> HostSurvey:
 
 def with_alike(rollouts: RolloutQueries, mine: Rollout, survey: HostSurvey) -> Rollout:
     """Note which hosts are alike, where machines leave theirs: for these, and for the waves."""
-    if not halves.moves_machines(mine):
+    if not emptying.moves_machines(mine):
         return mine
     groups = {group for footprint in survey.footprints.values() for group in footprint.counts}
     listed = groups & survey.sizes.keys()
     others = rollouts.others_with(sorted(listed), besides=survey.hosts)
-    return replace(mine, alike=like_hosts.found(survey, others))
+    return replace(mine, alike=interchangeable_hosts.find(survey, others))
 
 
 def _what_is_wrong(mine: Rollout, orders_: Orders, quiet: Quiet, now: datetime, policy: Policy) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from forewarn.core.copies import replace
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.words import HostName
 
 # A rollout over more hosts has its orders placed by the engine's next look, some at a time.

@@ -16,16 +16,15 @@ from forewarn.core.admission.timing import check_deadline
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
+from forewarn.core.model.changes import UNSAVED
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import HostDrivers
-from forewarn.core.model.emptying import Emptying, Surroundings
-from forewarn.core.model.numbers import UNSAVED
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
-from forewarn.core.model.survey import HostSurvey
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.rollouts import emptying, forecast, plan_warnings, planned_moves, planning, progress
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.rollouts import emptying, forecast, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.forecast import Expected
-from forewarn.core.rollouts.plan_warnings import on_one_host
+from forewarn.core.rollouts.emptying import Emptying, EmptyingInput
+from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.core.words import HostName, HostState, NameKind, RolloutAction, ServiceMode, Work
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
@@ -105,7 +104,7 @@ class RolloutViews(Reading):
             mine, survey = self.planned(snapshot, request, now)
             warnings = self.warnings(snapshot, mine, survey, fresh, now)
             drivers = mine.driven_by(snapshot.rules.host_drivers(), self._policy.hooks)
-            around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else Surroundings()
+            around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else EmptyingInput()
             asks = mine.empties and bool(self._policy.prechecking)
             asked, more = asked_moves.load(snapshot, mine, survey, around, self._policy) if asks else ([], 0)
         obstacles, lowered = asked_moves.find_obstacles(asked, self._plan_prechecks, now=self._real_now())
@@ -121,7 +120,7 @@ class RolloutViews(Reading):
             drivers=drivers,
             expected=expected,
             warnings=(*warnings, *asked_moves.warnings_of(more), *lowered[:MOST_LOWERED]),
-            emptying=planned_moves.with_obstacles(emptying.emptying(mine, survey, around), obstacles),
+            emptying=emptying.with_obstacles(emptying.find_obstacles(mine, survey, around), obstacles),
         )
 
     def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:
@@ -135,7 +134,7 @@ class RolloutViews(Reading):
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
                 survey = surveyed(snapshot.rollouts, mine, mine.left)
                 times = forecast.times(mine, survey, now=now, policy=self._policy)
-                said = tuple(plan_warnings.warnings(mine, survey, times, policy=self._policy))
+                said = tuple(forecast.warnings(mine, survey, times, policy=self._policy))
             shown = self.shown(snapshot, mine, now, warnings=said)
             waiting = tuple(dict.fromkeys((*_held(snapshot, mine), *shown.waiting)))
             return replace(shown, waiting=waiting, expected=times)
@@ -204,7 +203,7 @@ class RolloutViews(Reading):
         silent = sorted(name for machine, name in saved.items() if machine not in polled)
         never = (f"never polled: {naming.some(silent)}",) if silent else ()
         times = forecast.times(mine, survey, now=now, policy=self._policy)
-        unexpected = plan_warnings.warnings(mine, survey, times, policy=self._policy)
+        unexpected = forecast.warnings(mine, survey, times, policy=self._policy)
         return (*_also_in(mine, snapshot.rollouts.open()), *on_one_host(survey), *unexpected, *never)
 
 

@@ -12,7 +12,7 @@ from forewarn.control.use_case import Context, UseCase
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.rollouts import planning, steering
+from forewarn.core.rollouts import planning, progress
 from forewarn.core.spelling import counted
 from forewarn.core.words import Kind
 from forewarn.store.batch import Transaction
@@ -57,7 +57,7 @@ class Rollouts(RolloutViews, UseCase):
         """Withdraw what is announced and not started; `version` is the one that the caller has seen."""
         now = self._clock.now()
         mine = self._open(tx, id_, version)
-        steering.check_running(mine)
+        progress.check_running(mine)
         why = f"by {by}: {reason}" if reason else f"by {by}"
         mine = self._engine.pause(tx, mine, by=by, why=why, now=now)
         return self.shown(tx, mine, now)
@@ -68,9 +68,9 @@ class Rollouts(RolloutViews, UseCase):
         mine = self._open(tx, id_, version)
         orders = self._engine.orders_of(tx, mine)
         quiet = self._engine.quiet(tx, mine, orders, now)
-        mine = steering.resumed(mine, orders, quiet, now=now, policy=self._policy)
+        mine = progress.resumed(mine, orders, quiet, now=now, policy=self._policy)
         self._check_possible(tx.rollouts, mine, now)
-        mine = steering.with_change(mine, "resumed", by=by, now=now)
+        mine = progress.with_change(mine, "resumed", by=by, now=now)
         self._engine.resume(tx, mine, now)
         self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
         mine = self._engine.carry_on(tx, mine, now)
@@ -86,15 +86,15 @@ class Rollouts(RolloutViews, UseCase):
         said = f"rollout {mine.id} is aborted: {why}"
         self._engine.cancel_unbegun(tx, mine, by=by, why=said, now=now)
         self._engine.wind_down(tx, mine, by=by, why=said, now=now)
-        mine = steering.aborted(mine, self._engine.orders_of(tx, mine), why=why, now=now)
-        mine = steering.with_change(mine, "aborted", by=by, now=now)
+        mine = progress.aborted(mine, self._engine.orders_of(tx, mine), why=why, now=now)
+        mine = progress.with_change(mine, "aborted", by=by, now=now)
         self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
         mine = self._engine.carry_on(tx, mine, now)
         return self.shown(tx, mine, now)
 
     def _open(self, tx: Transaction, id_: str, version: int | None) -> Rollout:
         mine = naming.existing(tx.rollouts.find(id_), "rollout", id_)
-        steering.check_open(mine, version=version)
+        progress.check_open(mine, version=version)
         return mine
 
     def _check_possible(self, rollouts: RolloutQueries, mine: Rollout, now: datetime) -> None:

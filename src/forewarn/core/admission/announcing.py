@@ -1,21 +1,17 @@
-"""Whether work may be announced now: orders and rollouts both ask here, and get the reasons as data.
+"""Whether work may be announced now: update domains, windows, and as many healthy machines as budgets need.
 
-Rule 4 keeps update domains apart, windows say when a project may be disturbed, budgets how many machines
-of a group may be. What keeps work from starting as well as from being announced, a hold, is in `holds`.
+Orders and rollouts both ask here, and get the reasons as data.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from forewarn.core.admission import budgets
 from forewarn.core.admission.timing import Timing
-from forewarn.core.errors import Conflict
-from forewarn.core.model.armed import ArmedDomain
-from forewarn.core.model.budget import Budget
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.model.constraints import ArmedDomain, Budget, Waiting
 from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.words import GroupName
+from forewarn.core.words import GroupName, MachineName
 
 # Hosts that a refusal names; the others are counted.
 MOST_NAMED = 5
@@ -39,7 +35,7 @@ def why_not(proposal: Proposal, *, now: datetime) -> tuple[Waiting, ...]:
         *divided(proposal),
         *other_domains(proposal.footprint, proposal.armed),
         *proposal.timing.why_not_announce(proposal.host, now=now),
-        *budgets.lacking(proposal.host, proposal.footprint, proposal.budgets),
+        *lacking(proposal.host, proposal.footprint, proposal.budgets),
     )
 
 
@@ -122,7 +118,7 @@ def check(proposal: Proposal, *, what: str, now: datetime) -> None:
     """
     check_undivided([proposal])
     proposal.timing.check(what, now=now)
-    budgets.check(proposal.host, proposal.footprint, proposal.budgets)
+    check_budgets(proposal.host, proposal.footprint, proposal.budgets)
 
 
 IN_ONE_GO = (
@@ -150,3 +146,59 @@ def _carried(proposal: Proposal) -> str:
 def _listing(domains: Sequence[int]) -> str:
     *most, last = map(str, domains)
     return f"{', '.join(most)} and {last}" if most else last
+
+
+# What a person can do about a host that carries too many machines of a group.
+WAYS_OUT = "redeploy some of them to other hosts, add machines to the group, or lower its budget"
+
+
+def lacking(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> tuple[Waiting, ...]:
+    """Return the groups that cannot spare what work disturbs of them now, or (`stuck`) can never."""
+    return tuple(
+        _lack(budget, group, host, footprint)
+        for group in footprint.counts
+        if (budget := budgets.get(group))
+        and footprint.together(group) - footprint.unwell.get(group, 0) > budget.spare
+    )
+
+
+def never_met(footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> dict[GroupName, Budget]:
+    """Return the budgets of groups that can never spare what work disturbs of them together."""
+    return {
+        group: budgets[group]
+        for group in footprint.counts
+        if group in budgets and footprint.together(group) > budgets[group].at_best
+    }
+
+
+def check_budgets(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> None:
+    """Refuse work on a host that disturbs more of a group together than it can ever spare."""
+    for group, budget in never_met(footprint, budgets).items():
+        raise Invalid(f"group {group}: {_crowding(budget, group, host, footprint)}: this can never be met")
+
+
+def _lack(budget: Budget, group: GroupName, host: str, footprint: Footprint) -> Waiting:
+    stuck = footprint.together(group) > budget.at_best
+    reason = f"{_crowding(budget, group, host, footprint)}: {WAYS_OUT}" if stuck else _missing(budget)
+    return Waiting(what=group, reason=reason, group=group, stuck=stuck)
+
+
+def _crowding(budget: Budget, group: GroupName, host: str, footprint: Footprint) -> str:
+    needs = f"needs {budget.needs} healthy of {budget.members}"
+    which = "that are done together" if footprint.at_once else "of one update domain"
+    return f"{needs}, but {host} carries {footprint.together(group)} {which}"
+
+
+def _missing(budget: Budget) -> str:
+    running = {id_: name for id_, name in budget.announced.items() if id_ not in budget.down}
+    missing = [
+        f"{_are(names.values())} {how}"
+        for names, how in ((budget.down, "down"), (running, "under an event"))
+        if names
+    ]
+    return f"needs {budget.needs} healthy, {', '.join(missing)}"
+
+
+def _are(names: Iterable[MachineName]) -> str:
+    *most, last = sorted(names)
+    return f"{', '.join(most)} and {last} are" if most else f"{last} is"

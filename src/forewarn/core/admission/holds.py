@@ -4,10 +4,9 @@ from collections.abc import Iterable
 
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model.hold import FLEET_REACH, Hold
+from forewarn.core.model.constraints import FLEET_REACH, Hold, Waiting
 from forewarn.core.model.host import Host
 from forewarn.core.model.project import Project
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.words import HostName, Kind, ProjectName
 

@@ -12,16 +12,26 @@ from typing import Any
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import host_changes, machines, sightings
+from forewarn.core.fleet import machines, sightings
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, claims
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.model.project import Project
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted, hint, paired
-from forewarn.core.words import EXTERNAL, GroupName, HostName, Kind, MachineId, ProjectName
+from forewarn.core.words import (
+    ANSWERING_AT_ONCE,
+    EXTERNAL,
+    HOOK,
+    GroupName,
+    HostName,
+    Kind,
+    MachineId,
+    ProjectName,
+)
 
 WORK_WAITS = "where a host says nothing, work waits for somebody's word (external)"
 
@@ -135,7 +145,7 @@ def _apply_hosts(draft: Draft, hosts: Iterable[HostSpec], *, by: str) -> Iterabl
             draft.record(Kind.HOST_ADDED, draft.put_host(changed), by=by)
             yield f"+ host {wanted.name}"
         elif known != changed:
-            host_changes.check(draft, known, changed)
+            check_host_change(draft, known, changed)
             draft.put_host(changed)
             said = ", ".join(_differences(known, changed))
             draft.record(Kind.HOST_CHANGED, changed, by=by, reason=said)
@@ -288,3 +298,46 @@ def _drop_projects(draft: Draft, names: Iterable[ProjectName], *, by: str) -> It
             del draft.projects[name]
             draft.record(Kind.PROJECT_REMOVED, None, by=by, reason=name)
             yield f"- project {name}"
+
+
+def check_host_change(draft: Draft, known: Host, changed: Host) -> None:
+    """Refuse to change a host as long as that would go wrong; the draft has who is there, and on the way."""
+    _check_bare_metal(draft, changed)
+    if known.uri != changed.uri:
+        _check_uri(draft, changed.name)
+
+
+def _check_bare_metal(draft: Draft, host: Host) -> None:
+    """Refuse to call a host bare metal while it carries what is not itself, or is to."""
+    if not host.bare_metal:
+        return
+    where, way = f"hosts.{host.name}: bare-metal", "or leave bare-metal out"
+    for machine in draft.machines_on(host.name):
+        if HostName(machine.name) != host.name:
+            raise Conflict(f'{where}: it still carries "{machine.name}": move it, {way}')
+    for machine in draft.machines.values():
+        if machine.bound_for == host.name != machine.host:
+            raise Conflict(f'{where}: "{machine.name}" is to come here: wait for it, cancel its order, {way}')
+
+
+def _check_uri(draft: Draft, host: HostName) -> None:
+    """Refuse another connection while a driver works by the present one: it would look at another hypervisor.
+
+    Where a driver cannot tell how its step is doing, another connection may be what it needs.
+    """
+    for order in draft.orders.values():
+        for step in order.driven:
+            by_connection = order.driver_of(step) not in (*ANSWERING_AT_ONCE, HOOK)
+            if by_connection and not step.why and host in _hosts(draft, order, step):
+                raise Conflict(
+                    f"hosts.{host}: uri: order {order.id} ({order.action}) is at work there, on "
+                    f'"{step.name}": change it when that is over, or abandon the order first'
+                )
+
+
+def _hosts(draft: Draft, order: Order, step: Step | HostStep) -> tuple[HostName | None, ...]:
+    """Return the hosts that a step has to do with."""
+    if isinstance(step, HostStep):
+        return (order.host,)
+    machine = draft.machines.get(step.machine)
+    return step.target, None if machine is None else machine.host

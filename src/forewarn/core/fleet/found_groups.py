@@ -1,17 +1,86 @@
-"""Groups and projects that a source has found, as declarations."""
+"""Groups, projects and hosts that a source has found, as declarations.
 
+Tenants name their groups, and in forewarn names are unique. So that no tenant renames another's group by
+making one of the same name, or by removing it, a group keeps the name that it has. A new group is called as
+its source calls it, unless there is another of that name; then it is told apart by its id.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
-from forewarn.core.fleet.declared import group_spec
-from forewarn.core.fleet.found_fields import Candidate
+from forewarn.core.fleet.found_machines import Candidate, places
 from forewarn.core.fleet.import_terms import Dispute
-from forewarn.core.model.declaration import GroupSpec, MachineSpec
+from forewarn.core.model.declaration import GroupSpec, HostSpec, MachineSpec, group_spec, host_spec
+from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost
 from forewarn.core.model.group import Group
-from forewarn.core.model.inventory import Found, FoundGroup
+from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.project import Project
-from forewarn.core.words import DEFAULT_PROJECT, GroupName, ProjectName
+from forewarn.core.words import DEFAULT_PROJECT, GroupName, MachineId, ProjectName
+
+
+def with_group_names(found: FoundFleet, draft: Draft) -> FoundFleet:
+    """Return what was found with the names that its groups get."""
+    settled = _Names(found, draft).settled()
+    if not settled:
+        return found
+    machines = tuple(
+        replace(each, group=settled.get(each.group, each.group)) if each.group is not None else each
+        for each in found.machines
+    )
+    own = [replace(each, name=settled[each.name], called=None) for each in found.groups if each.called]
+    taken = {each.name for each in own}
+    # What machines alone name is not made of a group that another project has already.
+    named = [each for each in found.groups if not each.called and each.name not in taken]
+    return replace(found, machines=machines, groups=tuple(sorted((*own, *named), key=lambda each: each.name)))
+
+
+class _Names:
+    def __init__(self, found: FoundFleet, draft: Draft) -> None:
+        self._draft = draft
+        self._members: dict[GroupName, Counter[GroupName]] = {}  # how many are now in which group
+        for id_, named in _groups_of(found, draft).items():
+            if id_ in draft.machines:
+                self._members.setdefault(named, Counter())[draft.machines[id_].group] += 1
+        self._rivals: dict[GroupName, list[FoundGroup]] = {}
+        for group in sorted(found.groups, key=lambda each: each.name):
+            if group.called is not None:
+                self._rivals.setdefault(group.called, []).append(group)
+
+    def settled(self) -> Mapping[GroupName, GroupName]:
+        """Return the name that each group gets, by the one that tells it apart."""
+        names: dict[GroupName, GroupName] = {}
+        for called, rivals in self._rivals.items():
+            winner = self._winner(called, rivals)
+            names |= {each.name: called if each is winner else each.name for each in rivals}
+        return names
+
+    def _winner(self, called: GroupName, rivals: Sequence[FoundGroup]) -> FoundGroup | None:
+        """Return the one that may be called as its source calls it."""
+        known = self._draft.groups.get(called)
+        new = [each for each in rivals if each.name not in self._draft.groups]
+        if known is None:
+            return new[0] if len(rivals) == len(new) == 1 else None
+        mine = [each for each in rivals if each.project == known.project]
+        most = max(mine, key=lambda each: self._now_in(each, called), default=None)
+        if most is not None and self._now_in(most, called):
+            return most
+        return mine[0] if len(mine) == 1 and mine[0] in new else None
+
+    def _now_in(self, group: FoundGroup, name: GroupName) -> int:
+        return self._members.get(group.name, Counter())[name]
+
+
+def _groups_of(found: FoundFleet, draft: Draft) -> Mapping[MachineId, GroupName]:
+    """Return the group of each machine, unless hosts that know it disagree and none of them speaks for it."""
+    said: dict[MachineId, set[GroupName | None]] = defaultdict(set)
+    for each in found.machines:
+        said[each.vm_id].add(each.group)
+    said.update((each.vm_id, {each.group}) for each in places(found.machines, draft.machines).present)
+    agreed = ((id_, next(iter(groups))) for id_, groups in said.items() if len(groups) == 1)
+    return {id_: group for id_, group in agreed if group is not None}
 
 
 class FoundGroups:
@@ -20,7 +89,7 @@ class FoundGroups:
     def __init__(
         self,
         draft: Draft,
-        found: Found,
+        found: FoundFleet,
         candidates: Sequence[Candidate],
         others: Sequence[MachineSpec],
         dispute: Dispute,
@@ -101,3 +170,36 @@ def _domains_needed(placed: Iterable[tuple[GroupName | None, int]]) -> Mapping[G
         if group is not None:
             most[group] = max(most.get(group, 1), domain + 1)
     return most
+
+
+def found_hosts(draft: Draft, found: FoundFleet, dispute: Dispute) -> tuple[HostSpec, ...]:
+    """Return the hosts that are new, or change."""
+    source, specs = dispute.terms.source, []
+    for each in found.hosts:
+        known = draft.hosts.get(each.name)
+        said: dict[str, Any] = {
+            "driver": source,
+            "uri": each.uri,
+            "labels": each.labels,
+            "resources": _resources(known, each),
+        }
+        heard = {name: value for name, value in said.items() if value is not None}
+        if known is None:
+            specs.append(HostSpec(name=each.name, source=source, **heard))
+            continue
+        # A host that says nothing has the fleet's driver.
+        present = replace(known, driver=draft.defaults.driver_of(known.driver))
+        if taken := dispute.taken(f"host {each.name}", present, heard, source=known.source):
+            specs.append(replace(host_spec(known), **taken))
+    return tuple(specs)
+
+
+def _resources(known: Host | None, found: FoundHost) -> Mapping[str, HostResource] | None:
+    """Return what a host has by what was found; how often it may be given out is for people to say."""
+    if known is None or found.resources is None:
+        return found.resources
+    now = {
+        name: replace(known.resources.get(name, resource), amount=resource.amount)
+        for name, resource in found.resources.items()
+    }
+    return {**known.resources, **now}

@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines, sightings
-from forewarn.core.fleet.found_fields import TAKEN, Candidate, FoundFields, differing, fit_name
-from forewarn.core.fleet.found_group_names import with_group_names
-from forewarn.core.fleet.found_groups import FoundGroups
-from forewarn.core.fleet.found_hosts import found_hosts
-from forewarn.core.fleet.found_places import places
+from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
+from forewarn.core.fleet.found_machines import TAKEN, Candidate, FoundFields, differing, fit_name, places
 from forewarn.core.fleet.import_terms import Dispute, ImportTerms
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, SeenMachine
 from forewarn.core.model.declaration import MachineSpec
-from forewarn.core.model.inventory import Found, FoundMachine
+from forewarn.core.model.found_fleet import FoundFleet, FoundMachine
 from forewarn.core.model.machine import Machine
 from forewarn.core.spelling import counted
 from forewarn.core.words import (
@@ -48,7 +45,7 @@ class ImportPlan:
     of: int = 0  # how many machines this source had imported
 
 
-def plan(draft: Draft, found: Found, terms: ImportTerms, *, before: Draft | None = None) -> ImportPlan:
+def plan(draft: Draft, found: FoundFleet, terms: ImportTerms, *, before: Draft | None = None) -> ImportPlan:
     """Compare what a source has with the whole fleet, which the draft has; the draft stays as it is.
 
     `before` is the fleet before the source was asked, if that is not now: what has been declared since then
@@ -58,7 +55,7 @@ def plan(draft: Draft, found: Found, terms: ImportTerms, *, before: Draft | None
 
 
 class _Import:
-    def __init__(self, draft: Draft, found: Found, terms: ImportTerms, *, before: Draft) -> None:
+    def __init__(self, draft: Draft, found: FoundFleet, terms: ImportTerms, *, before: Draft) -> None:
         self._draft, self._found, self._terms = draft, with_group_names(found, draft), terms
         self._before = before
         self._answered = frozenset(each.name for each in found.hosts)

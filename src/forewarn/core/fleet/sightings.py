@@ -16,7 +16,15 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.orders import departures
 from forewarn.core.orders.steps import SETTLED
-from forewarn.core.words import OTHER_HANDS, HostName, HostState, Kind, MachineId, MachineState, StepState
+from forewarn.core.words import (
+    OTHER_HANDS,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineState,
+    StepState,
+)
 
 _AT_IT = (StepState.RUNNING, StepState.FAILED)
 

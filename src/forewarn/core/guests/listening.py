@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.group import Group
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind

@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.event import Event, NoticeSummary, Resource
 from forewarn.core.model.order import Order, Step
-from forewarn.core.model.promise import PromiseCounts
+from forewarn.core.model.record import PromiseCounts
 from forewarn.core.moments import format_span
 from forewarn.core.words import Kind, MachineId, MachineName
 

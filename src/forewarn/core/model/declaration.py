@@ -1,10 +1,10 @@
 """The fleet as declared."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.host import HostResource
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.machine import MachineTraits
 from forewarn.core.model.project import Project
 from forewarn.core.words import (
@@ -96,3 +96,13 @@ class FleetSpec:
     defaults: FleetDefaults = NO_DEFAULTS
     hosts: tuple[HostSpec, ...] = ()
     machines: tuple[MachineSpec, ...] = ()
+
+
+def host_spec(host: Host) -> HostSpec:
+    """Return how a host would be declared."""
+    return HostSpec(**{each.name: getattr(host, each.name) for each in fields(HostSpec)})
+
+
+def group_spec(group: Group) -> GroupSpec:
+    """Return how a group would be declared."""
+    return GroupSpec(**{each.name: getattr(group, each.name) for each in fields(GroupSpec)})

@@ -1,4 +1,4 @@
-"""Footprints: whom some work disturbs."""
+"""Footprints, which count the machines that work disturbs, and how long moves really take."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ ANY_DOMAIN = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class DomainShare:
     """The machines of one update domain of a group on a host that can leave it in the same way, or cannot."""
 
     group: GroupName
@@ -34,7 +34,7 @@ class Footprint:
     # How many of them do not count as healthy before it, where that is known: they cost a budget nothing.
     unwell: Mapping[GroupName, int] = field(default_factory=dict)
     # The same machines by how they can leave, where the host itself is worked on.
-    shares: tuple[Share, ...] = ()
+    shares: tuple[DomainShare, ...] = ()
     at_once: bool = False  # all update domains of a group are disturbed together, which breaks rule 4
     # The groups of which update domains do not count: how many may be disturbed together at most; None: all.
     free: Mapping[GroupName, int | None] = field(default_factory=dict)
@@ -52,12 +52,12 @@ class Footprint:
         one = {group: {ANY_DOMAIN: totals[group]} for group in free}
         return replace(self, counts={**self.counts, **one}, free=free)
 
-    def only(self, shares: Iterable[Share]) -> "Footprint":
+    def only(self, shares: Iterable[DomainShare]) -> "Footprint":
         """Return some of the same machines, by how they can leave."""
         return Footprint.of(shares).with_free(self.free)
 
     @classmethod
-    def of(cls, shares: Iterable[Share]) -> Self:
+    def of(cls, shares: Iterable[DomainShare]) -> Self:
         """Return whom work disturbs that is done to these machines."""
         shares = tuple(shares)
         counts: dict[GroupName, dict[int, int]] = {}
@@ -86,3 +86,33 @@ class Footprint:
         """Return how many machines of a group are disturbed together: its domains go one after another."""
         counts = self.counts[group].values()
         return sum(counts) if self.at_once else max(counts)
+
+
+# So many seconds of moves are taken to be as expected before there are any: a few say little.
+UNPROVEN = 600.0
+# Of more than so many seconds of moves, the older count half: networks are changed, and so are machines.
+REMEMBERED = 86_400.0
+# However slow or fast the moves were, what is expected stays within reason.
+LEAST, MOST = 0.25, 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovePace:
+    """Seconds that moves were expected to take by what is known of their machines, and that they took."""
+
+    expected: float = 0.0
+    taken: float = 0.0
+
+    @property
+    def factor(self) -> float:
+        """How many times as long as by machine alone a move takes in this fleet."""
+        return min(max((self.taken + UNPROVEN) / (self.expected + UNPROVEN), LEAST), MOST)
+
+    def plus(self, other: "MovePace") -> "MovePace":
+        """Return the sum, in which the newest counts most."""
+        expected, taken = self.expected + other.expected, self.taken + other.taken
+        kept = 0.5 if expected > REMEMBERED else 1.0
+        return MovePace(expected=expected * kept, taken=taken * kept)
+
+
+NO_MOVES = MovePace()

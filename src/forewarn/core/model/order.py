@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.words import (
     EXTERNAL,
     SIMULATED,

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import NoticeSummary
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
     HOOK,
     Action,
@@ -125,7 +125,7 @@ class LastChange:
 DEFAULT_TERMS = RolloutTerms()
 
 # Hosts that could exchange their machines, and none would exclude another by it.
-LikeHosts: TypeAlias = tuple[HostName, ...]
+InterchangeableHosts: TypeAlias = tuple[HostName, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ class Rollout:
     waves: tuple[Wave, ...] = ()  # those that have begun, then those that are planned
     abandoned: tuple[HostName, ...] = ()  # their orders failed and were abandoned
     drivers: Mapping[HostName, str] = field(default_factory=dict)  # who works on those that have begun
-    alike: tuple[LikeHosts, ...] = ()  # which hosts were alike when it began, if it moves machines
+    alike: tuple[InterchangeableHosts, ...] = ()  # which hosts were alike when it began, if it moves machines
     excused: tuple[MachineId, ...] = ()  # not healthy in time, and a person said to go on
     terms: RolloutTerms = DEFAULT_TERMS
     version: int = 1  # counts the changes that people and forewarn have made

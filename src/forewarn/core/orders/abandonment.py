@@ -3,8 +3,8 @@
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order, Step
-from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import departures, events, host_steps, host_work, reasons, stages, steps
+from forewarn.core.redaction import machine_names
 from forewarn.core.words import FOREWARN, EventStatus, Kind, OrderState, StepState
 
 

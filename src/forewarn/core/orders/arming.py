@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from forewarn.core.admission import announcing, budgets
+from forewarn.core.admission import announcing
 from forewarn.core.admission.announcing import Proposal
-from forewarn.core.admission.arming import arm_at, is_ready, postponed_until
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Step
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders import events, reasons
+from forewarn.core.orders.events import arm_at, is_ready, postponed_until
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind
 
@@ -79,7 +79,7 @@ def _passed_over(draft: Draft, order: Order, event: Event, policy: Policy) -> tu
 def _lacking(proposal: Proposal) -> tuple[Waiting, ...]:
     return (
         *announcing.other_domains(proposal.footprint, proposal.armed, named=True),
-        *budgets.lacking(proposal.host, proposal.footprint, proposal.budgets),
+        *announcing.lacking(proposal.host, proposal.footprint, proposal.budgets),
     )
 
 

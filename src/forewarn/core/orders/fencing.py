@@ -3,10 +3,10 @@
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import HostStep, Order
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.orders import failures, host_steps, steps, superseding
+from forewarn.core.orders import host_failures, host_steps, steps, superseding
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     EXTERNAL,
@@ -54,7 +54,7 @@ def is_fenced(order: Order) -> bool:
 
 def is_gone(draft: Draft, host: HostName | None) -> bool:
     """Return whether nothing runs on a host any more, for it has failed and is fenced."""
-    known, failure = draft.hosts.get(host) if host else None, failures.newest_of(draft, host)
+    known, failure = draft.hosts.get(host) if host else None, host_failures.newest_of(draft, host)
     failed = known is not None and known.state is HostState.FAILED
     return failed and failure is not None and is_fenced(failure)
 
@@ -62,7 +62,7 @@ def is_gone(draft: Draft, host: HostName | None) -> bool:
 def _is_needed(draft: Draft, order: Order) -> bool:
     """Return whether anybody waits for a failed host to be fenced."""
     waits = any(step.state is StepState.WAITING for step in order.steps)
-    return waits or bool(failures.leaving(draft, order))
+    return waits or bool(host_failures.leaving(draft, order))
 
 
 def let_be(draft: Draft, order: Order) -> Order:
@@ -89,7 +89,7 @@ def check_abandoned(draft: Draft, order: Order) -> None:
     if away and not_fenced(draft, order):
         vouch = f"vouch for it (`forewarn host fail {order.host} --fenced REASON`)"
         raise Conflict(f'host "{order.host}" is failed, and not fenced: {vouch}, or restore it, first')
-    for waits in failures.not_empty(draft, order):
+    for waits in host_failures.not_empty(draft, order):
         ways = "let that end, or restore the host, first"
         raise Conflict(f'host "{order.host}" is failed, and {waits}: {ways}')
 
@@ -104,7 +104,7 @@ def vouched_from_the_start(draft: Draft, order: Order) -> Order:
 
 def vouch(draft: Draft, host: Host, *, by: str, why: str) -> Order:
     """Take somebody's word that a failed host touches its machines no more; they are recovered now."""
-    order = failures.newest_of(draft, host.name)
+    order = host_failures.newest_of(draft, host.name)
     if order is None or is_fenced(order):
         raise Conflict(f'host "{host.name}" is {host.state}, and nothing waits for it to be fenced')
     said = _said(by, why)

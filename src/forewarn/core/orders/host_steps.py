@@ -5,8 +5,8 @@ from collections.abc import Callable
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order
-from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import steps
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import SIMULATED, HostTask, Kind, StepState
 
 SETTLED = frozenset({StepState.DONE, StepState.MOOT})

@@ -1,8 +1,10 @@
-"""What may be done with an order that was placed: cancel it, retry it, abandon it."""
+"""What people may do with an order that was placed: cancel it, retry it, abandon it, or stop it by a hold."""
 
+from forewarn.core.admission import holds
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Hold
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import (
     abandonment,
@@ -11,7 +13,6 @@ from forewarn.core.orders import (
     host_steps,
     host_work,
     lifecycle,
-    service,
     stages,
     steps,
 )
@@ -41,7 +42,7 @@ def _has_begun(draft: Draft, order: Order) -> bool:
     A host has failed, whatever comes of its machines.
     """
     started = [index for index, stage in enumerate(order.stages) if stage.state is StageState.STARTED]
-    moving = {index for index in started if order.stages[index].kind in service.MOVING}
+    moving = {index for index in started if stages.is_apart(order.stages[index])}
     begun = any(event.status is EventStatus.STARTED for event in draft.events_of(order.id))
     return begun or len(moving) < len(started) or order.action is Action.FAIL
 
@@ -86,3 +87,34 @@ def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
 def _check_kept(order: Order) -> None:
     if order.terms.abandoned_by:
         raise Conflict(f"order {order.id} is being {order.given_up} already")
+
+
+_NOT_OVER = (StepState.WAITING, StepState.RUNNING)
+
+
+def stop(draft: Draft, order: OrderId, hold: Hold) -> bool:
+    """Call an order off that a hold reaches while it is under way; return whether it is."""
+    mine = draft.orders[order]
+    if not (_is_under_way(mine) and _is_reached(draft, mine, hold)):
+        return False
+    terms = replace(mine.terms, stopped_by=hold.id, stopped_because=hold.reason)
+    abandonment.begin(draft, draft.put_order(replace(mine, terms=terms)), by=hold.by)
+    return True
+
+
+def _is_under_way(order: Order) -> bool:
+    """Return whether steps of it run or may begin at any moment.
+
+    Machines of a failed host are down: bringing them back is not called off.
+    """
+    if not order.open or order.terms.abandoned_by or order.action is Action.FAIL:
+        return False
+    started = (stage for stage in order.stages if stage.state is StageState.STARTED)
+    machines = any(step.state in _NOT_OVER for stage in started for step in stage.steps)
+    return machines or bool(order.running_host_steps)
+
+
+def _is_reached(draft: Draft, order: Order, hold: Hold) -> bool:
+    known = [draft.machines[step.machine] for step in order.steps if step.machine in draft.machines]
+    hosts = {order.host, *(machine.host for machine in known)}
+    return bool(holds.reaching([hold], hosts=hosts, projects={machine.project for machine in known}))

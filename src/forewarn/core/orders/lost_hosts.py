@@ -1,9 +1,4 @@
-"""Hosts that do not come back from work on them: lost until they do, or until a person decides.
-
-A host whose work runs longer than `return-by` is lost. It gets no machines, its rollout pauses, and somebody
-fails it (it is fenced, and its machines come back elsewhere) or waits on. If it comes back after all, what
-was begun goes on by itself.
-"""
+"""Hosts that drivers cannot reach, and hosts that do not come back from work on them."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -11,14 +6,34 @@ from datetime import datetime, timedelta
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, Step
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.moments import format_span, format_time
+from forewarn.core.moments import format_span, format_span_briefly, format_time
 from forewarn.core.orders import departures, host_steps
 from forewarn.core.policy import Policy
 from forewarn.core.words import FOREWARN, Action, HostName, HostState, HostTask, Kind, StepState
+
+
+def note_unreachable(draft: Draft, host: HostName, *, why: str) -> None:
+    """Note that the driver of a host cannot reach it; nothing if that is known."""
+    known = draft.hosts.get(host)
+    if known is None or known.unreachable_since is not None:
+        return
+    draft.put_host(replace(known, unreachable_since=draft.now))
+    draft.record(Kind.HOST_UNREACHABLE, known, by=FOREWARN, reason=why)
+
+
+def note_reachable(draft: Draft, host: HostName, *, why: str = "") -> None:
+    """Note that a host can be used again; nothing if that is known. What waits for it is looked at."""
+    known = draft.hosts.get(host)
+    if known is None or known.unreachable_since is None:
+        return
+    away = format_span_briefly((draft.now - known.unreachable_since).total_seconds())
+    draft.put_host(replace(known, unreachable_since=None))
+    draft.record(Kind.HOST_REACHABLE, known, by=FOREWARN, reason=why or f"after {away}")
+
 
 AWAY = frozenset({HostState.LOST, HostState.FAILED})
 # Found out later than that, the service was away itself, or its clock has jumped ...

@@ -4,15 +4,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from forewarn.core.admission import expected
+from forewarn.core.admission import work_durations
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.host import RACK, Room, most_lack, no_room_for, unreached
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.model.room import RACK, Room, lacking, most_lack, unreached
 from forewarn.core.model.slice import Slice
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders import bare_metal
 from forewarn.core.words import (
     ANSWERING_AT_ONCE,
@@ -57,7 +57,7 @@ def placed_together(fleet: Slice, order: Order, machines: Collection[MachineId])
     # Those that ask for something have their place from the announcement on.
     asking = any(fleet.machines[id_].resources or fleet.machines[id_].labels for id_ in machines)
     in_turns = order.terms.mode is ServiceMode.EVACUATE and not asking
-    most = expected.moves_at_once(order, host.at_once if host else None) if in_turns else None
+    most = work_durations.moves_at_once(order, host.at_once if host else None) if in_turns else None
     return len(machines) if most is None else min(most, len(machines))
 
 
@@ -215,7 +215,7 @@ def no_room(draft: Draft, order: Order, machine: Machine) -> str:
     if there:
         return f"cannot go yet: {there}"
     away = _out_of_reach(draft, machine, but={machine.host}, order=order)
-    return away or lacking(_usable_rooms(draft), machine)
+    return away or no_room_for(_usable_rooms(draft), machine)
 
 
 def why_not_there(draft: Draft, machine: Machine, host: HostName) -> str:

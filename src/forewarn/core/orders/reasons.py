@@ -4,23 +4,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from forewarn.core.admission import announcing, arming, expected, holds
+from forewarn.core.admission import announcing, holds, work_durations
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing, calendars
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
-from forewarn.core.model.budget import Budget
+from forewarn.core.model.constraints import Budget, Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
-from forewarn.core.operators_words import machine_names
 from forewarn.core.orders import events, fencing, lost_hosts, placement, steps
-from forewarn.core.orders.failures import not_empty
+from forewarn.core.orders.host_failures import not_empty
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
+from forewarn.core.redaction import machine_names
 from forewarn.core.words import (
     EXTERNAL,
     Action,
@@ -45,7 +44,7 @@ def not_to_announce(
     if proposed.armed or proposed.budgets:
         if armed is None:
             notice = notice_of(order, affected[0].work, groups_of(draft, affected), policy)
-            armed = arming.with_announcement(notice)
+            armed = events.armed_at_once(notice)
         # Events that are armed later are held against other domains and budgets then.
         proposed = proposed if armed else replace(proposed, armed={}, budgets={})
     return (
@@ -109,16 +108,22 @@ def _footprint(
 
 
 def not_to_start(
-    draft: Draft, order: Order, stage: Stage, announced: tuple[Event, ...], policy: Policy
+    draft: Draft,
+    order: Order,
+    stage: Stage,
+    announced: tuple[Event, ...],
+    policy: Policy,
+    *,
+    alone: bool = False,
 ) -> tuple[Waiting, ...]:
-    """Return what keeps an announced stage from starting."""
+    """Return what keeps announced machines from starting; `alone`: they wait for no others on the host."""
     return (
         *held(draft, order, stage.steps),
-        *untold(draft, order, stage),
+        *(() if alone else untold(draft, order, stage)),
         *_not_approved(draft, announced),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
         *_busy(draft, order, stage.steps),
-        *lost_hosts.stranded(draft, order, stage.steps),
+        *(() if alone else lost_hosts.stranded(draft, order, stage.steps)),
     )
 
 
@@ -135,18 +140,6 @@ def untold(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
         Waiting(what=machine.name, reason=f"is on {order.host} too, and has not been told of this work")
         for machine in others
         if machine.state is not MachineState.STOPPED
-    )
-
-
-def not_to_start_alone(
-    draft: Draft, order: Order, stage: Stage, event: Event, policy: Policy
-) -> tuple[Waiting, ...]:
-    """Return what keeps an event from starting that goes by itself; the stage has its machines alone."""
-    return (
-        *held(draft, order, stage.steps),
-        *_not_approved(draft, (event,)),
-        *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
-        *_busy(draft, order, stage.steps),
     )
 
 
@@ -256,12 +249,12 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
 
 def _work_time(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> timedelta:
     """Return how long a stage takes: as long as its machines move, or as its order says."""
-    if not expected.is_move(order, affected):
-        return expected.host_time(order, policy)
+    if not work_durations.is_move(order, affected):
+        return work_durations.host_time(order, policy)
     host = draft.hosts.get(order.host) if order.host else None
-    at_once = expected.moves_at_once(order, host.at_once if host else None)
+    at_once = work_durations.moves_at_once(order, host.at_once if host else None)
     machines = [draft.machines.get(step.machine) for step in affected]
-    return expected.moves_time(machines, at_once, draft.pace)
+    return work_durations.moves_time(machines, at_once, draft.pace)
 
 
 def longest_notice(draft: Draft, order: Order, affected: Iterable[Step], policy: Policy) -> timedelta:

@@ -6,9 +6,9 @@ Nothing waits for it and it waits for nobody but a hold: no rule counts it, and 
 from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.orders import departures, events, reasons, stages
 from forewarn.core.policy import Policy, notice_of, work_of

@@ -1,28 +1,29 @@
 """What drivers report of steps: under way, done, failed, called off, or that they cannot tell."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.copies import replace
 from forewarn.core.disclosure import as_driver_said
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
+from forewarn.core.model.clock_slew import BRIEF, Absence
 from forewarn.core.model.order import AttemptId, HostStep, Order, RefusedHost, Step
-from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import (
     departures,
-    failures,
+    host_failures,
     host_steps,
     host_work,
     lifecycle,
     lost_hosts,
-    reachability,
     stages,
     steps,
     superseding,
 )
 from forewarn.core.policy import Policy
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import (
     EXTERNAL,
     FOREWARN,
@@ -187,7 +188,7 @@ def step_unreached(draft: Draft, attempt: AttemptId, *, why: str) -> None:
     if draft.orders[attempt.order].terms.abandoned_by:
         step_cancelled(draft, attempt)
         return
-    reachability.note_unreachable(draft, step.target, why=as_driver_said(why))
+    lost_hosts.note_unreachable(draft, step.target, why=as_driver_said(why))
     said = f"{step.target} cannot be reached"
     if not superseding.hand_over(draft, attempt.order, step, why=said):
         order = draft.orders[attempt.order]
@@ -272,7 +273,11 @@ def _can_arrive(draft: Draft, step: Step, host: HostName) -> bool:
     """
     if host not in draft.hosts:
         return False
-    return not _has_failed(draft, host) or host == step.target or failures.newest_of(draft, host) is not None
+    return (
+        not _has_failed(draft, host)
+        or host == step.target
+        or host_failures.newest_of(draft, host) is not None
+    )
 
 
 def _has_failed(draft: Draft, host: HostName) -> bool:
@@ -298,3 +303,32 @@ def _put(draft: Draft, order: OrderId, reported: Step | HostStep) -> None:
         return reported if running else step
 
     draft.put_order(stages.with_steps(draft.orders[order], put))
+
+
+NOTHING = timedelta()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """Until when a server ran before this start, in real time, and when it had been away before."""
+
+    until: datetime
+    absences: tuple[Absence, ...] = ()
+
+
+def silence_before_start(
+    limit: timedelta, heard_at: datetime | None, presence: Presence | None, *, now: datetime
+) -> timedelta:
+    """Return how much of an order's silence counts that was before a start of the service.
+
+    After a brief restart the count goes on, and leaves a minute at least. An outage that lasted longer may
+    have swallowed a report, and a clock that was set tells nothing: then it begins again, as after any other
+    absence.
+
+    While a server runs, silence is counted by its monotonic clock, which cannot be set. Over a start only
+    what was saved is known, by the system's clock.
+    """
+    if heard_at is None or presence is None or not NOTHING <= now - presence.until <= BRIEF:
+        return NOTHING
+    since = max([heard_at, *(each.until for each in presence.absences if not each.brief)])
+    return max(min(presence.until - since, limit - BRIEF), NOTHING)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from forewarn.core import rehearsal_rules
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -10,7 +11,6 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.moments import format_time
-from forewarn.core.operators_words import driver_named
 from forewarn.core.orders import (
     bare_metal,
     departures,
@@ -28,7 +28,7 @@ from forewarn.core.orders import (
 from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy, work_of
-from forewarn.core.rehearsal import consent
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import (
     EXTERNAL,
     SIMULATED,
@@ -77,7 +77,7 @@ def on_machine(
     """Place an order on one machine; `scheduled` is how many of its project's wait to start."""
     target = draft.machines[machine]
     if request.terms.rehearsal:
-        consent.check_machine(target, draft.projects)
+        rehearsal_rules.check_machine(target, draft.projects)
     _check_state(draft, target, action)
     bare_metal.check_machine(draft, target, action)
     _check_first(draft, target, action)
@@ -108,7 +108,7 @@ def on_host(
         raise Invalid(f"action {work or ''!r}: expected freeze, reboot or redeploy")
     target = draft.hosts[host]
     if request.terms.rehearsal:
-        consent.check_host(target, draft.machines_on(host), draft.projects)
+        rehearsal_rules.check_host(target, draft.machines_on(host), draft.projects)
     if action is Action.FAIL and request.terms.fenced and target.state is HostState.FAILED:
         vouched = fencing.vouch(draft, target, by=request.by, why=request.terms.fenced)
         return lifecycle.advance(draft, vouched.id, policy=policy)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from forewarn.core.admission import expected
+from forewarn.core.admission import work_durations
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
@@ -21,9 +21,6 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
-
-# The kinds of stages in which machines move, each event by itself.
-MOVING = frozenset({StageKind.EVACUATE, StageKind.RETURN})
 
 
 def with_mode(terms: OrderTerms, host: Host) -> OrderTerms:
@@ -143,7 +140,7 @@ def _tried(order: Order, *, besides: Stage) -> dict[str, int]:
 
 
 def _move(machine: Machine) -> Step:
-    return stages.step_of(machine, expected.MOVES[machine.mobility], moves=True)
+    return stages.step_of(machine, work_durations.MOVES[machine.mobility], moves=True)
 
 
 # Machines that stay
@@ -191,7 +188,7 @@ def check_possible(draft: Draft, order: Order, policy: Policy) -> None:
     laid_out = replan(draft, order)
     _check_domains(draft, order, staying(laid_out))
     for stage in laid_out.stages:
-        for share in shares(stage.steps) if stage.kind in MOVING else (stage.steps,):
+        for share in shares(stage.steps) if stages.is_apart(stage) else (stage.steps,):
             reasons.check_possible(draft, order, share, policy)
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from operator import is_
 
 from forewarn.core.catalogue import ACTIONS, WORKS
@@ -10,13 +11,14 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.orders import failures
+from forewarn.core.orders import host_failures
 from forewarn.core.policy import work_of
 from forewarn.core.words import (
     Action,
     GroupName,
     MachineId,
     MachineState,
+    StageKind,
     StageState,
     StepState,
     Work,
@@ -126,6 +128,11 @@ def step_of(machine: Machine, work: Work, *, moves: bool | None = None) -> Step:
     )
 
 
+def is_apart(stage: Stage) -> bool:
+    """Return whether the shares of a stage start by themselves: its machines move, a few at a time."""
+    return stage.kind in (StageKind.EVACUATE, StageKind.RETURN)
+
+
 def active(order: Order) -> tuple[int, ...]:
     """Return the indexes of the stages that are announced or started."""
     live = (StageState.ANNOUNCED, StageState.STARTED)
@@ -135,6 +142,13 @@ def active(order: Order) -> tuple[int, ...]:
 def put_stage(order: Order, index: int, stage: Stage) -> Order:
     """Replace one stage."""
     return replace(order, stages=(*order.stages[:index], stage, *order.stages[index + 1 :]))
+
+
+def put_state(order: Order, index: int, state: StageState, *, now: datetime | None = None) -> Order:
+    """Replace the state of one stage; `now`: when it starts, unless it has started before."""
+    stage = order.stages[index]
+    started_at = stage.started_at or (now if state is StageState.STARTED else None)
+    return put_stage(order, index, replace(stage, state=state, started_at=started_at))
 
 
 def put_steps(order: Order, index: int, steps: Mapping[MachineId, Step]) -> Order:
@@ -189,7 +203,7 @@ def concerned(draft: Draft, order: Order) -> Iterable[Machine]:
         return () if machine is None else (machine,)
     there = (each for each in draft.machines_on(order.host) if each.state is not MachineState.STOPPED)
     if order.action is Action.FAIL:
-        return failures.hit(draft, order, there)
+        return host_failures.hit(draft, order, there)
     gone = leaving(draft)
     return (machine for machine in there if machine.id not in gone)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from forewarn.core.admission import expected
+from forewarn.core.admission import work_durations
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
@@ -77,7 +77,7 @@ def _is_reached(machine: Machine, step: Step, *, to: HostName | None) -> bool:
     runs = machine.state is MachineState.RUNNING
     if step.work is Work.START:
         return runs
-    return runs and step.moves and step.work in expected.MOVES.values() and machine.host == to
+    return runs and step.moves and step.work in work_durations.MOVES.values() and machine.host == to
 
 
 def _stopped(step: Step) -> str:
@@ -203,9 +203,9 @@ def _announced(draft: Draft, order: Order, step: Step) -> str:
 
 def _count_move(draft: Draft, order: Order, step: Step) -> None:
     """Keep how long a real move took; who works outside may have done much else in the same time."""
-    is_move = step.moves and step.work in expected.MOVES.values()
+    is_move = step.moves and step.work in work_durations.MOVES.values()
     if is_move and step.begun_at is not None and order.driver not in (SIMULATED, EXTERNAL):
-        by_machine = expected.move_time(draft.machines[step.machine])
+        by_machine = work_durations.move_time(draft.machines[step.machine])
         draft.count_move(expected=by_machine, taken=draft.now - step.begun_at)
 
 

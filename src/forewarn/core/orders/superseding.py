@@ -4,7 +4,7 @@ from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.orders import departures, failures, stages, steps
+from forewarn.core.orders import departures, host_failures, stages, steps
 from forewarn.core.words import Action, HostName, MachineId, MachineState, OrderId, StepState
 
 
@@ -15,7 +15,7 @@ def supersede(draft: Draft, failure: Order, host: HostName) -> None:
     carried = {machine.id for machine in draft.machines_on(host)}
     for other in list(draft.orders.values()):
         mine = other.host == host or other.machine in carried
-        if other.open and other.id != failure.id and mine and not failures.is_departing(other):
+        if other.open and other.id != failure.id and mine and not host_failures.is_departing(other):
             _end(draft, other, why=why)
     for machine in down:  # this failure recovers it, once the host is fenced
         draft.put_machine(machine)
@@ -67,8 +67,8 @@ def _take_over_arrivals(draft: Draft, host: HostName, *, why: str) -> None:
 
     A machine that moves may also be where it was still: whoever moves it says so.
     """
-    for order, step in failures.bound_for(draft, host):
-        if step.work in failures.BRINGS_UP:
+    for order, step in host_failures.bound_for(draft, host):
+        if step.work in host_failures.BRINGS_UP:
             departures.leave(draft, draft.orders[order.id], step.machine, why=why)
             _put_down(draft, step, host)
             departures.wake_failure(draft, order.host)
@@ -83,7 +83,7 @@ def _put_down(draft: Draft, step: Step, host: HostName | None) -> None:
 def hand_over(draft: Draft, order: OrderId, step: Step, *, why: str) -> bool:
     """Leave a recovery that came to nothing to the newest failure of its host, if there is a newer one."""
     mine = draft.orders[order]
-    if not failures.is_superseded(draft, mine):
+    if not host_failures.is_superseded(draft, mine):
         return False
     host = draft.machines[step.machine].host
     departures.leave(draft, mine, step.machine, why=f"{why}; host {mine.host} has failed once more")
@@ -97,7 +97,7 @@ def end_departures(draft: Draft, failure: Order) -> None:
 
     Whoever carries them out might never answer.
     """
-    for _, order in failures.leaving(draft, failure):
+    for _, order in host_failures.leaving(draft, failure):
         if order.action is not Action.FAIL and order.running:
             _end_departures(draft, order)
 

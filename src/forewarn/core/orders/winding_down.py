@@ -7,10 +7,10 @@ bring them back would be new work with new notice.
 
 from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import HostStep, Order, Stage, Step
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.operators_words import machine_names
-from forewarn.core.orders import departures, events, host_steps, host_work, service, stages, steps
+from forewarn.core.orders import departures, events, host_steps, host_work, stages, steps
+from forewarn.core.redaction import machine_names
 from forewarn.core.words import (
     EXTERNAL,
     EventStatus,
@@ -80,7 +80,7 @@ def _has_not_started(order: Order, stage: Stage, step: Step) -> bool:
         return True
     if stage.kind is StageKind.HOST and not _is_work_begun(order):
         return step.state in (StepState.WAITING, StepState.RUNNING)
-    by_itself = stage.kind in service.MOVING or stage.state is not StageState.STARTED
+    by_itself = stages.is_apart(stage) or stage.state is not StageState.STARTED
     return by_itself and step.state is StepState.WAITING
 
 
@@ -94,7 +94,7 @@ def _failed_unstarted(draft: Draft, order: Order, index: int, step: Step) -> boo
         return step.state is StepState.FAILED
     started = (event for event in draft.events_of(order.id) if event.status is EventStatus.STARTED)
     told = any(event.stage == index and events.told_by(event, (step,)) for event in started)
-    return order.stages[index].kind in service.MOVING and not told
+    return stages.is_apart(order.stages[index]) and not told
 
 
 def _is_work_begun(order: Order) -> bool:

@@ -14,7 +14,7 @@ from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.rollout import Wave
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.waves import WaveLimits
 from forewarn.core.words import GroupName, HostName, MachineId, MachineState
 

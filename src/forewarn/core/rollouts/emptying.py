@@ -1,23 +1,69 @@
-"""Whether the hosts of a plan can be emptied: machine by machine, what stands in the way of it.
+"""Whether the hosts of a plan can be emptied, by room and by their drivers, and how many of them at once.
 
-The hosts of a wave are emptied together, so none of them takes machines of another, and what one machine
-takes of a host is not there for the next.
+The hosts of a wave are emptied together, so none of them takes machines of another, and room that one machine
+takes on a host is not there for the next.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from forewarn.core.admission import holds
-from forewarn.core.model.emptying import Emptying, Leaver, Obstacle, Surroundings
-from forewarn.core.model.hold import Hold
-from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.room import lacking, unreached
-from forewarn.core.model.survey import HostSurvey
-from forewarn.core.words import HostName, Mobility
+from forewarn.core.admission import holds, work_durations
+from forewarn.core.catalogue import WORKS
+from forewarn.core.copies import replace
+from forewarn.core.model.constraints import Hold
+from forewarn.core.model.host import RACK, Room, no_room_for, unreached
+from forewarn.core.model.rollout import Rollout, Wave
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.words import HostName, MachineName, Mobility, ProjectName, Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaver:
+    """A machine that is to leave its host, as far as that decides whether it can."""
+
+    name: MachineName
+    host: HostName
+    project: ProjectName
+    mobility: Mobility = Mobility.COLD
+    labels: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, float] = field(default_factory=dict)
+    ordered: str = ""  # the open order on it, in words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyingInput:
+    """Machines that are to leave their hosts, and the room there is for them on all sound hosts."""
+
+    machines: Sequence[Leaver] = ()
+    rooms: Mapping[HostName, Room] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """A machine that keeps its host from being emptied, and why."""
+
+    machine: MachineName
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emptying:
+    """Whether one host can be emptied."""
+
+    host: HostName
+    machines: int  # that it carries
+    obstacles: tuple[Obstacle, ...] = ()
+
+    @property
+    def possible(self) -> bool:
+        """Whether nothing stands in the way."""
+        return not self.obstacles
+
 
 CANNOT_LEAVE = "cannot leave its host, and restarts with it"
 
 
-def emptying(rollout: Rollout, survey: HostSurvey, around: Surroundings) -> tuple[Emptying, ...]:
+def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EmptyingInput) -> tuple[Emptying, ...]:
     """Return for each host that is to be emptied whether it can be, in the order of the waves."""
     if not rollout.empties:
         return ()
@@ -56,7 +102,7 @@ def _obstacle(machine: Leaver, targets: "_Targets", held: Sequence[Hold], *, bar
 class _Targets:
     """The hosts that the machines of one wave can go to."""
 
-    def __init__(self, around: Surroundings, *, besides: Iterable[HostName]) -> None:
+    def __init__(self, around: EmptyingInput, *, besides: Iterable[HostName]) -> None:
         out = frozenset(besides)
         names = [name for name in sorted(around.rooms) if name not in out]
         self._rooms = dict(around.rooms)
@@ -81,6 +127,154 @@ class _Targets:
                 self._next = index
                 return ""
         away = {name: since for name, since in self._away.items() if not self._rooms[name].why_not(machine)}
-        why = lacking([self._rooms[name] for name in self._names], machine)
+        why = no_room_for([self._rooms[name] for name in self._names], machine)
         self._hopeless[needs] = f"{why}; {unreached(away)}" if away else why
         return self._hopeless[needs]
+
+
+# So many hosts are asked about for one machine at most: a plan of a large fleet would ask about thousands.
+MOST_TARGETS = 30
+# Of hosts that refuse a machine.
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedMove:
+    """A machine that is to leave its host, and hosts with room for it outside its wave."""
+
+    machine: MachineName
+    source: HostName
+    mobility: Mobility
+    targets: tuple[HostName, ...]  # the first of them
+    takers: int  # how many there are
+
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """How it may leave, the best way first."""
+        first = work_durations.MOVES[self.mobility]
+        return (first, Work.REDEPLOY) if self.mobility is Mobility.LIVE else (first,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveAnswer:
+    """What a driver has said of a move to one host."""
+
+    refused: str = ""
+    unknown: str = ""
+
+
+def leavers(
+    rollout: Rollout, around: EmptyingInput, emptied: Iterable[Emptying], *, of: Collection[HostName]
+) -> Iterator[tuple[Wave, Leaver]]:
+    """Give the machines of some hosts that nothing known keeps from leaving, in the order of the waves."""
+    kept = {(one.host, each.machine) for one in emptied for each in one.obstacles}
+    on: dict[HostName, list[Leaver]] = {}
+    for machine in around.machines:
+        if (machine.host, machine.name) not in kept and machine.mobility is not Mobility.NONE:
+            on.setdefault(machine.host, []).append(machine)
+    for wave in rollout.planned:
+        for host in wave.hosts:
+            if host in of:
+                yield from ((wave, machine) for machine in on.get(host, ()))
+
+
+def planned_moves(leaving: Iterable[tuple[Wave, Leaver]], around: EmptyingInput) -> Iterator[PlannedMove]:
+    """Give the moves of machines, each with the reachable hosts that have room for it."""
+    found: dict[tuple[object, ...], list[HostName]] = {}  # most machines need the same as others
+    names = sorted(name for name, room in around.rooms.items() if room.unreachable_since is None)
+    for wave, machine in leaving:
+        needs = (wave.hosts, *sorted(machine.labels.items()), None, *sorted(machine.resources.items()))
+        if needs not in found:
+            others = (name for name in names if name not in wave.hosts)
+            found[needs] = [name for name in others if around.rooms[name].why_not(machine) is None]
+        yield PlannedMove(
+            machine=machine.name,
+            source=machine.host,
+            mobility=machine.mobility,
+            targets=tuple(found[needs][:MOST_TARGETS]),
+            takers=len(found[needs]),
+        )
+
+
+def verdict(answers: Mapping[HostName, MoveAnswer], *, takers: int) -> MoveAnswer:
+    """Put together what a driver has said of a move to hosts, of so many: one that takes it is enough."""
+    if any(answer == MoveAnswer() for answer in answers.values()):
+        return MoveAnswer()
+    unknown = [answer.unknown for answer in answers.values() if answer.unknown]
+    if unknown:
+        return MoveAnswer(unknown=unknown[0])
+    against = [f"{host} cannot take it, {each.refused}" for host, each in answers.items()]
+    more = f" and {len(against) - MOST_NAMED} more" if len(against) > MOST_NAMED else ""
+    refused = "; ".join(against[:MOST_NAMED]) + more
+    if len(answers) < takers:
+        return MoveAnswer(unknown=f"{len(answers)} of {takers} hosts were asked: {refused}")
+    return MoveAnswer(refused=refused)
+
+
+def with_obstacles(
+    emptied: Sequence[Emptying], found: Mapping[tuple[HostName, MachineName], str]
+) -> tuple[Emptying, ...]:
+    """Return whether hosts can be emptied with what drivers say against it."""
+
+    def more(one: Emptying) -> tuple[Obstacle, ...]:
+        mine = (key for key in found if key[0] == one.host)
+        return tuple(Obstacle(machine=machine, reason=found[host, machine]) for host, machine in mine)
+
+    return tuple(replace(one, obstacles=(*one.obstacles, *more(one))) for one in emptied)
+
+
+HALF_OF_A_RACK = (
+    "no more than half of a rack is emptied at once: its other hosts take the machines, "
+    "and later rollouts have no more waves for it"
+)
+HALF_OF_THOSE_ALIKE = (
+    "no more than half of the hosts that carry alike are emptied at once: the others take the machines, "
+    "and later rollouts have no more waves for it"
+)
+
+# Fewer hosts than that are no home for what the others carry, where it is only known that they stand
+# together: such racks are emptied whole.
+_FEWEST_IN_A_RACK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyingLimit:
+    """Hosts of which so many may be emptied at once, and why no more."""
+
+    name: str
+    most: int
+    why: str
+
+
+def emptying_limits(rollout: Rollout, survey: HostSurvey) -> dict[HostName, tuple[EmptyingLimit, ...]]:
+    """Return for hosts that are emptied of which sets they are; those of none may be emptied as they come."""
+    if not moves_machines(rollout):
+        return {}
+    found: dict[HostName, tuple[EmptyingLimit, ...]] = {}
+    for name, rack in _racks(survey).items():
+        found[name] = (EmptyingLimit(f"rack {rack}", _larger(survey.racks[rack]), HALF_OF_A_RACK),)
+    for number, alike in enumerate(rollout.alike):
+        limit = EmptyingLimit(f"alike {number}", _larger(len(alike)), HALF_OF_THOSE_ALIKE)
+        for name in alike:
+            found[name] = (*found.get(name, ()), limit)
+    return found
+
+
+def moves_machines(rollout: Rollout) -> bool:
+    """Return whether machines leave the hosts of a rollout."""
+    return rollout.empties or WORKS[rollout.work].moves
+
+
+def _racks(survey: HostSurvey) -> dict[HostName, str]:
+    """Return in which racks hosts are that carry members of groups: other machines go with any wave."""
+    return {
+        name: host.labels[RACK]
+        for name, host in survey.hosts.items()
+        if survey.racks.get(host.labels.get(RACK, ""), 0) >= _FEWEST_IN_A_RACK
+        and any(survey.sizes.get(group, 0) > 1 for group in survey.footprint(name).counts)
+    }
+
+
+def _larger(hosts: int) -> int:
+    """Return the larger half of so many hosts, so that two waves do for them."""
+    return (hosts + 1) // 2

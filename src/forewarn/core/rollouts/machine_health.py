@@ -11,17 +11,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_span
 from forewarn.core.policy import Policy
 from forewarn.core.words import OTHER_HANDS, Kind, MachineId, StageKind, StepState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unwell:
+class UnwellMachine:
     """A machine that is not well yet after its work, and how that is known."""
 
     step: Step
@@ -30,12 +30,12 @@ class Unwell:
 
 def silent(
     rollout: Rollout, orders: Iterable[Order], seen: Mapping[MachineId, datetime]
-) -> tuple[Unwell, ...]:
+) -> tuple[UnwellMachine, ...]:
     """Find the machines that polled before their work and have not since; `seen` has the newest polls."""
     if not rollout.terms.require_poll or rollout.aborting:
         return ()
     return tuple(
-        Unwell(step=step, reason="has not polled again")
+        UnwellMachine(step=step, reason="has not polled again")
         for step in _steps(rollout, orders, StepState.DONE)
         if step.ended_at is not None and step.machine in seen and seen[step.machine] <= step.ended_at
     )
@@ -52,10 +52,10 @@ def treated(rollout: Rollout, orders: Iterable[Order]) -> tuple[Step, ...]:
     return () if rollout.aborting else tuple(_steps(rollout, orders, StepState.DONE))
 
 
-def off(steps: Iterable[Step], stopped: Collection[MachineId]) -> tuple[Unwell, ...]:
+def off(steps: Iterable[Step], stopped: Collection[MachineId]) -> tuple[UnwellMachine, ...]:
     """Return the machines that others have stopped since their work."""
     reason = "is off, as its hypervisor says,"
-    return tuple(Unwell(step=step, reason=reason) for step in steps if step.machine in stopped)
+    return tuple(UnwellMachine(step=step, reason=reason) for step in steps if step.machine in stopped)
 
 
 def is_stopped_by_others(records: Iterable[Record]) -> bool:
@@ -69,7 +69,12 @@ def is_stopped_by_others(records: Iterable[Record]) -> bool:
 
 
 def unwell(
-    rollout: Rollout, orders: Iterable[Order], quiet: Iterable[Unwell], *, now: datetime, policy: Policy
+    rollout: Rollout,
+    orders: Iterable[Order],
+    quiet: Iterable[UnwellMachine],
+    *,
+    now: datetime,
+    policy: Policy,
 ) -> dict[MachineId, Waiting]:
     """Return the machines that have not become healthy in time."""
     limit = rollout.terms.health
@@ -90,7 +95,12 @@ def unwell(
 
 
 def look_at(
-    rollout: Rollout, orders: Iterable[Order], quiet: Iterable[Unwell], *, now: datetime, policy: Policy
+    rollout: Rollout,
+    orders: Iterable[Order],
+    quiet: Iterable[UnwellMachine],
+    *,
+    now: datetime,
+    policy: Policy,
 ) -> datetime | None:
     """Return when the next machine should be healthy: one that is worked on, or one that is not well yet."""
     begun = (step.begun_at for step in _steps(rollout, orders, StepState.RUNNING))

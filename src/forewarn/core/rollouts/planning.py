@@ -9,10 +9,9 @@ from datetime import datetime, timedelta
 
 from forewarn.core.admission import announcing
 from forewarn.core.copies import replace
-from forewarn.core.model.armed import ArmedDomain
+from forewarn.core.model.constraints import ArmedDomain, Waiting
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
-from forewarn.core.model.survey import HostSurvey
-from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.slice import HostSurvey
 from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health, waves

@@ -14,8 +14,8 @@ from itertools import zip_longest
 from forewarn.core.copies import replace
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.model.survey import HostSurvey
-from forewarn.core.rollouts.halves import Half, halves
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.rollouts.emptying import EmptyingLimit, emptying_limits
 from forewarn.core.words import GroupName, HostName
 
 # Looking for fewer waves takes several times as long; a tenth less of them would not be worth that.
@@ -24,12 +24,13 @@ _GOOD_ENOUGH = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLimits:
-    """What a wave may hold: so many hosts, and of each group and half no more than it can do without."""
+    """What a wave may hold: so many hosts, and no more of each group and rack than it can do without."""
 
     survey: HostSurvey
     at_once: int
     spare: Mapping[GroupName, int]
-    halves: Mapping[HostName, tuple[Half, ...]] = field(default_factory=dict)  # of hosts that are emptied
+    # Of hosts that are emptied.
+    emptying: Mapping[HostName, tuple[EmptyingLimit, ...]] = field(default_factory=dict)
 
     def cut(self, hosts: Iterable[HostName]) -> tuple[Wave, ...]:
         """Cut hosts into waves: as they come, unless the hardest first make fewer of them."""
@@ -38,16 +39,16 @@ class WaveLimits:
         fewest = max(_fewest(map(self.survey.footprint, hosts)), -(-len(hosts) // self.at_once))
         if len(waves) > fewest * _GOOD_ENOUGH:
             waves = min(waves, self._hardest_first(hosts), key=len)
-        if self.halves:
-            waves = min(self._halved(hosts), waves, key=len)
+        if self.emptying:
+            waves = min(self._refilled(hosts), waves, key=len)
         return tuple(Wave(hosts=tuple(wave.hosts)) for wave in waves)
 
-    def _halved(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
+    def _refilled(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
         """Cut hosts as if all could be emptied at once, and those waves again; first the first half of each.
 
         So the hosts that were just emptied are not the only ones to take the other halves.
         """
-        parts = [self._as_they_come(wave.hosts) for wave in replace(self, halves={}).cut(hosts)]
+        parts = [self._as_they_come(wave.hosts) for wave in replace(self, emptying={}).cut(hosts)]
         return [part for turn in zip_longest(*parts) for part in turn if part is not None]
 
     def _hardest_first(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
@@ -137,12 +138,12 @@ def cut(
     return (*coming.cut(first), *coming.cut(host for host in hosts if host not in early))
 
 
-def unhalved(rollout: Rollout, survey: HostSurvey) -> tuple[Wave, ...]:
-    """Return the waves that are yet to come as they would be if nothing were halved."""
+def without_emptying_limits(rollout: Rollout, survey: HostSurvey) -> tuple[Wave, ...]:
+    """Return the waves that are yet to come as they would be if all hosts could be emptied at once."""
     coming = limits(rollout, survey)
-    return (
-        cut(rollout, survey, rollout.left, replace(coming, halves={})) if coming.halves else rollout.planned
-    )
+    if not coming.emptying:
+        return rollout.planned
+    return cut(rollout, survey, rollout.left, replace(coming, emptying={}))
 
 
 def choose(
@@ -196,7 +197,7 @@ def limits_now(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
 
 def _limits(rollout: Rollout, survey: HostSurvey, spare: Mapping[GroupName, int]) -> WaveLimits:
     return WaveLimits(
-        survey=survey, at_once=rollout.hosts_at_once, spare=spare, halves=halves(rollout, survey)
+        survey=survey, at_once=rollout.hosts_at_once, spare=spare, emptying=emptying_limits(rollout, survey)
     )
 
 
@@ -260,7 +261,7 @@ class WaveBuilder:
         self._limits = limits
         self._domains: dict[GroupName, frozenset[int]] = {}
         self._spare = dict(limits.spare)
-        self._of_half: Counter[Half] = Counter()
+        self._emptied: Counter[EmptyingLimit] = Counter()
 
     def fits(self, host: HostName) -> bool:
         """Whether a host can join."""
@@ -277,8 +278,8 @@ class WaveBuilder:
                 return f"two update domains of group {group} are not disturbed together"
             if group in self._spare and footprint.together(group) > self._spare[group]:
                 return f"group {group} can spare {self._limits.spare[group]} at once"
-        full = (half for half in self._limits.halves.get(host, ()) if self._of_half[half] >= half.most)
-        return next((half.why for half in full), "")
+        full = (limit for limit in self._limits.emptying.get(host, ()) if self._emptied[limit] >= limit.most)
+        return next((limit.why for limit in full), "")
 
     def take(self, host: HostName) -> None:
         """Let a host join."""
@@ -288,4 +289,4 @@ class WaveBuilder:
             self._domains[group] = frozenset(counts)
             if group in self._spare:
                 self._spare[group] -= footprint.together(group)
-        self._of_half.update(self._limits.halves.get(host, ()))
+        self._emptied.update(self._limits.emptying.get(host, ()))

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, get_args, get_type_hints
 from forewarn.control import driver
 from forewarn.core import errors
 from forewarn.core.errors import ForewarnError
-from forewarn.core.model import inventory
+from forewarn.core.model import found_fleet
 
 # A message: its kind, and what belongs to it. `driver_process.py` and `child.py` match each other's.
 Message: TypeAlias = tuple[Any, ...]
@@ -30,7 +30,7 @@ _LENGTH = struct.Struct("!I")
 _CHUNK = 256 * 1024
 
 # What a driver answers with. What these are made of is known by their fields.
-_ANSWERS = (driver.Begun, driver.Checked, driver.CancelAnswer, inventory.Found)
+_ANSWERS = (driver.Begun, driver.Checked, driver.CancelAnswer, found_fleet.FoundFleet)
 # A moment of the zone that all moments have; how it is pickled is not seen in a field's type.
 _MADE_OF = (datetime, timedelta, timezone)
 

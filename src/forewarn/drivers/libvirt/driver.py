@@ -17,8 +17,8 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.errors import Unavailable
+from forewarn.core.model.found_fleet import FoundFleet, together
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found, together
 from forewarn.core.words import MachineId, Work
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.libvirt import inventory
@@ -116,14 +116,14 @@ class LibvirtDriver:
     verifies_restarts = True
     lists_by_host = True
 
-    def inventory(self, hosts: Sequence[Host]) -> Found:
+    def inventory(self, hosts: Sequence[Host]) -> FoundFleet:
         """Return the domains of hosts; of one that cannot be asked, why."""
         found = []
         for host in hosts:
             try:
                 found.append(inventory.list_host(self._connections.get(host), host))
             except (NoAnswer, Declined, Unavailable) as error:
-                found.append(Found(unreachable={host.name: _without_name(error, host)}))
+                found.append(FoundFleet(unreachable={host.name: _without_name(error, host)}))
         return together(found)
 
     def precheck(self, task: DriverTask) -> str | Unknown | None:

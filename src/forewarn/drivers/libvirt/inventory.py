@@ -18,8 +18,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from forewarn.core.errors import Unavailable
+from forewarn.core.model.found_fleet import FoundFleet, FoundHost, FoundMachine, unknown_metadata
 from forewarn.core.model.host import Host, HostResource
-from forewarn.core.model.inventory import Found, FoundHost, FoundMachine, unknown_metadata
 from forewarn.core.words import GroupName, MachineId, MachineName, Mobility, ProjectName
 from forewarn.drivers.libvirt import definitions
 from forewarn.drivers.libvirt.definitions import MACHINE_NAMESPACE
@@ -47,10 +47,10 @@ class Said:
     faults: tuple[str, ...]  # what of that cannot be understood
 
 
-def list_host(hypervisor: Hypervisor, host: Host) -> Found:
+def list_host(hypervisor: Hypervisor, host: Host) -> FoundFleet:
     """Return the domains of a host, also those that are off."""
     listed = [found for domain in hypervisor.domains() if (found := _found(domain, host)) is not None]
-    return Found(
+    return FoundFleet(
         hosts=(FoundHost(name=host.name, uri=host.uri, resources=_capacity(hypervisor)),),
         machines=tuple(machine for machine, _ in listed),
         notes=tuple(f"machine {machine.name}: {fault}" for machine, faults in listed for fault in faults),

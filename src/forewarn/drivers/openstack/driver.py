@@ -16,8 +16,8 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found
 from forewarn.core.words import HostTask
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.openstack import inventory
@@ -124,7 +124,7 @@ class OpenStackDriver:
             return _unknown_host(host)
         return None if service.up else DOWN
 
-    def inventory(self, hosts: Sequence[Host]) -> Found:
+    def inventory(self, hosts: Sequence[Host]) -> FoundFleet:
         """Return the servers, hosts and server groups of the cloud."""
         return inventory.found(self._api, self._networks)
 

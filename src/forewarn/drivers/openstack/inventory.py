@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forewarn.core.errors import Unavailable
-from forewarn.core.model.inventory import Found, FoundGroup, FoundHost, FoundMachine, unknown_metadata
+from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine, unknown_metadata
 from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, MachineName, Mobility, ProjectName
 from forewarn.drivers.openstack.compute_api import ComputeApi, ComputeService, NoAnswerError, RefusedError
 from forewarn.drivers.openstack.sights import MARK_KEY
@@ -73,7 +73,7 @@ class ServerGroups:
         return self._projects.get(name)
 
 
-def found(api: ComputeApi, networks: Sequence[str]) -> Found:
+def found(api: ComputeApi, networks: Sequence[str]) -> FoundFleet:
     """Ask nova, and keystone for the names of projects; Unavailable if the cloud does not answer.
 
     Of the addresses those in some networks count, if any are named, in that order.
@@ -102,7 +102,7 @@ def read(
     services: Iterable[ComputeService],
     projects: Mapping[str, str],
     networks: Sequence[str] = (),
-) -> Found:
+) -> FoundFleet:
     """Make what was found of what nova has written."""
     said_of_hosts = _of_hosts(aggregates)
     named = _Projects(projects)
@@ -122,7 +122,7 @@ def read(
         FoundHost(name=HostName(each.host), labels={ZONE: each.zone} if each.zone else None)
         for each in services
     ]
-    return Found(
+    return FoundFleet(
         machines=tuple(sorted(machines, key=lambda each: each.name)),
         hosts=tuple(sorted(hosts, key=lambda each: each.name)),
         groups=tuple(

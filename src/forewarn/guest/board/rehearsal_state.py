@@ -10,8 +10,8 @@ from datetime import datetime
 from forewarn.core.copies import replace
 from forewarn.core.guests.document import Document
 from forewarn.core.model.event import Event
-from forewarn.core.rehearsal.faults import Fault, FaultKind
-from forewarn.core.rehearsal.ledger import Ledger
+from forewarn.core.rehearsal_ledger import Ledger
+from forewarn.core.rehearsal_rules import Fault, FaultKind
 
 FIRST_INCARNATION = 1
 

@@ -12,7 +12,7 @@ import httpx
 from forewarn.control.push.webhooks import WHO_ALLOWS
 from forewarn.core.errors import LimitReached
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.words import ProjectName
 from forewarn.server.push.lookup import Lookup
 from forewarn.wire import cloudevents

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from forewarn.core.push.targets import is_public
+from forewarn.core.push import is_public
 
 # Gives the addresses of a name, as the system would try them; OSError, or nothing, if there are none.
 Lookup: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]

@@ -15,7 +15,7 @@ from forewarn.api.services import RunRead, RunUseCase
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.core.errors import LimitReached, Unavailable
-from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.push import Webhook, WebhookId
 from forewarn.server.push.webhook_sender import STORE_RETRY, Pace, PushContext, WebhookSender
 from forewarn.signals import Signal, waking
 from forewarn.supervision import BackgroundTask, Supervisor

@@ -13,7 +13,7 @@ from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import wanted_by
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.signals import waking
 
 if TYPE_CHECKING:

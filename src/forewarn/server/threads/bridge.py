@@ -12,8 +12,8 @@ from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.core.errors import NotFound, Unavailable, Uncertain
 from forewarn.core.feed import Delta
 from forewarn.core.model.slice import Sent
-from forewarn.core.rehearsal.faults import Fault
-from forewarn.core.rehearsal.ledger import Account
+from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_rules import Fault
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine

@@ -16,7 +16,7 @@ from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, F
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb
 from forewarn.core.model.order import AttemptId
 from forewarn.core.moments import format_span
-from forewarn.core.operators_words import driver_named
+from forewarn.core.redaction import driver_named
 from forewarn.core.spelling import counted
 from forewarn.server.threads.placed_calls import CallTimers, LaneKey, PlacedCall, Subject
 

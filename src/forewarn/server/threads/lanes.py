@@ -21,7 +21,7 @@ from forewarn.control.driver import Driver, DriverLimits, DriverTask, Unknown
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Reached, Verb, perform
 from forewarn.control.engine.driver_counts import DriverCallCounts
 from forewarn.core.model.order import AttemptId
-from forewarn.core.operators_words import driver_named
+from forewarn.core.redaction import driver_named
 from forewarn.core.words import MachineId
 from forewarn.durations import Durations
 from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues

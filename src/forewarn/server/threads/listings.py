@@ -14,8 +14,8 @@ from contextlib import suppress
 from forewarn.control.driver import Driver, Listing
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLook, HypervisorLooks, MachineSightings
 from forewarn.core.errors import Conflict, ForewarnError, Invalid, Unavailable
+from forewarn.core.model.found_fleet import FoundFleet, together
 from forewarn.core.model.host import Host
-from forewarn.core.model.inventory import Found, together
 from forewarn.core.moments import format_span
 from forewarn.server.threads.jobs import RunJob
 from forewarn.server.threads.reads import RunRead
@@ -51,7 +51,7 @@ class Listings:
             )
         return driver
 
-    async def ask(self, source: str, hosts: Sequence[Host]) -> Found:
+    async def ask(self, source: str, hosts: Sequence[Host]) -> FoundFleet:
         """Return what there is; a host that does not answer in time is unreachable."""
         driver = self.lister(source)
         if not driver.lists_by_host:
@@ -64,27 +64,27 @@ class Listings:
             raise Invalid(f"from: no host has driver {source} yet: name one (--host NAME=URI)")
         turns = asyncio.Semaphore(AT_ONCE)
 
-        async def one(host: Host) -> Found:
+        async def one(host: Host) -> FoundFleet:
             async with turns:
                 try:
                     return await self._question(source, driver, [host])
                 except ForewarnError as error:
-                    return Found(unreachable={host.name: f"{error}"})
+                    return FoundFleet(unreachable={host.name: f"{error}"})
 
         found = together(await asyncio.gather(*map(one, hosts)))
         if len(found.unreachable) == len(hosts):
             raise Conflict(_nobody_reached(source, found))  # to ask again at once would not help
         return found
 
-    async def _question(self, source: str, driver: Listing, hosts: Sequence[Host]) -> Found:
+    async def _question(self, source: str, driver: Listing, hosts: Sequence[Host]) -> FoundFleet:
         """Ask in a thread that is given up if it takes too long."""
         if self._left[source] >= MOST_LEFT:
             left = f"{MOST_LEFT} earlier questions to {source} were never answered"
             raise Unavailable(f"{left}: start the server again")
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Found] = loop.create_future()
+        answer: asyncio.Future[FoundFleet] = loop.create_future()
 
-        def settle(found: Found | ForewarnError) -> None:
+        def settle(found: FoundFleet | ForewarnError) -> None:
             self._left[source] -= 1
             if answer.done():
                 return
@@ -153,14 +153,14 @@ class MachineWatch:
             await self._run(lambda tx: self._sightings.save(tx, seen))
 
 
-def _nobody_reached(source: str, found: Found) -> str:
+def _nobody_reached(source: str, found: FoundFleet) -> str:
     silent = [f"{host} ({why})" for host, why in sorted(found.unreachable.items())]
     more = f" and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
     said = f"driver {source} reaches none of its hosts, and nothing is imported"
     return f"{said}: {', '.join(silent[:SHOWN])}{more}"
 
 
-def _asked(source: str, driver: Listing, hosts: Sequence[Host]) -> Found | ForewarnError:
+def _asked(source: str, driver: Listing, hosts: Sequence[Host]) -> FoundFleet | ForewarnError:
     try:
         return driver.inventory(hosts)
     except ForewarnError as error:

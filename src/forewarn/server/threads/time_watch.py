@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 
 from forewarn.clock import JUMP, Clock, ScaledClock, SystemClock
 from forewarn.control.engine.engine import Engine
-from forewarn.core.model.absence import Absence
-from forewarn.core.model.service_time import LARGEST_SLEW, SLEWING
+from forewarn.core.model.clock_slew import LARGEST_SLEW, SLEWING, Absence
 from forewarn.core.moments import format_offset, format_span, format_span_briefly
 
 log = logging.getLogger(__name__)

@@ -22,11 +22,11 @@ from forewarn.core.copies import replace
 from forewarn.core.disclosure import Names
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.filters import ANY_MACHINE, LEAST_OF_ID, MachineFilter
+from forewarn.core.model.fleet_counts import FleetSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
-from forewarn.core.model.summary import FleetSummary
 from forewarn.core.spelling import MOST_SLIPS
 from forewarn.core.words import GroupName, HostName, MachineId, MachineState, NameKind, ProjectName
 from forewarn.store import tables

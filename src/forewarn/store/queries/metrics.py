@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Text, and_, case, cast, func, not_, select
 
-from forewarn.core.model.summary import DomainSummary, FleetSummary, GroupSummary
+from forewarn.core.model.fleet_counts import DomainSummary, FleetSummary, GroupSummary
 from forewarn.core.words import (
     STANDALONE,
     EventStatus,

@@ -6,14 +6,14 @@ from datetime import datetime
 
 from sqlalchemy import and_, exists, func, or_, select
 
-from forewarn.core.admission.expected import MEMORY
-from forewarn.core.model.emptying import Surroundings
+from forewarn.core.admission.work_durations import MEMORY
 from forewarn.core.model.event import Event
-from forewarn.core.model.footprint import Footprint, Share
+from forewarn.core.model.footprint import DomainShare, Footprint
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.rollouts.emptying import EmptyingInput
 from forewarn.core.words import (
     STANDALONE,
     GroupName,
@@ -107,7 +107,7 @@ class RolloutQueries(Reader):
         """Find the machines on these hosts that were never seen, as far as that is saved."""
         return {row[0]: row[1] for row in self._among(_NEVER_SEEN, hosts)}
 
-    def surroundings(self, hosts: Sequence[HostName]) -> Surroundings:
+    def surroundings(self, hosts: Sequence[HostName]) -> EmptyingInput:
         """Load the machines on these hosts, and the room there is for them on all sound hosts."""
         return EmptyingReads(self._transaction).around(hosts)
 
@@ -152,12 +152,12 @@ class RolloutQueries(Reader):
         return {host: Footprint(counts=its) for host, its in counts.items()}
 
     def _footprints(self, hosts: Sequence[HostName]) -> dict[HostName, Footprint]:
-        carried: dict[HostName, list[Share]] = defaultdict(list)
+        carried: dict[HostName, list[DomainShare]] = defaultdict(list)
         for host, group, domain, project, mobility, count, sized, memory, largest in self._among(
             _SHARES, hosts
         ):
             carried[host].append(
-                Share(
+                DomainShare(
                     group=group,
                     update_domain=domain,
                     project=project,

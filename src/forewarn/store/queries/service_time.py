@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from forewarn.core.copies import replace
-from forewarn.core.model.absence import Absence
-from forewarn.core.model.hold import Grace
-from forewarn.core.model.service_time import Slew, TimeKind
+from forewarn.core.model.clock_slew import Absence, Slew, TimeKind
+from forewarn.core.model.constraints import Grace
 from forewarn.store.reads.reader import Reader
 
 NOTHING = timedelta()

@@ -7,13 +7,12 @@ from typing import Any
 from sqlalchemy import Integer, Select, bindparam, func, literal_column, select, tuple_, union_all
 
 from forewarn.core.copies import replace
-from forewarn.core.model.budget import Budget
-from forewarn.core.model.emptying import Leaver, Surroundings
+from forewarn.core.model.constraints import Budget
 from forewarn.core.model.event import Resource
 from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host, HostLoad, HostResource
+from forewarn.core.model.host import RACK, Host, HostLoad, HostResource, Room
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.room import RACK, Room
+from forewarn.core.rollouts.emptying import EmptyingInput, Leaver
 from forewarn.core.words import (
     GroupKind,
     GroupName,
@@ -258,11 +257,11 @@ _TAKEN_BY = select(_M.host, _M.bound_for, _M.resources).where(_M.host.is_not(Non
 class EmptyingReads(Reader):
     """What decides whether hosts can be emptied."""
 
-    def around(self, hosts: Sequence[HostName]) -> Surroundings:
+    def around(self, hosts: Sequence[HostName]) -> EmptyingInput:
         """Load the machines on these hosts, and the room on all sound ones."""
         ordered = {machine: _in_words(*order) for machine, *order in self._all(_OPEN_ORDERS)}
         machines = [_leaver(row, ordered) for row in self._among(_ON_HOSTS, hosts)]
-        return Surroundings(machines=machines, rooms=self._rooms(machines))
+        return EmptyingInput(machines=machines, rooms=self._rooms(machines))
 
     def _rooms(self, machines: Iterable[Leaver]) -> dict[HostName, Room]:
         found = self._all(_SOUND)

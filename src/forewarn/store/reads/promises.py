@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from forewarn.core.model.promise import MonthlyPromises
+from forewarn.core.model.record import MonthlyPromises
 from forewarn.core.model.slice import Sent
 from forewarn.core.words import EventId, Kind, MachineId
 from forewarn.store import tables

@@ -7,10 +7,9 @@ from itertools import chain
 from sqlalchemy import and_, case, func, not_, select, union_all
 
 from forewarn.core.copies import replace
-from forewarn.core.model.armed import ArmedDomain
+from forewarn.core.model.constraints import ArmedDomain, Hold
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
-from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order

@@ -5,27 +5,24 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.core.access import Token
-from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
-from forewarn.core.model.absence import Absence
+from forewarn.core.model.clock_slew import Absence, Slew, TimeKind
+from forewarn.core.model.constraints import Grace, Hold, Waiting
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
 from forewarn.core.model.event import Event, NoticeSummary, Resource
+from forewarn.core.model.footprint import NO_MOVES, MovePace
 from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.hold import Grace, Hold
-from forewarn.core.model.host import Host
+from forewarn.core.model.host import RACK, Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
-from forewarn.core.model.pace import NO_MOVES, Pace
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms, Wave
-from forewarn.core.model.room import RACK
-from forewarn.core.model.service_time import Slew, TimeKind
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.model.webhook import Webhook
-from forewarn.core.rehearsal.kept_rehearsal import KeptRehearsal
+from forewarn.core.push import Webhook
+from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.retention import Pruning
+from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.words import Work
 from forewarn.store import tables
 from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped, micros, micros_or_none, moment
@@ -71,7 +68,7 @@ _SHAPES = {
         )
     ),
     FailureLimit: Shape(optional=("amount", "percent"), empty=NO_FAILURE),
-    Pace: Shape(optional=("expected", "taken"), empty=NO_MOVES),
+    MovePace: Shape(optional=("expected", "taken"), empty=NO_MOVES),
     Waiting: Shape(optional=("stuck", "room", "outside", "until")),
 }
 _TIME = (micros, moment)
@@ -227,7 +224,7 @@ class Meta:
     settings_version: str
     blocked_rollouts: int
     forgotten: int
-    pace: Pace
+    pace: MovePace
 
     @property
     def grace(self) -> Grace | None:

@@ -10,14 +10,13 @@ from sqlalchemy import ColumnElement, Table, Update, bindparam, delete, func, in
 
 from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
-from forewarn.core.model.changes import Changes
+from forewarn.core.model.changes import ROOM, Changes
+from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
+from forewarn.core.model.footprint import NO_MOVES
 from forewarn.core.model.order import Order
-from forewarn.core.model.pace import NO_MOVES
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Sent
-from forewarn.core.model.waiting import Waiting
-from forewarn.core.wakes import ROOM
 from forewarn.core.words import StageKind, StageState, StepState
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_found, one_of

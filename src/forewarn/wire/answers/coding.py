@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, TypeVar
 
-from forewarn.core.operators_words import unmarked
+from forewarn.core.redaction import unmarked
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.codec import Codec
 from forewarn.wire.texts import read_time, write_time

@@ -6,11 +6,11 @@ from datetime import date, datetime
 from typing import Any, ClassVar, Self
 
 from forewarn.core.model.declaration import HostDrivers
+from forewarn.core.model.fleet_counts import FleetSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host, HostLoad, HostResource
 from forewarn.core.model.machine import Machine, MachineTraits
 from forewarn.core.model.project import Project
-from forewarn.core.model.summary import FleetSummary
 from forewarn.core.words import GroupKind, HostState, MachineState
 from forewarn.wire.answers.answer import ApiAnswer, leading
 from forewarn.wire.fleet import write_policy

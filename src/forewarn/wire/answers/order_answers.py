@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Self
 
+from forewarn.core.model.constraints import first_end
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.model.waiting import first_end
 from forewarn.core.words import (
     Action,
     HostTask,

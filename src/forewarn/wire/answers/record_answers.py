@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from forewarn.core.model.record import Record
-from forewarn.core.model.webhook import Webhook
+from forewarn.core.push import Webhook
 from forewarn.core.topics import Topic, topics_of
 from forewarn.core.words import Kind
 from forewarn.wire.answers.answer import ApiAnswer

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Self
 
-from forewarn.core.rehearsal.faults import Fault, FaultKind
+from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.wire.answers.answer import ApiAnswer
 
 

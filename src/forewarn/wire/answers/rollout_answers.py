@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from forewarn.core.guests import notice
-from forewarn.core.model.emptying import Emptying
+from forewarn.core.model.constraints import Waiting, first_end
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
-from forewarn.core.model.waiting import Waiting, first_end
+from forewarn.core.rollouts.emptying import Emptying
 from forewarn.core.rollouts.forecast import Expected
 from forewarn.core.words import SIMULATED, HostName, RolloutAction, ServiceMode
 from forewarn.wire.answers.answer import ApiAnswer

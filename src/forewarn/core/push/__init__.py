@@ -1,1 +1,0 @@
-"""Which records are pushed to webhooks, and which addresses a project's webhooks may call."""

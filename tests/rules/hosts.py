@@ -1,0 +1,203 @@
+"""Work on hosts, and hosts that have failed or are lost: notice, moves, places, fencing (rules 5 and 13)."""
+
+from collections.abc import Iterator
+
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import (
+    EXTERNAL,
+    Action,
+    EventStatus,
+    GroupName,
+    HostName,
+    HostState,
+    HostTask,
+    Kind,
+    MachineId,
+    MachineState,
+    StepState,
+    Work,
+)
+from tests.rules.change import MOVING, Change, begun
+
+_MOVES_AT_ONCE = 2
+
+
+def whole_hosts_are_done_in_one_go(change: Change) -> Iterator[str]:
+    """Rule 5: work on a whole host begins once, and every machine that the host carries then was told."""
+    for order in change.after.orders.values():
+        known = change.before.orders.get(order.id)
+        if not (order.terms.whole or order.terms.together):
+            continue
+        begun = _begun_on_host(order)
+        if len(begun) > 1:
+            yield f"{order.id} on the whole of {order.host} began twice"
+        if not begun or (known and _begun_on_host(known)):
+            continue
+        told = {step.machine for step in begun[0].steps if step.state is not StepState.MOOT}
+        for machine in change.after.machines.values():
+            carried = machine.host == order.host and machine.state is not MachineState.STOPPED
+            if carried and machine.id not in told:
+                yield f"{order.id} began on the whole of {order.host}, and {machine.name} was not told"
+
+
+def _begun_on_host(order: Order) -> list[Stage]:
+    return [stage for stage in order.stages if stage.started_at is not None and stage.kind not in MOVING]
+
+
+def hosts_are_worked_on_with_everybody_told(change: Change) -> Iterator[str]:
+    """Rule 5: as the work on a host begins, all on it have a started event, of one domain of each group."""
+    for order in change.after.orders.values():
+        known = change.before.orders.get(order.id)
+        begins = _begun_on_host(order) and not (known and _begun_on_host(known))
+        if order.action is not Action.SERVICE or not begins:
+            continue
+        started = _named_in_started(change.after, order)
+        domains: dict[GroupName, set[int]] = {}
+        for machine in change.after.machines.values():
+            if machine.host != order.host or machine.state is MachineState.STOPPED:
+                continue
+            domains.setdefault(machine.group, set()).add(machine.update_domain)
+            if machine.id not in started:
+                yield f"work on {order.host} began, and {machine.name} has no started event"
+        for group, found in domains.items():
+            exempt = order.terms.together or change.after.groups[group].policy.gang
+            if len(found) > 1 and not exempt:
+                yield f"work on {order.host} began, which carries update domains {sorted(found)} of {group}"
+
+
+def _named_in_started(fleet: Slice, order: Order) -> set[MachineId]:
+    mine = (event for event in fleet.events.values() if event.order == order.id)
+    started = (event for event in mine if event.status is EventStatus.STARTED)
+    return {named.machine for event in started for named in event.resources}
+
+
+def moves_go_a_few_at_a_time(change: Change) -> Iterator[str]:
+    """No more machines leave a host together than it says, or two."""
+    for order in change.after.orders.values():
+        host = change.after.hosts[order.host] if order.host is not None else None
+        at_once = (host.at_once if host is not None else None) or _MOVES_AT_ONCE
+        for stage in order.stages if order.driver != EXTERNAL else ():
+            moving = [step for step in stage.steps if step.state is StepState.RUNNING]
+            if stage.kind in MOVING and len(moving) > at_once:
+                yield f"{len(moving)} machines leave {order.host} at once"
+
+
+def cordons_are_given_back(change: Change) -> Iterator[str]:
+    """A host is cordoned for an order only as long as that is open."""
+    for host in change.after.hosts.values():
+        if host.cordoned_for is not None and host.cordoned_for not in change.after.orders:
+            yield f"{host.name} is cordoned for {host.cordoned_for}, which is over"
+
+
+def machines_move_to_sound_hosts(change: Change) -> Iterator[str]:
+    """A machine moves to a host that can be reached, and is neither cordoned nor degraded nor failed."""
+    for order in change.after.orders.values():
+        known = change.before.orders.get(order.id)
+        before = begun(known)
+        running = (step for step in order.steps if step.state is StepState.RUNNING)
+        for step in running:
+            if step.target is None or (step.machine, step.begun_at) in before:
+                continue
+            target = change.after.hosts[step.target]
+            if target.state is not HostState.OK:
+                yield f"{step.name} goes to {step.target}, which is {target.state}"
+            if target.unreachable_since is not None and order.placed_here:
+                yield f"{step.name} goes to {step.target}, which cannot be reached"
+
+
+_AWAY = (HostState.FAILED, HostState.LOST)
+_BRINGS_UP = (Work.RECOVER, Work.START)
+
+
+def hosts_are_fenced_before_others_take_over(change: Change) -> Iterator[str]:
+    """Rule 13: no machine leaves a failed or lost host unless that is fenced, or somebody vouches for it."""
+    for order in change.after.orders.values():
+        known = change.before.orders.get(order.id)
+        vouched = order.action is Action.FAIL and bool(order.terms.fenced)
+        written = any(each.kind == Kind.HOST_FENCED and each.order == order.id for each in change.records)
+        if vouched and not (known is not None and known.terms.fenced) and not written:
+            yield f"nobody knows who vouched for {order.host} in {order.id}"
+        before, fenced = begun(known), _is_fenced(order) and not _failed_again(change.after, order)
+        for step in order.steps:
+            begins = step.begun_at is not None and (step.machine, step.begun_at) not in before
+            if not begins or not step.moves or fenced:
+                continue
+            if order.action is Action.FAIL or _was_away(change, step.machine):
+                yield f"{step.name} is moved by {order.id}, and its host was not fenced"
+
+
+def machines_stay_on_hosts_that_are_not_fenced(change: Change) -> Iterator[str]:
+    """Rule 13: a machine is on a failed or lost host until that is fenced, or those who know say otherwise.
+
+    These are whoever carries out an eviction, a move, or a recovery that was begun before the host failed
+    once more, and people who declare where a machine is.
+    """
+    told = {
+        (record.project, record.machine)
+        for record in change.records
+        if record.kind in (Kind.STEP_DONE, Kind.MACHINE_MOVED)
+    }
+    for machine in change.after.machines.values():
+        known = change.before.machines.get(machine.id)
+        if known is None or known.host is None or known.host == machine.host:
+            continue
+        if (
+            (_was_away(change, machine.id) or _waits_for_a_fence(change.before, known))
+            and not _may_leave(change, known)
+            and (known.project, known.name) not in told
+        ):
+            yield f"{machine.name} has left {known.host}, which is not fenced"
+
+
+def _waits_for_a_fence(fleet: Slice, machine: Machine) -> bool:
+    """Return whether a machine was to be recovered from a host that was not fenced, restored since or not."""
+    failure = _newest_failure(fleet, machine.host)
+    if failure is None or _is_fenced(failure):
+        return False
+    return any(step.machine == machine.id and step.state is StepState.WAITING for step in failure.steps)
+
+
+def nothing_is_brought_up_on_a_failed_host(change: Change) -> Iterator[str]:
+    """Rule 13: who is being started on a host that fails may run there, and is recovered with it."""
+    for order in change.after.orders.values():
+        for step in order.steps:
+            host = None if step.target is None else change.after.hosts[step.target]
+            up = step.state is StepState.RUNNING and step.work in _BRINGS_UP
+            if up and host is not None and host.state is HostState.FAILED:
+                yield f"{step.name} is still brought up by {order.id} on {host.name}, which failed"
+
+
+def _may_leave(change: Change, machine: Machine) -> bool:
+    """Return whether the host of a machine is fenced, or was when its recovery began."""
+    recovered = any(
+        step.machine == machine.id and step.state is StepState.RUNNING
+        for order in change.before.orders.values()
+        if order.action is Action.FAIL
+        for step in order.steps
+    )
+    newest = _newest_failure(change.after, machine.host) or _newest_failure(change.before, machine.host)
+    return recovered or (newest is not None and _is_fenced(newest))
+
+
+def _is_fenced(order: Order) -> bool:
+    done = any(step.task is HostTask.FENCE and step.state is StepState.DONE for step in order.host_steps)
+    return done or (order.action is Action.FAIL and bool(order.terms.fenced))
+
+
+def _newest_failure(fleet: Slice, host: HostName | None) -> Order | None:
+    mine = (order for order in fleet.orders.values() if order.host == host and order.action is Action.FAIL)
+    return max(mine, key=lambda order: order.number, default=None)
+
+
+def _failed_again(fleet: Slice, order: Order) -> bool:
+    newest = _newest_failure(fleet, order.host)
+    return order.action is Action.FAIL and newest is not None and newest.id != order.id
+
+
+def _was_away(change: Change, machine: MachineId) -> bool:
+    """Return whether the host that carried a machine has failed or is lost."""
+    known = change.before.machines.get(machine)
+    host = None if known is None or known.host is None else change.after.hosts.get(known.host)
+    return host is not None and host.state in _AWAY

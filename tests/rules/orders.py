@@ -1,0 +1,136 @@
+"""Stages that start whole, steps that run once, and orders of aborted rollouts (rules 4, 5 and 8)."""
+
+from collections.abc import Iterator
+
+from forewarn.core.model.order import Order
+from forewarn.core.words import (
+    HINTS,
+    Action,
+    EventStatus,
+    GroupName,
+    HostTask,
+    MachineId,
+    StageState,
+    StepState,
+    Work,
+)
+from tests.rules.change import MOVING, Change
+
+
+def stages_start_whole(change: Change) -> Iterator[str]:
+    """Rule 5: no event of a stage starts without the others, unless its machines only move."""
+    states: dict[tuple[str, int], set[EventStatus]] = {}
+    for event in change.after.events.values():
+        kind = change.after.orders[event.order].stages[event.stage].kind if event.type not in HINTS else None
+        if kind in MOVING:
+            continue
+        states.setdefault((event.order, event.stage), set()).add(event.status)
+    for (order, stage), found in states.items():
+        if len(found) > 1:
+            yield f"stage {stage} of {order} is half started"
+
+
+def stages_have_one_domain_of_a_group(change: Change) -> Iterator[str]:
+    """Rule 4: no stage that guests know of disturbs two update domains of one group, `together` aside."""
+    for order in change.after.orders.values():
+        for stage in order.stages:
+            if stage.state is StageState.QUEUED or order.terms.together or stage.kind in MOVING:
+                continue
+            domains: dict[GroupName, set[int]] = {}
+            told = [step for step in stage.steps if step.state is not StepState.MOOT]
+            for step in told:
+                domains.setdefault(step.group, set()).add(step.update_domain)
+            for group in (group for group, its in domains.items() if len(its) > 1):
+                policy, mine = change.after.groups[group].policy, [x for x in told if x.group == group]
+                frozen = all(step.work is Work.FREEZE for step in mine)
+                if not policy.gang and not (frozen and len(mine) <= policy.freezes_at_once):
+                    yield f"a stage of {order.id} disturbs two update domains of {group}"
+
+
+def machines_are_free_when_their_stage_starts(change: Change) -> Iterator[str]:
+    """Rule 5: an event does not start while a step of another order runs on a machine that it names."""
+    busy = {
+        step.machine: order.id
+        for order in change.before.orders.values()
+        for step in order.steps
+        if step.state is StepState.RUNNING and step in change.after.orders.get(order.id, order).steps
+    }
+    for event in change.after.events.values():
+        known = change.before.events.get(event.id)
+        if event.status is not EventStatus.STARTED or (known and known.status is EventStatus.STARTED):
+            continue
+        # A failed host waits for none.
+        if change.after.orders[event.order].action is Action.FAIL:
+            continue
+        for named in event.resources:
+            if busy.get(named.machine, event.order) != event.order:
+                yield f"{event.id} started while {named.name} was in the hands of {busy[named.machine]}"
+
+
+def machines_have_one_step_at_a_time(change: Change) -> Iterator[str]:
+    """Rule 5: a stage starts only when its machines have no other step running."""
+    busy: dict[MachineId, Order] = {}
+    for order in change.after.orders.values():
+        for step in order.steps:
+            if step.state is not StepState.RUNNING:
+                continue
+            if step.machine in busy:
+                yield f"{step.name} is in the hands of {busy[step.machine].id} and {order.id}"
+            busy[step.machine] = order
+
+
+def finished_steps_stay_finished(change: Change) -> Iterator[str]:
+    """Rule 8: a step recorded as finished is never run again."""
+    for id_, order in change.before.orders.items():
+        after = change.after.orders.get(id_)
+        if after is None:
+            continue
+        for index, stage in enumerate(order.stages):
+            kept = set(after.stages[index].steps) if index < len(after.stages) else set()
+            for step in stage.steps:
+                if step.state is StepState.DONE and step not in kept:
+                    yield f"{step.name} of {id_} was done and is touched again"
+
+
+def attempts_are_begun_once(change: Change) -> Iterator[str]:
+    """Rule 8: what has ended runs again only as a later attempt, and what runs is not begun anew."""
+    for id_, order in change.after.orders.items():
+        known = change.before.orders.get(id_)
+        before = [step for step in known.steps if step.begun_at is not None] if known else []
+        for step in order.steps:
+            if step.state is not StepState.RUNNING:
+                continue
+            for past in (each for each in before if each.machine == step.machine):
+                still_runs = past.state is StepState.RUNNING and past.begun_at == step.begun_at
+                # One that waits to be tried again has begun as the attempt before.
+                last = past.attempt - (past.state is StepState.WAITING)
+                if step.attempt <= last and not (still_runs and step.attempt == last):
+                    yield f"attempt {step.attempt} of {step.name} in {id_} runs after attempt {last}"
+
+
+# These follow what has begun: they undo it, or see whether the host can be given back.
+_FOLLOWING = (HostTask.AFTER, HostTask.HEALTH, HostTask.UNCORDON)
+
+
+def nothing_begins_that_winds_down(change: Change) -> Iterator[str]:
+    """Of an order that winds down nothing is announced, and no step begins that had not begun before."""
+    for id_, order in change.after.orders.items():
+        known = change.before.orders.get(id_)
+        if not order.terms.winding_down or known is None:
+            continue
+        for event in change.after.events.values():
+            if event.order == id_ and event.id not in change.before.events:
+                yield f"{event.id} was announced for {id_}, which winds down"
+        for what in sorted(_begun(order) - _begun(known)):
+            yield f"{what} of {id_} began, which winds down"
+
+
+def _begun(order: Order) -> set[str]:
+    moves = {
+        f"{stage.kind} of {step.name}"
+        for stage in order.stages
+        for step in stage.steps
+        if step.begun_at is not None
+    }
+    on_host = (step for step in order.host_steps if step.begun_at is not None)
+    return moves | {f"{step.task} of the host" for step in on_host if step.task not in _FOLLOWING}
