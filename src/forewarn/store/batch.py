@@ -19,7 +19,6 @@ from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, U
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.words import ProjectName
 from forewarn.store.foreseen import Foreseen, Loaded
-from forewarn.store.postponed import OPEN, Postponed
 from forewarn.store.queries.callers import (
     AnswerChanges,
     RehearsalChanges,
@@ -38,6 +37,7 @@ from forewarn.store.rows.stored import Meta
 from forewarn.store.saved import SavedChanges
 from forewarn.store.snapshots import ScopedSnapshot, Snapshot
 from forewarn.store.writes.saving import ChangeSaving
+from forewarn.store.writes.writer import OPEN, Postponed
 
 log = logging.getLogger(__name__)
 

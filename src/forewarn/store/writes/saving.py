@@ -20,7 +20,6 @@ from forewarn.core.model.slice import Sent
 from forewarn.core.words import StageKind, StageState, StepState
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_found, one_of
-from forewarn.store.many_rows import execute_many
 from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.reads.reader import Reader, chunks
 from forewarn.store.rows.mapping import micros
@@ -74,7 +73,7 @@ class WorkWrites(Reader):
         key, order = table.columns
         if gone := before - after:
             rows = [{"this_key": key_, "this_order": order_} for key_, order_ in sorted(gone)]
-            execute_many(self._connection, _DELETE_PAIRS[table], rows)
+            self._connection.execute(_DELETE_PAIRS[table], rows)
         if new := after - before:
             rows = [{key.name: key_, order.name: order_} for key_, order_ in sorted(new)]
             write_rows(self._connection, _INSERT_PAIRS[table], rows)
