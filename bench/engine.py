@@ -10,6 +10,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from bench import fleets, guests, sql_counts
+from bench.network import reached
 from bench.operators import Operator
 from bench.postgresql import commits_a_second, new_database, postgresql, server_processes
 from bench.processes import Failed, ProcessorTime
@@ -23,25 +24,27 @@ CALLERS = 16
 # Each with its own machines: a machine takes one order of its users at a time.
 ORDERS = {1: 100, CALLERS: 640}
 LEAST_OF_COMMITS = {1: 0.2, CALLERS: 0.4}
+LEAST_HERE = {1: 100, CALLERS: 300}  # orders a second, with the database on the same computer
+LEAST_FAR = {1: 50, CALLERS: 200}  # and across a network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disk:
-    """What commits are flushed to: the computer's own disk, or one that seems slower."""
+class Place:
+    """Where the database is: on the computer's own disk, on one that seems slower, or across a network."""
 
     name: str  # "": it is as it is
     flush_after: int = 0  # microseconds that each commit waits, the server's and the raw client's alike
+    round_trip: float = 0.0  # seconds that each takes longer than on one computer
     note: str = ""
 
 
 # How much of an order is waiting for the disk depends on the disk: volumes that are reached over a network
 # take some milliseconds.
-DISKS = (
-    Disk(name=""),
-    Disk(
-        name="4 ms a flush", flush_after=4000, note="each commit waits 4 ms before its flush (commit_delay)"
-    ),
+HERE = Place(name="")
+SLOW_DISK = Place(
+    name="4 ms a flush", flush_after=4000, note="each commit waits 4 ms before its flush (commit_delay)"
 )
+FAR = Place(name="1 ms of network", round_trip=0.001, note="each round trip takes 1 ms more")
 ROUNDS = 2
 COMMITTING = 2.0  # seconds
 ALONE_HOSTS = 1000  # hosts with one machine each, whose orders all fall due together
@@ -63,11 +66,17 @@ def measure(work: Workplace) -> Findings:
     """Measure this version, and by turns another if there is one."""
     with postgresql(work.folder) as postgres:
         counted = {each.name: sql_counts.count(work, each, postgres) for each in work.versions}
-        orders = {disk.name: _order_rounds(work, postgres, disk) for disk in DISKS}
+        orders = {place.name: _order_rounds(work, postgres, place) for place in (HERE, SLOW_DISK, FAR)}
         waits = {each.name: _waits(work, each, postgres) for each in work.versions}
     rows = [
         *sql_counts.rows(counted),
-        *(_rate_row(callers, orders[disk.name], disk) for disk in DISKS for callers in ORDERS),
+        *(
+            _ratio_row(callers, orders[place.name], place)
+            for place in (HERE, SLOW_DISK)
+            for callers in ORDERS
+        ),
+        *(_rate_row(callers, orders[HERE.name], HERE, least) for callers, least in LEAST_HERE.items()),
+        *(_rate_row(callers, orders[FAR.name], FAR, least) for callers, least in LEAST_FAR.items()),
         _waits_row(waits),
     ]
     return Findings(rows=rows, raw={"sql": counted, "orders": orders, "waits": waits})
@@ -76,27 +85,30 @@ def measure(work: Workplace) -> Findings:
 # Orders a second
 
 
-def _order_rounds(work: Workplace, postgres: str, disk: Disk) -> dict[str, list[Found]]:
+def _order_rounds(work: Workplace, postgres: str, place: Place) -> dict[str, list[Found]]:
     """Measure all versions by turns; returns what was found in each round."""
     found: dict[str, list[Found]] = {each.name: [] for each in work.versions}
     for _ in range(ROUNDS):
         for version in work.versions:
-            found[version.name].append(_order_rates(work, version, postgres, disk))
+            found[version.name].append(_order_rates(work, version, postgres, place))
     return found
 
 
-def _order_rates(work: Workplace, version: Version, postgres: str, disk: Disk) -> Found:
+def _order_rates(work: Workplace, version: Version, postgres: str, place: Place) -> Found:
     """Order as fast as callers can, and compare that with what the database can commit."""
-    database = new_database(postgres, f"orders_{version.name}", flush_after=disk.flush_after)
+    made = new_database(postgres, f"orders_{version.name}", flush_after=place.flush_after)
     fleet = work.folder / "orders.toml"
     fleet.write_text(fleets.toml(fleets.racks(RACKS)), encoding="utf-8")
-    with serving(
-        work.folder,
-        *("--fleet", str(fleet)),
-        database=database,
-        program=version.forewarn,
-        settings={**fleets.NO_LIMITS, "FOREWARN_OPERATOR_CALLS": "0"},
-    ) as server:
+    with (
+        reached(made, folder=work.folder, round_trip=place.round_trip) as database,
+        serving(
+            work.folder,
+            *("--fleet", str(fleet)),
+            database=database,
+            program=version.forewarn,
+            settings={**fleets.NO_LIMITS, "FOREWARN_OPERATOR_CALLS": "0"},
+        ) as server,
+    ):
         found: Found = {}
         machines = _machines_of_listening_sets(server, sum(ORDERS.values()))
         for callers, orders in ORDERS.items():
@@ -116,7 +128,7 @@ def _order_rates(work: Workplace, version: Version, postgres: str, disk: Disk) -
     shown = ", ".join(
         f"{callers}: {each['orders']:.0f}/s ({each['ratio']:.2f})" for callers, each in found.items()
     )
-    work.say(", ".join(filter(None, (f"{version.name}: orders by callers {shown}", disk.name))))
+    work.say(", ".join(filter(None, (f"{version.name}: orders by callers {shown}", place.name))))
     return found
 
 
@@ -144,15 +156,33 @@ def _rate(server: Serving, machines: Sequence[str], *, callers: int) -> float:
     return len(machines) / (time.perf_counter() - began)
 
 
-def _rate_row(callers: int, rounds: dict[str, list[Found]], disk: Disk) -> Row:
+def _rate_row(callers: int, rounds: dict[str, list[Found]], place: Place, least: int) -> Row:
+    rates = {name: median(each[str(callers)]["orders"] for each in found) for name, found in rounds.items()}
+    before = [f"{name} {rate:.0f}" for name, rate in rates.items() if name != "now"]
+    return Row(
+        what=", ".join(filter(None, ("orders a second, PostgreSQL", place.name, _who(callers)))),
+        measured=f"{rates['now']:.0f}",
+        value=round(rates["now"], 1),
+        target=f"≥ {least}",
+        met=rates["now"] >= least,
+        note="; ".join(filter(None, (place.note, *before))),
+    )
+
+
+def _who(callers: int) -> str:
+    return "one caller" if callers == 1 else f"{callers} callers"
+
+
+def _ratio_row(callers: int, rounds: dict[str, list[Found]], place: Place) -> Row:
     ratios = {name: median(each[str(callers)]["ratio"] for each in found) for name, found in rounds.items()}
     now, least = rounds["now"], LEAST_OF_COMMITS[callers]
     rate = median(each[str(callers)]["orders"] for each in now)
     commits = median(each[str(callers)]["commits"] for each in now)
     before = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if name != "now"]
-    who = "one caller" if callers == 1 else f"{callers} callers"
     return Row(
-        what=", ".join(filter(None, ("orders to raw commits a second, PostgreSQL", disk.name, who))),
+        what=", ".join(
+            filter(None, ("orders to raw commits a second, PostgreSQL", place.name, _who(callers)))
+        ),
         measured=f"{ratios['now']:.2f}",
         value=round(ratios["now"], 3),
         target=f"≥ {least}",
@@ -163,7 +193,7 @@ def _rate_row(callers: int, rounds: dict[str, list[Found]], disk: Disk) -> Row:
                 (
                     f"{rate:.0f} orders to {commits:.0f} commits of one client",
                     _where_time_goes(now, callers, target=least * commits),
-                    disk.note,
+                    place.note,
                     *before,
                 ),
             )

@@ -14,7 +14,7 @@ from forewarn.store.reads.loading import load
 from forewarn.store.reads.open_transaction import KnownMeta
 from forewarn.store.snapshots import Snapshot
 from forewarn.store.sql import Store, open_store
-from forewarn.store.writes import work_writes
+from forewarn.store.writes import saving
 from tests.contract.samples import (
     NOW,
     event,
@@ -57,8 +57,8 @@ QUESTIONS: dict[str, Callable[[Snapshot], object]] = {
     "events_of_orders": lambda tx: tx.rollouts.events_of_orders([order_id(HERE)]),
     "events_of_group": lambda tx: tx.rules.events_of_group(GROUP, [event_id(HERE)]),
     "survey": lambda tx: tx.rollouts.survey([HOST]),
-    "waking those who wait for a group": lambda tx: wake(tx, work_writes._ORDERS_WAITING, GROUP),
-    "waking those on a host": lambda tx: wake(tx, work_writes._ORDERS_ON, HOST),
+    "waking those who wait for a group": lambda tx: wake(tx, saving._ORDERS_WAITING, GROUP),
+    "waking those on a host": lambda tx: wake(tx, saving._ORDERS_ON, HOST),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 from forewarn.core.scope import Scope
 from forewarn.core.words import ProjectName
 from forewarn.store.batch import Transaction
-from forewarn.store.queries.answers import SavedAnswer
+from forewarn.store.queries.callers import SavedAnswer
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW
 from tests.contract.test_store_access import token

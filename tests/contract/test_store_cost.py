@@ -10,7 +10,7 @@ from forewarn.core.filters import EventFilter, HistoryFilter, MachineFilter, Ord
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
-from forewarn.store.reads.room_reads import TO_CHOOSE_FROM
+from forewarn.store.reads.capacity import TO_CHOOSE_FROM
 from forewarn.store.snapshots import Snapshot
 from forewarn.store.sql import Store, open_store
 from tests.contract.samples import (

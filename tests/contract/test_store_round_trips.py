@@ -18,7 +18,7 @@ from forewarn.store import tables
 from forewarn.store.batch import Batch
 from forewarn.store.opening import deadlines
 from forewarn.store.opening.pipelined_postgresql import pipelined
-from forewarn.store.queries.answers import SavedAnswer
+from forewarn.store.queries.callers import SavedAnswer
 from forewarn.store.round_trips import read_at_once
 from forewarn.store.sql import Store, open_store
 from tests.contract.samples import NOW, everything, record

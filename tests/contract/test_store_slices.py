@@ -24,7 +24,7 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
-from forewarn.store.reads.room_reads import TO_CHOOSE_FROM
+from forewarn.store.reads.capacity import TO_CHOOSE_FROM
 from forewarn.store.sql import Store
 from tests.contract.samples import (
     NOW,

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.errors import Conflict
 from forewarn.store.batch import Transact, Transaction
-from forewarn.store.queries.answers import SavedAnswer
+from forewarn.store.queries.callers import SavedAnswer
 
 KEPT_FOR = timedelta(hours=24)
 # For each caller; the oldest go. An answer has a few hundred bytes, that of a large rollout some thousands.

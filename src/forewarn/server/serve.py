@@ -32,10 +32,9 @@ from forewarn.server.threads.operator_server import OperatorServer, tls_of
 from forewarn.server.upkeep import Hangups, Reloading, Shares, keeping_up, raise_limit, share
 from forewarn.server.wiring import OpenedService, Parts, drivers_of, new_id, open_service, wire
 from forewarn.store.opening import copying, lock
-from forewarn.store.opening.copying import Copied
+from forewarn.store.opening.copying import Copied, Progress
 from forewarn.store.opening.database import without_password
 from forewarn.store.opening.lock import Lock
-from forewarn.store.opening.row_copy import Progress
 from forewarn.store.opening.schema import any_token, is_store
 
 log = logging.getLogger(__name__)

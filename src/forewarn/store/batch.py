@@ -18,24 +18,26 @@ from sqlalchemy import Transaction as DatabaseTransaction
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.words import ProjectName
-from forewarn.store.foreseen import Foreseen
-from forewarn.store.postponed import OPEN, Postponed
-from forewarn.store.queries.answers import AnswerChanges
-from forewarn.store.queries.fleet_file import FleetFileChanges
+from forewarn.store.foreseen import Foreseen, Loaded
+from forewarn.store.queries.callers import (
+    AnswerChanges,
+    RehearsalChanges,
+    RehearsalSaving,
+    SessionChanges,
+    TokenChanges,
+    WebhookChanges,
+)
+from forewarn.store.queries.fleet import FleetFileChanges
 from forewarn.store.queries.records import RecordChanges
-from forewarn.store.queries.rehearsals import RehearsalChanges, RehearsalSaving
 from forewarn.store.queries.service_time import TimeChanges
-from forewarn.store.queries.sessions import SessionChanges
-from forewarn.store.queries.tokens import TokenChanges
-from forewarn.store.queries.webhooks import WebhookChanges
-from forewarn.store.reads.loaded import Loaded
 from forewarn.store.reads.loading import load
 from forewarn.store.reads.open_transaction import KnownMeta, OpenTransaction
 from forewarn.store.rows.mapping import Columns
-from forewarn.store.rows.meta import Meta
+from forewarn.store.rows.stored import Meta
 from forewarn.store.saved import SavedChanges
 from forewarn.store.snapshots import ScopedSnapshot, Snapshot
 from forewarn.store.writes.saving import ChangeSaving
+from forewarn.store.writes.writer import OPEN, Postponed
 
 log = logging.getLogger(__name__)
 

@@ -4,15 +4,12 @@ Each is executed by SQLAlchemy as any other is. PostgreSQL is sent all of them b
 (`opening/pipelined_postgresql.py`); SQLite, which nobody waits for, answers each as it comes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, CursorResult, Executable, Row
-
-from forewarn.store.many_rows import execute_many
 
 # An execution option: the trip that a statement is part of.
 TRIP = "forewarn.trip"
@@ -36,25 +33,23 @@ class Trip:
 
 def read_at_once(connection: Connection, queries: Sequence[Statement]) -> list[Sequence[Row[Any]]]:
     """Return the rows of each of several queries."""
-    results, _ = _at_once([partial(connection.execute, query, values) for query, values in queries])
+    results, _ = _at_once(connection, queries)
     return [result.all() for result in results]
 
 
 def write_at_once(connection: Connection, writes: Sequence[Statement]) -> list[int]:
     """Execute several statements that write rows and return none; return how many each of them changed."""
-    results, trip = _at_once(
-        [partial(execute_many, connection, statement, rows) for statement, rows in writes]
-    )
+    results, trip = _at_once(connection, writes)
     counted: Sequence[_Counted] = trip.written or results
     return [each.rowcount for each in counted]
 
 
-def _at_once(executions: Sequence[Callable[..., CursorResult[Any]]]) -> tuple[list[CursorResult[Any]], Trip]:
+def _at_once(connection: Connection, statements: Sequence[Statement]) -> tuple[list[CursorResult[Any]], Trip]:
     with ExitStack() as until_answered:
-        trip = Trip(len(executions), until_answered)
+        trip = Trip(len(statements), until_answered)
         options = {TRIP: trip}
         results = []
-        for execute in executions:
+        for statement, values in statements:
             trip.left -= 1
-            results.append(execute(execution_options=options))
+            results.append(connection.execute(statement, values, execution_options=options))
     return results, trip

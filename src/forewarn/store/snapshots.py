@@ -8,20 +8,19 @@ from functools import cached_property
 from typing import Protocol
 
 from forewarn.core.scope import Scope
-from forewarn.store.queries.answers import AnswerQueries
-from forewarn.store.queries.due import DueQueries
-from forewarn.store.queries.feed import FeedQueries
-from forewarn.store.queries.fleet import FleetQueries
-from forewarn.store.queries.fleet_file import FleetFileQueries
+from forewarn.store.queries.callers import (
+    AnswerQueries,
+    RehearsalQueries,
+    SessionQueries,
+    TokenQueries,
+    WebhookQueries,
+)
+from forewarn.store.queries.engine import DueQueries, RuleQueries
+from forewarn.store.queries.fleet import FleetFileQueries, FleetQueries
 from forewarn.store.queries.metrics import MetricQueries
-from forewarn.store.queries.records import RecordQueries
-from forewarn.store.queries.rehearsals import RehearsalQueries
+from forewarn.store.queries.records import FeedQueries, RecordQueries
 from forewarn.store.queries.rollouts import RolloutQueries
-from forewarn.store.queries.rules import RuleQueries
 from forewarn.store.queries.service_time import TimeQueries
-from forewarn.store.queries.sessions import SessionQueries
-from forewarn.store.queries.tokens import TokenQueries
-from forewarn.store.queries.webhooks import WebhookQueries
 from forewarn.store.queries.work import WorkQueries
 from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.reads.slice_reads import ScopedRuleQueries

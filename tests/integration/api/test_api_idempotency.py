@@ -109,7 +109,7 @@ def test_what_fails_when_it_is_saved_has_done_nothing_and_can_be_sent_again(
 
     before = service.history()
     with monkeypatch.context() as patched:
-        patched.setattr("forewarn.store.queries.answers.AnswerChanges.save", full)
+        patched.setattr("forewarn.store.queries.callers.AnswerChanges.save", full)
         assert post(api, RESTART).status_code == 503
     assert service.history() == before
     assert post(api, RESTART).status_code == 202

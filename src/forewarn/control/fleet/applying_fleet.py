@@ -31,8 +31,8 @@ from forewarn.core.spelling import counted
 from forewarn.core.words import DEFAULT_PROJECT, Kind, MachineId, ProjectName
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
+from forewarn.store.queries.callers import WebhookQueries
 from forewarn.store.queries.fleet import FleetQueries
-from forewarn.store.queries.webhooks import WebhookQueries
 from forewarn.store.snapshots import Snapshot
 
 PROJECT_REMOVED = "its project is removed"

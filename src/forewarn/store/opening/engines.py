@@ -12,9 +12,17 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolResetState
 
 from forewarn.core.errors import Unavailable
-from forewarn.store.opening.database import LOCK_SECONDS, READING, Database, Engines, note_locked, read_json
+from forewarn.store.opening.database import (
+    LOCK_SECONDS,
+    READING,
+    Database,
+    Engines,
+    is_locked,
+    note_locked,
+    read_json,
+    translate_failures,
+)
 from forewarn.store.opening.deadlines import Deadlines
-from forewarn.store.opening.failures import is_locked, translate_failures
 
 
 def create_engines(database: Database) -> Engines:

@@ -11,9 +11,8 @@ from typing import Self
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
 from forewarn.core.errors import Conflict, Unavailable
-from forewarn.store.opening.database import Database, parse_database
+from forewarn.store.opening.database import Database, parse_database, translate_failures
 from forewarn.store.opening.deadlines import Deadlines
-from forewarn.store.opening.failures import translate_failures
 from forewarn.store.opening.sqlite_files import PRIVATE, check_leftovers
 
 # Real seconds. Nobody waits for the lock's own connection, and what is given up may be another's next.

@@ -19,11 +19,12 @@ from forewarn.store.opening.database import (
     WRITING,
     Database,
     Engines,
+    is_locked,
     note_locked,
     read_json,
+    translate_failures,
 )
 from forewarn.store.opening.deadlines import Deadlines, Silent, TooLong
-from forewarn.store.opening.failures import is_locked, translate_failures
 from forewarn.store.opening.pipelined_postgresql import pipeline
 
 R = TypeVar("R")

@@ -1,11 +1,24 @@
-"""The declared fleet as a scope sees it: lists, page by page, and single things."""
+"""The declared fleet as a scope sees it: lists, page by page, single things, and which words are names."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
 
+from forewarn.core.copies import replace
 from forewarn.core.disclosure import Names
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.filters import ANY_MACHINE, LEAST_OF_ID, MachineFilter
@@ -17,15 +30,58 @@ from forewarn.core.model.project import Project
 from forewarn.core.spelling import MOST_SLIPS
 from forewarn.core.words import GroupName, HostName, MachineId, MachineState, NameKind, ProjectName
 from forewarn.store import tables
-from forewarn.store.reads.name_reads import NameReads
-from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among
-from forewarn.store.reads.summary_reads import SummaryReads
-from forewarn.store.rows.mapping import Row
+from forewarn.store.key_lists import key_list, one_of
+from forewarn.store.queries.metrics import SummaryReads
+from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among, chunks
+from forewarn.store.rows.mapping import Row, moment
 from forewarn.store.rows.stored import HOSTS, MACHINES, PROJECTS, name_key
-from forewarn.store.rows.times import moment
+from forewarn.store.writes.fleet_writes import REMOVED_HOSTS
 
-_M, _G, _H, _P = tables.machines.c, tables.groups.c, tables.hosts.c, tables.projects.c
-_A = tables.machine_activity.c
+_H, _T, _M, _G = tables.hosts.c, tables.tokens.c, tables.machines.c, tables.groups.c
+_E, _P, _GONE, _A = tables.events.c, tables.projects.c, tables.tombstones.c, tables.machine_activity.c
+_WORDS, _KEYS = key_list("words"), key_list("keys")
+_PROJECT: BindParameter[Any] = bindparam("project", type_=Text)
+# Whoever writes a reason may write names in any case.
+_HOST, _REMOVED, _PERSON = func.lower(_H.name), func.lower(_GONE.key), func.lower(_T.name)
+
+
+def _of(kind: str, name: ColumnElement[Any], *where: ColumnElement[bool]) -> Select[Any]:
+    return select(literal_column(f"'{kind}'"), name).where(*where)
+
+
+_NAMES = union_all(
+    _of("hosts", _HOST, one_of(_HOST, _KEYS)),
+    _of("hosts", _REMOVED, _GONE.kind == literal_column(f"'{REMOVED_HOSTS}'"), one_of(_REMOVED, _KEYS)),
+    _of("people", _T.name, _T.project == _PROJECT, one_of(_T.name, _WORDS)),
+    _of("others", _PERSON, _T.project.is_distinct_from(_PROJECT), one_of(_PERSON, _KEYS)),
+    _of("machines", _M.name, _M.project == _PROJECT, one_of(_M.key, _KEYS)),
+    _of("strangers", _M.key, _M.project != _PROJECT, one_of(_M.key, _KEYS)),
+    _of("other_groups", _G.name, _G.project != _PROJECT, one_of(_G.name, _WORDS)),
+    _of("other_projects", _P.name, _P.name != _PROJECT, one_of(_P.name, _WORDS)),
+    _of("groups", _G.name, _G.project == _PROJECT, one_of(_G.name, _WORDS)),
+    _of(
+        "events",
+        _E.id,
+        tables.IS_LISTED_EVENT,
+        one_of(_E.id, _WORDS),
+        select(_G.project).where(_G.name == _E.group_name).scalar_subquery() == _PROJECT,
+    ),
+)
+
+
+class NameReads(Reader):
+    """What words mean."""
+
+    def among(self, words: Collection[str], *, project: ProjectName) -> Names:
+        """Return which of some words are names, as a project would tell them apart."""
+        found: dict[str, set[str]] = {}
+        for chunk in chunks(sorted(words)):
+            keys = sorted({name_key(word) for word in chunk})
+            for kind, name in self._all(_NAMES, {"words": chunk, "keys": keys, "project": project}):
+                found.setdefault(kind, set()).add(name)
+        return Names(**{kind: frozenset(names) for kind, names in found.items()})
+
+
 _LAST_SEEN = among(select(_M.id, _A.last_seen).join(tables.machine_activity, _A.machine_id == _M.id), _M.id)
 _STOPPED = among(select(_M.id).where(_M.state == MachineState.STOPPED), _M.id)
 # Asked with most orders, and so put together once.
@@ -164,3 +220,19 @@ def _has(part: str) -> ColumnElement[bool]:
     """Match a part of the name, the address or the vm-id. Every machine is read."""
     columns = (_M.key, _M.address, _M.id) if len(part) >= LEAST_OF_ID else (_M.key, _M.address)
     return or_(*(column.contains(part, autoescape=True) for column in columns))
+
+
+class FleetFileQueries(Reader):
+    """What is known of the fleet file."""
+
+    def applied(self) -> str | None:
+        """Return the digest of the one last applied."""
+        return self._meta.applied_fleet
+
+
+class FleetFileChanges(FleetFileQueries):
+    """The same, and what can be changed."""
+
+    def set_applied(self, digest: str | None) -> None:
+        """Save the digest of the one that is applied whole; None: one was begun."""
+        self._transaction.keep(replace(self._meta, applied_fleet=digest))

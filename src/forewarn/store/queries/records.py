@@ -1,23 +1,26 @@
-"""Records: the history backwards, and what follows a number."""
+"""Records and the feed: the history backwards, and what follows a number."""
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, func, select, update
+from sqlalchemy import Column, ColumnElement, Select, exists, func, select, update
 
 from forewarn.core.copies import replace
+from forewarn.core.feed import Delta
 from forewarn.core.filters import Following, HistoryFilter, RecordFilter
+from forewarn.core.model.event import Event
 from forewarn.core.model.record import Record
 from forewarn.core.retention import Pruning
-from forewarn.core.words import EventId
+from forewarn.core.words import EventId, GroupName
 from forewarn.store import tables
-from forewarn.store.key_lists import one_of
-from forewarn.store.reads.concerning import concerning
-from forewarn.store.reads.reader import Reader, chunks
-from forewarn.store.rows.stored import RECORDS, name_key
-from forewarn.store.rows.times import micros
+from forewarn.store.key_lists import one_found, one_of
+from forewarn.store.reads.reader import Reader, chunks, concerning
+from forewarn.store.rows.mapping import micros
+from forewarn.store.rows.stored import EVENTS, GROUPS, MACHINES, RECORDS, name_key
 from forewarn.store.writes.writer import delete_rows
 
-_R, _E = tables.records.c, tables.events.c
+_R, _E, _G, _M = tables.records.c, tables.events.c, tables.groups.c, tables.machines.c
+_T = tables.tombstones.c
 _HAS_RECORD = exists().where(_R.event_id == _E.id)
 # Above the number of any record.
 _BEYOND = 2**63 - 1
@@ -130,3 +133,44 @@ def _first_since(at: int) -> Select[tuple[int]]:
     """
     first = select(func.min(_R.at)).where(_R.at >= at).scalar_subquery()
     return select(func.min(_R.number)).where(_R.at == first)
+
+
+_EVENTS = EVENTS.select().order_by(_E.number, _E.id)
+
+
+class FeedQueries(Reader):
+    """What boards and relays follow."""
+
+    def since(self, number: int) -> Delta:
+        """Read what changed after a number of the feed; all, if it is not known any more what was removed."""
+        whole = number < max(self._meta.forgotten, 1)
+        if not whole and number >= self._meta.number:
+            return Delta(number=self._meta.number, events={})
+        groups, machines, listed = GROUPS.select(), MACHINES.select(), tables.LISTED_EVENT
+        if not whole:
+            groups, machines = groups.where(_G.changed > number), machines.where(_M.changed > number)
+            changed = select(_G.name).where(_G.changed > number)
+            listed = one_found(tables.GROUP_OF_LISTED_EVENT, changed)
+        found = self._list(GROUPS.read, groups)
+        events: dict[GroupName, list[Event]] = {group.name: [] for group in found}
+        for event in self._list(EVENTS.read, _EVENTS.where(listed)):
+            events.setdefault(event.group, []).append(event)
+        return Delta(
+            number=self._meta.number,
+            groups=tuple(found),
+            events={group: tuple(listed_) for group, listed_ in events.items()},
+            machines=tuple(self._list(MACHINES.read, machines)),
+            removed_groups=() if whole else self._removed("groups", _G.name, after=number),
+            removed_machines=() if whole else self._removed("machines", _M.id, after=number),
+            whole=whole,
+        )
+
+    def lineage(self) -> str:
+        """Return a text that is this store's alone: a copy restored from a backup has another."""
+        return self._meta.lineage
+
+    def _removed(self, kind: str, column: Column[Any], *, after: int) -> tuple[Any, ...]:
+        """List what was removed, unless something of that name is there again."""
+        gone = ~exists().where(column == _T.key)
+        query = select(_T.key).where(_T.number > after, _T.kind == kind, gone)
+        return tuple(self._connection.scalars(query))

@@ -26,14 +26,12 @@ from forewarn.core.words import (
     OrderId,
 )
 from forewarn.store import tables
-from forewarn.store.reads.budget_reads import GROUP_SIZES, BudgetReads
-from forewarn.store.reads.emptying_reads import EmptyingReads
+from forewarn.store.reads.capacity import GROUP_SIZES, BudgetReads, EmptyingReads
 from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.reads.reader import SELECT_GROUPS, Reader, among
-from forewarn.store.reads.settings_reads import SettingsReads
-from forewarn.store.reads.slice_reads import DOMAIN_COUNTS, DomainCounts
+from forewarn.store.reads.slice_reads import DOMAIN_COUNTS, DomainCounts, SettingsReads
+from forewarn.store.rows.mapping import micros
 from forewarn.store.rows.stored import EVENTS, HOSTS, ORDERS, ROLLOUTS
-from forewarn.store.rows.times import micros
 
 _R, _M, _E, _O = tables.rollouts.c, tables.machines.c, tables.events.c, tables.orders.c
 _NOT_STOPPED = _M.state != MachineState.STOPPED.value

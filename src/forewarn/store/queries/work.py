@@ -21,13 +21,11 @@ from forewarn.core.words import (
     Work,
 )
 from forewarn.store import tables
-from forewarn.store.reads.concerning import concerning
 from forewarn.store.reads.loading import IS_SCHEDULED
-from forewarn.store.reads.notice_reads import NoticeReads
-from forewarn.store.reads.promise_reads import PromiseReads
-from forewarn.store.reads.reader import EVENT_PROJECT, Reader, among
+from forewarn.store.reads.promises import NoticeReads, PromiseReads
+from forewarn.store.reads.reader import EVENT_PROJECT, Reader, among, concerning
+from forewarn.store.rows.mapping import micros
 from forewarn.store.rows.stored import EVENTS, ORDERS, STORED, name_key
-from forewarn.store.rows.times import micros
 
 _M, _O, _E, _R = tables.machines.c, tables.orders.c, tables.events.c, tables.records.c
 _TOUCHED, _NAMED = tables.order_machines.c, tables.event_machines.c

@@ -10,11 +10,10 @@ from sqlalchemy import Connection, Select, func, literal, select, union_all
 
 from forewarn.core.words import ProjectName, Source
 from forewarn.store import tables
-from forewarn.store.foreseen import Foreseen
+from forewarn.store.foreseen import NOT_STARTED, Foreseen, Loaded, Rows
 from forewarn.store.key_lists import key_list, one_of
-from forewarn.store.reads.loaded import NOT_STARTED, Loaded, Rows
-from forewarn.store.reads.notice_reads import NOTICES
 from forewarn.store.reads.open_transaction import LOCK_META, KnownMeta
+from forewarn.store.reads.promises import NOTICES
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, among, chunks
 from forewarn.store.reads.slice_reads import EVENTS_OF_ORDERS, GROUPS_WITH_LISTED
 from forewarn.store.round_trips import Statement, read_at_once

@@ -12,10 +12,9 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
-from forewarn.store.reads.loaded import Loaded
+from forewarn.store.foreseen import Loaded
 from forewarn.store.rows.mapping import Columns, Row
-from forewarn.store.rows.meta import META, Meta
-from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES
+from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES, META, Meta
 from forewarn.store.saved import SavedChanges
 
 SELECT_META = META.select()

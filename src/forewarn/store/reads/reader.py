@@ -1,5 +1,7 @@
-"""What every part of a snapshot builds on: queries, and whose things they find."""
+"""What every part of a snapshot builds on: queries, whose things they find, and pages of lists."""
 
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
@@ -10,17 +12,54 @@ from sqlalchemy import (
     Executable,
     Select,
     case,
+    exists,
     func,
+    or_,
     select,
+    tuple_,
 )
 
+from forewarn.core.errors import Invalid
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
-from forewarn.store.reads.cursors import encode, following
 from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.rows.mapping import Row
-from forewarn.store.rows.meta import Meta
-from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES
+from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES, Meta
+
+_E, _R, _NAMED = tables.events.c, tables.records.c, tables.event_machines.c
+# A cursor says where the last thing of a page stands, so that insertions shift nothing.
+_LARGEST = 2**63 - 1  # what a column can hold
+
+
+def encode(position: Sequence[str | int]) -> str:
+    """Write the values of the columns that a list is ordered by as a cursor."""
+    return urlsafe_b64encode(json.dumps(list(position)).encode()).decode().rstrip("=")
+
+
+def following(
+    query: Select[Any], by: Sequence[Column[Any]], after: str | None, *, limit: int, newest: bool
+) -> Select[Any]:
+    """Order a query by columns and take what comes after a cursor: one more than is asked for."""
+    if limit < 1:
+        raise Invalid(f"limit {limit}: expected at least 1")
+    if after is not None:
+        here, there = tuple_(*by), tuple_(*_decode(after, by))
+        query = query.where(here < there if newest else here > there)
+    return query.order_by(*(column.desc() if newest else column for column in by)).limit(limit + 1)
+
+
+def _decode(cursor: str, by: Sequence[Column[Any]]) -> Sequence[str | int]:
+    try:
+        position = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except ValueError:  # not base64, not UTF-8, not JSON
+        position = None
+    kinds = [column.type.python_type for column in by]
+    if not isinstance(position, list) or [type(part) for part in position] != kinds:
+        raise Invalid(f"cursor {cursor!r} is none that a list has answered with")
+    if any(isinstance(part, int) and not 0 <= part <= _LARGEST for part in position):
+        raise Invalid(f"cursor {cursor!r} is none that a list has answered with")
+    return position
+
 
 # A value that is no longer than this is as fast, and holds up nobody else for long.
 _MOST_KEYS = 5_000
@@ -36,7 +75,6 @@ MACHINES_WITH_HOSTS = select(*MACHINES.columns, *HOSTS.columns).outerjoin_from(
     tables.hosts.c.name == func.coalesce(tables.machines.c.host, tables.machines.c.last_host),
 )
 SELECT_GROUPS = select(*GROUPS.columns, tables.groups.c.version)  # what `OpenTransaction.read_group` reads
-_E, _R = tables.events.c, tables.records.c
 # Whose an event is: while guests see it, their group's; afterwards theirs whom the announcement named.
 EVENT_PROJECT = case(
     (
@@ -141,3 +179,17 @@ class Reader:
         shown = rows[:limit]
         more = encode(shown[-1][-len(by) :]) if len(rows) > limit else None
         return [read(row) for row in shown], more
+
+
+def concerning(machine_key: str, *, by_index: bool) -> ColumnElement[bool]:
+    """A record is about a machine if it names it, or is about an event that named it.
+
+    How long an index takes tells how much there is of a name in all projects. So a project that has no such
+    machine is read its own records without one.
+    """
+    if by_index:
+        events = select(_NAMED.event_id).where(_NAMED.machine_key == machine_key)
+        return or_(_R.machine_key == machine_key, _R.event_id.in_(events))
+    # No index has these expressions.
+    named = exists().where(_NAMED.event_id == _R.event_id, _NAMED.machine_key.concat("") == machine_key)
+    return or_(_R.machine_key.concat("") == machine_key, named)

@@ -1,12 +1,13 @@
-"""Loading the part of the fleet that a decision needs."""
+"""Loading the part of the fleet that a decision needs, with all projects and holds."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from sqlalchemy import and_, case, func, not_, select, union_all
 
 from forewarn.core.copies import replace
-from forewarn.core.model.constraints import ArmedDomain
+from forewarn.core.model.constraints import ArmedDomain, Hold
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
@@ -18,16 +19,54 @@ from forewarn.core.orders.placement import placed_together, to_be_placed
 from forewarn.core.words import Action, EventType, GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_found, one_of
-from forewarn.store.reads.budget_reads import BudgetReads
-from forewarn.store.reads.notice_reads import NoticeReads
+from forewarn.store.reads.capacity import BudgetReads, RoomReads
 from forewarn.store.reads.open_transaction import OpenTransaction
+from forewarn.store.reads.promises import NoticeReads
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among, chunks
-from forewarn.store.reads.room_reads import RoomReads
-from forewarn.store.reads.settings_reads import SettingsReads
 from forewarn.store.rows.mapping import Row
-from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS
+from forewarn.store.rows.stored import EVENTS, HOLDS, HOSTS, MACHINES, ORDERS, PROJECTS
 
 _E, _O, _G = tables.events.c, tables.orders.c, tables.groups.c
+_KNOWN = "forewarn.settings"  # in the `info` of a connection
+_PROJECTS = PROJECTS.select().order_by(tables.projects.c.name)
+_HOLDS = HOLDS.select().order_by(tables.holds.c.at, tables.holds.c.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settings:
+    version: str
+    projects: Mapping[ProjectName, Project]
+    holds: Mapping[str, Hold]
+
+
+class SettingsReads(Reader):
+    """All projects, and all holds that are in force.
+
+    Every decision needs them, and they change seldom. A connection remembers them with their version,
+    which the transaction reads anyway.
+    """
+
+    def projects(self) -> Mapping[ProjectName, Project]:
+        """Return all projects."""
+        return self._settings().projects
+
+    def holds(self) -> Mapping[str, Hold]:
+        """Return all holds that are in force."""
+        return self._settings().holds
+
+    def _settings(self) -> _Settings:
+        known: _Settings | None = self._connection.info.get(_KNOWN)
+        # A version stands for the same projects and holds for ever, also if its transaction is undone.
+        if known is None or known.version != self._meta.settings_version:
+            known = _Settings(
+                version=self._meta.settings_version,
+                projects={each.name: each for each in self._list(PROJECTS.read, _PROJECTS)},
+                holds={each.id: each for each in self._list(HOLDS.read, _HOLDS)},
+            )
+            self._connection.info[_KNOWN] = known
+        return known
+
+
 _HOSTS = among(HOSTS.select(), tables.hosts.c.name)
 _MACHINES = among(MACHINES_WITH_HOSTS, tables.machines.c.id)
 _CARRIED = among(MACHINES.select(), tables.machines.c.host)

@@ -1,12 +1,14 @@
 """Which class is kept in which table, and where a column or a key is not simply the field of its name."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.core.access import Token
 from forewarn.core.catalogue import WORKS
 from forewarn.core.copies import replace
-from forewarn.core.model.constraints import Hold, Waiting
+from forewarn.core.model.clock_slew import Absence, Slew, TimeKind
+from forewarn.core.model.constraints import Grace, Hold, Waiting
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
 from forewarn.core.model.event import Event, NoticeSummary, Resource
 from forewarn.core.model.footprint import NO_MOVES, MovePace
@@ -19,11 +21,11 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms, Wave
 from forewarn.core.push import Webhook
 from forewarn.core.rehearsal_rules import KeptRehearsal
+from forewarn.core.retention import Pruning
 from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.words import Work
 from forewarn.store import tables
-from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped
-from forewarn.store.rows.times import micros, micros_or_none, moment
+from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped, micros, micros_or_none, moment
 from forewarn.wire.codec import Codec, Shape
 from forewarn.wire.projects import read_project, write_project
 
@@ -196,3 +198,52 @@ TOKENS = mapped(Token, tables.tokens, STORED)
 SESSIONS = mapped(BrowserSession, tables.sessions, STORED, distinct=("digest",))
 REHEARSALS = mapped(KeptRehearsal, tables.rehearsals, STORED)
 WEBHOOKS = mapped(Webhook, tables.webhooks, STORED, derived={"id": lambda webhook: webhook.id.upper()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meta:
+    """The row; see the table."""
+
+    number: int
+    reached: datetime | None
+    present_at: datetime | None
+    system_at: datetime | None
+    beats: int
+    absences: tuple[Absence, ...]
+    time_kind: TimeKind | None
+    backup_of: datetime | None
+    grace_until: datetime | None
+    grace_announced_before: datetime | None
+    applied_fleet: str | None
+    defaults: FleetDefaults
+    lineage: str
+    pruned: int
+    pruned_unsaid: int
+    prune_at: datetime | None
+    session_changes: int
+    settings_version: str
+    blocked_rollouts: int
+    forgotten: int
+    pace: MovePace
+
+    @property
+    def grace(self) -> Grace | None:
+        """Until when unapproved starts are deferred."""
+        if self.grace_until is None or self.grace_announced_before is None:
+            return None
+        return Grace(until=self.grace_until, announced_before=self.grace_announced_before)
+
+    @property
+    def slew(self) -> Slew | None:
+        """How service time and the system's go on, if it is ahead."""
+        if self.present_at is None or self.system_at is None:
+            return None
+        return Slew(at=self.present_at, system=self.system_at)
+
+    @property
+    def pruning(self) -> Pruning:
+        """How far old records have been removed."""
+        return Pruning(up_to=self.pruned, unreported=self.pruned_unsaid, next_at=self.prune_at)
+
+
+META = mapped(Meta, tables.meta, STORED)

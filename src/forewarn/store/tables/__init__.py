@@ -5,7 +5,6 @@ foreign keys: the rules of what may refer to what are core's, and orders outlive
 here needs a migration beside it; a test compares the two.
 """
 
-from forewarn.store.tables.caller_tables import answers, rehearsals, sessions, tokens, webhooks
 from forewarn.store.tables.columns import TIME, metadata
 from forewarn.store.tables.fleet_tables import (
     LISTED_GROUP,
@@ -18,7 +17,19 @@ from forewarn.store.tables.fleet_tables import (
     machines,
     projects,
 )
-from forewarn.store.tables.store_tables import THE_META_ROW, meta, promises, records, tallies, tombstones
+from forewarn.store.tables.store_tables import (
+    THE_META_ROW,
+    answers,
+    meta,
+    promises,
+    records,
+    rehearsals,
+    sessions,
+    tallies,
+    tokens,
+    tombstones,
+    webhooks,
+)
 from forewarn.store.tables.work_tables import (
     COUNTED_EVENT,
     COUNTED_TYPE,

@@ -16,14 +16,13 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName, HostName, MachineId
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
-from forewarn.store.many_rows import execute_many
-from forewarn.store.postponed import postponed
-from forewarn.store.reads.name_reads import REMOVED_HOSTS
 from forewarn.store.reads.reader import Reader, among, chunks
-from forewarn.store.rows.mapping import Columns
+from forewarn.store.rows.mapping import Columns, micros, micros_or_none
 from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS, name_key
-from forewarn.store.rows.times import micros, micros_or_none
-from forewarn.store.writes.writer import delete_rows, insertion, put, put_rows
+from forewarn.store.writes.writer import delete_rows, insertion, postponed, put, put_rows
+
+# What a host that is removed leaves behind: old reasons name it.
+REMOVED_HOSTS = "hosts"
 
 _G = tables.groups.c
 _AS_LOADED = (_G.name == bindparam("loaded_name"), _G.version == bindparam("loaded_version"))
@@ -77,7 +76,7 @@ class FleetWrites(Reader):
     def _count_carried(self, counts: Mapping[HostName, int]) -> None:
         rows = [{"host_name": host, "more": more} for host, more in counts.items()]
         if rows:
-            execute_many(self._connection, _COUNT_CARRIED, rows)
+            self._connection.execute(_COUNT_CARRIED, rows)
 
     def _save_groups(self, groups: Sequence[Group], *, number: int) -> None:
         new: list[Columns] = []
@@ -97,7 +96,7 @@ class FleetWrites(Reader):
             else:
                 others.append(GROUPS.write(group) | numbers | as_loaded)
         if new:
-            execute_many(self._connection, _INSERT_GROUP, new)
+            self._connection.execute(_INSERT_GROUP, new)
         for known in (told, others):
             self._update_groups(known)
         self._transaction.versions.update(
@@ -109,7 +108,7 @@ class FleetWrites(Reader):
     def _update_groups(self, rows: Sequence[Columns]) -> None:
         if not rows or postponed(self._connection, _UPDATE_GROUP, rows, changing=True):
             return
-        if execute_many(self._connection, _UPDATE_GROUP, rows).rowcount != len(rows):
+        if self._connection.execute(_UPDATE_GROUP, rows).rowcount != len(rows):
             raise self._overtaken([row["loaded_name"] for row in rows])
 
     def _follow_enabled(self, groups: Sequence[Group]) -> None:
@@ -170,7 +169,7 @@ class FleetWrites(Reader):
             [MACHINES.write(machine) | {"changed": number} for machine in others],
         )
         if moved:
-            execute_many(self._connection, _MOVE_MACHINE, [_moved(machine, number) for machine in moved])
+            self._connection.execute(_MOVE_MACHINE, [_moved(machine, number) for machine in moved])
 
 
 def _moved(machine: Machine, number: int) -> Columns:
@@ -232,7 +231,7 @@ class Tombstones(Reader):
         """Forget the oldest removals of a kind; return the number of the newest of them."""
         rows = self._all(_OLDEST, {"of": kind, "up_to": up_to})
         if rows:
-            execute_many(self._connection, _FORGET, [{"of": kind, "gone": key} for key, _ in rows])
+            self._connection.execute(_FORGET, [{"of": kind, "gone": key} for key, _ in rows])
         return max((number for _, number in rows), default=0)
 
 
@@ -255,11 +254,11 @@ def save_activity(
     # In their order, so that two that save the same ones wait for each other, and not both for ever.
     if groups:
         group_rows = [{"group": group, "seen": micros(groups[group])} for group in sorted(groups)]
-        execute_many(connection, _SAVE_GROUP, group_rows)
+        connection.execute(_SAVE_GROUP, group_rows)
     if machines:
         seen = {machine.lower(): micros(at) for machine, at in machines.items()}
         machine_rows = [{"machine": machine, "seen": seen[machine]} for machine in sorted(seen)]
-        execute_many(connection, _save_machine(connection.dialect.name), machine_rows)
+        connection.execute(_save_machine(connection.dialect.name), machine_rows)
 
 
 @cache

@@ -1,28 +1,39 @@
-"""Reading how full the hosts are that machines could be moved to."""
+"""How full hosts are, how many healthy machines groups need, and whether hosts can be emptied."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Integer, Select, bindparam, func, literal_column, select, tuple_, union_all
 
 from forewarn.core.copies import replace
 from forewarn.core.model.constraints import Budget
+from forewarn.core.model.event import Resource
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import RACK, Host, HostLoad, HostResource, Room
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import GroupKind, GroupName, HostName, HostState
+from forewarn.core.rollouts.emptying import EmptyingInput, Leaver
+from forewarn.core.words import (
+    GroupKind,
+    GroupName,
+    HostName,
+    HostState,
+    MachineId,
+    MachineName,
+    MachineState,
+    Mobility,
+)
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.reader import Reader, among, chunks
+from forewarn.store.rows.mapping import Row, moment_or_none
 from forewarn.store.rows.stored import STORED
-from forewarn.store.rows.times import moment_or_none
 
+_H, _M, _E, _O = tables.hosts.c, tables.machines.c, tables.events.c, tables.orders.c
 # Each machine takes one host, not its own; beyond as many as that there is something to choose from. Looking
 # at all hosts would find one without the group more often, and cost more the larger the fleet.
 TO_CHOOSE_FROM = 32
 
-_H, _M = tables.hosts.c, tables.machines.c
 # One host after the other: to EXISTS, PostgreSQL may answer by reading the hosts of all orders first.
 _ORDERED = select(literal_column("1")).where(_H.name == tables.HOST_OF_OPEN_ORDER).limit(1).scalar_subquery()
 _ROOMS = select(
@@ -195,3 +206,98 @@ class RoomReads(Reader):
 
 def _capacities(resources: Mapping[str, HostResource]) -> dict[str, float]:
     return {name: resource.capacity for name, resource in resources.items()}
+
+
+GROUP_SIZES = among(select(_M.group_name, func.count()), _M.group_name).group_by(_M.group_name)
+_ANNOUNCED = among(select(_E.group_name, _E.resources), tables.GROUP_OF_LISTED_EVENT).where(
+    tables.COUNTED_TYPE, _E.armed_at.is_not(None)
+)
+_DOWN = among(select(_M.group_name, _M.id, _M.name), _M.group_name).where(
+    _M.state != MachineState.RUNNING.value
+)
+
+
+class BudgetReads(Reader):
+    """The budgets of groups."""
+
+    def load(self, groups: Iterable[Group]) -> dict[GroupName, Budget]:
+        """Count for the groups that ask for healthy machines: only they cost a query."""
+        needs = {group.name: group.policy.budget for group in groups if group.policy.budget > 0}
+        if not needs:
+            return {}
+        sizes = {row[0]: row[1] for row in self._among(GROUP_SIZES, needs)}
+        down: dict[GroupName, dict[MachineId, MachineName]] = defaultdict(dict)
+        for group, id_, name in self._among(_DOWN, needs):
+            down[group][id_] = name
+        announced: dict[GroupName, dict[MachineId, MachineName]] = defaultdict(dict)
+        for group, resources in self._among(_ANNOUNCED, needs):
+            announced[group].update(
+                (named.machine, named.name) for named in STORED.read(tuple[Resource, ...], resources)
+            )
+        return {
+            group: Budget(
+                needs=need, members=sizes.get(group, 0), down=down[group], announced=announced[group]
+            )
+            for group, need in needs.items()
+        }
+
+
+_ON_HOSTS = among(
+    select(_M.id, _M.name, _M.host, _M.project, _M.mobility, _M.labels, _M.resources), _M.host
+).where(_M.state != MachineState.STOPPED.value)
+_OPEN_ORDERS = select(_O.machine, _O.id, _O.action, _O.state).where(
+    tables.OPEN_ORDER, _O.machine.is_not(None)
+)
+_SOUND = select(_H.name, _H.labels, _H.resources, _H.unreachable_since).where(
+    _H.state == HostState.OK.value, _H.bare_metal.is_(False)
+)
+_TAKEN_BY = select(_M.host, _M.bound_for, _M.resources).where(_M.host.is_not(None))
+
+
+class EmptyingReads(Reader):
+    """What decides whether hosts can be emptied."""
+
+    def around(self, hosts: Sequence[HostName]) -> EmptyingInput:
+        """Load the machines on these hosts, and the room on all sound ones."""
+        ordered = {machine: _in_words(*order) for machine, *order in self._all(_OPEN_ORDERS)}
+        machines = [_leaver(row, ordered) for row in self._among(_ON_HOSTS, hosts)]
+        return EmptyingInput(machines=machines, rooms=self._rooms(machines))
+
+    def _rooms(self, machines: Iterable[Leaver]) -> dict[HostName, Room]:
+        found = self._all(_SOUND)
+        free = {
+            name: {key: _RESOURCE(each).capacity for key, each in resources.items()}
+            for name, _, resources, _ in found
+        }
+        # What is taken there need only be known if one of them takes something.
+        if any(free.values()) and any(machine.resources for machine in machines):
+            for host, bound_for, resources in self._all(_TAKEN_BY):
+                for place in {host, bound_for or host} & free.keys():
+                    left = free[place]
+                    for name in left.keys() & resources.keys():
+                        left[name] -= resources[name]
+        return {
+            name: Room(
+                labels=labels,
+                free=free[name],
+                unreachable_since=moment_or_none(away),
+            )
+            for name, labels, _, away in found
+        }
+
+
+def _leaver(row: Row, ordered: dict[MachineId, str]) -> Leaver:
+    id_, name, host, project, mobility, labels, resources = row
+    return Leaver(
+        name=name,
+        host=host,
+        project=project,
+        mobility=Mobility(mobility),
+        labels=labels,
+        resources=resources,
+        ordered=ordered.get(id_, ""),
+    )
+
+
+def _in_words(id_: str, action: str, state: str) -> str:
+    return f"has order {id_} ({action}), which is {state}"
