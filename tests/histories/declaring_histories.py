@@ -1,8 +1,8 @@
 """Histories in which people also declare fleets with other groups, hosts, projects and defaults."""
 
+from dataclasses import replace
 from datetime import timedelta
 
-from forewarn.core.copies import replace
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,6 @@ import pytest
 
 from forewarn.config import Settings
 from forewarn.control.driver import Begun, CancelAnswer, Checked, DriverTask, Running
-from forewarn.core.copies import replace
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import (

@@ -1,11 +1,11 @@
 """What the driver answers, asked directly: attempts, hosts, and what there is."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from forewarn.control.driver import Unknown
-from forewarn.core.copies import replace
 from forewarn.core.errors import Unavailable
 from forewarn.core.words import HostName, MachineId, Work
 from forewarn.drivers.openstack.driver import OpenStackDriver

@@ -1,9 +1,9 @@
 """The notice that guests were promised, the counts of what became of it, and windows (rules 1 and 11)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from forewarn.core.copies import replace
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Calendar

@@ -1,8 +1,9 @@
 """Bare metal: a host and its one machine, which goes nowhere."""
 
+from dataclasses import replace
+
 import pytest
 
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders import bare_metal, interventions

@@ -3,13 +3,13 @@
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from forewarn.config import MachineHookSettings
 from forewarn.control.driver import Checked, Done, Failed, Running
-from forewarn.core.copies import replace
 from forewarn.core.words import Work
 from forewarn.drivers import hooks
 from forewarn.drivers.hooks import HookRuns

@@ -1,8 +1,9 @@
 """Fencing: whose turn it is, what waits for it, and who may vouch instead (rule 13)."""
 
+from dataclasses import replace
+
 import pytest
 
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.fleet import machines
 from forewarn.core.model.machine import Machine

@@ -1,10 +1,10 @@
 """Groups of which update domains do not count: gangs, and Freezes of as many machines as a group says."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import ArmedDomain
 from forewarn.core.model.footprint import Footprint

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,6 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
-from forewarn.core.copies import replace
 from forewarn.core.model.host import Host
 from forewarn.core.words import HOOK, Action, HostName, HostTask, OrderId, Work
 from forewarn.drivers import hooks

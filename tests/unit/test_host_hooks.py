@@ -1,8 +1,9 @@
 """Which hooks are steps of an order, who does them, and in which order."""
 
+from dataclasses import replace
+
 import pytest
 
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.orders import host_work, interventions, reports

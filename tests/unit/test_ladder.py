@@ -1,6 +1,7 @@
 """What becomes of a move that fails before a person is asked."""
 
-from forewarn.core.copies import replace
+from dataclasses import replace
+
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order, Step
 from forewarn.core.orders import interventions, reports

@@ -2,11 +2,11 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from forewarn.control.driver import Checked, DriverTask, Running, Unknown
-from forewarn.core.copies import replace
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import HostName

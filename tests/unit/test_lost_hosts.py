@@ -1,8 +1,9 @@
 """Hosts that do not come back from work on them: when they are lost, and what becomes of them."""
 
+from dataclasses import replace
+
 import pytest
 
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.orders import host_steps, interventions, lost_hosts, reports

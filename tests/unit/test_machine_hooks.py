@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
-from forewarn.core.copies import replace
 from forewarn.core.model.host import Host
 from forewarn.core.words import Action, HostName, HostTask, OrderId, Work
 from forewarn.drivers import hooks, machine_hook_attempts

@@ -1,10 +1,10 @@
 """Moves are announced when their driver has said that they can be made, and not before."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from forewarn.core.copies import replace
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order, Step
 from forewarn.core.orders import interventions, move_prechecks

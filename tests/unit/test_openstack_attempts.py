@@ -3,13 +3,13 @@
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
 import pytest
 
 from forewarn.control.driver import DriverTask, Failed
-from forewarn.core.copies import replace
 from forewarn.core.words import Work
 from forewarn.drivers.openstack import attempts
 from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, Attempts

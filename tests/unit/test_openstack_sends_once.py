@@ -1,7 +1,7 @@
 """Whatever is lost, late or killed, nova hears of an attempt once, and never of one that was called off."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.control.driver import Cancelled, Checked, Done, Failed, NotBegun, Running
-from forewarn.core.copies import replace
 from forewarn.core.words import Work
 from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, Attempts
 from forewarn.drivers.openstack.compute_api import ComputeApi, NoAnswerError

@@ -1,8 +1,9 @@
 """Hosts that cannot be reached: no machine is sent there, orders wait with the reason, and go on later."""
 
+from dataclasses import replace
+
 import pytest
 
-from forewarn.core.copies import replace
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import AttemptId, Order, Step
 from forewarn.core.orders import interventions, lost_hosts, reports

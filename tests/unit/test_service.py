@@ -1,10 +1,10 @@
 """Work on a host itself: who leaves first, who restarts with it, and what is done when."""
 
+from dataclasses import replace
 from datetime import time, timedelta
 
 import pytest
 
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.group import GroupPolicy

@@ -1,6 +1,7 @@
 """Machines that stay on a host that is worked on: their driver verifies afterwards that they run."""
 
-from forewarn.core.copies import replace
+from dataclasses import replace
+
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.orders import interventions, reports
 from forewarn.core.policy import Policy

@@ -1,8 +1,9 @@
 """Orders of an aborted rollout: what has started ends, nothing else begins, nothing is announced."""
 
+from dataclasses import replace
+
 import pytest
 
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, Order

@@ -1,11 +1,11 @@
 """How long moves take in a fleet, by those that are over."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from forewarn.core.admission import work_durations
-from forewarn.core.copies import replace
 from forewarn.core.model.footprint import LEAST, MOST, NO_MOVES, REMEMBERED, Footprint, MovePace
 from forewarn.core.words import Mobility
 from tests.unit.slices import MINUTE, Fleet, machine

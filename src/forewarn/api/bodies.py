@@ -1,12 +1,12 @@
 """The bodies of orders, and what the rules take them for."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
 from forewarn.api.request_fields import HOST, NAME, TIME, free_text, seconds
 from forewarn.api.request_parts import Body, declared, given, maybe
 from forewarn.core.catalogue import MAINTENANCE_WORK
-from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest

@@ -8,12 +8,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from forewarn.control.disclosing import disclosure_to
 from forewarn.control.use_case import Context, ScopedReading
-from forewarn.core.copies import replace
 from forewarn.core.errors import Unavailable
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.core.model.record import Record

@@ -5,10 +5,10 @@ An empty list says that there is nothing; it must not be the answer to a slip of
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, ForewarnError, NotFound, UnknownName
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.machine import Machine

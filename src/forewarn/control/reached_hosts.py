@@ -2,11 +2,10 @@
 
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from forewarn.core.copies import replace
 from forewarn.core.words import HostName
 
 

@@ -1,12 +1,11 @@
 """Steps that use cases have saved as running, on their way to the drivers."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.control.driver import DriverTask
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine

@@ -1,7 +1,7 @@
 """Tokens, and the sessions that browsers begin with them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.control.use_case import Context, Reading, UseCase
@@ -9,7 +9,6 @@ from forewarn.control.webhook_use_cases import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core import session_cookies as rules
 from forewarn.core.access import Grant, Keyring, Token, digest_of
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.filters import RecordFilter
 from forewarn.core.session_cookies import BrowserSession, Identified, OpenSessions

@@ -8,14 +8,13 @@ not exist, or is held already, is refused when it is saved: that is recorded, an
 import logging
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from forewarn.control.idempotent_calls import Answered, IdempotentCalls, KeyedCall
 from forewarn.control.orders.order_use_cases import HostOrders
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.admission import holds
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.record import Record

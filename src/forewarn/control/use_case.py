@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
@@ -12,7 +12,6 @@ from forewarn.control.driver import KnownDrivers
 from forewarn.control.plan_prechecks import PlanPrechecks
 from forewarn.control.reached_hosts import ReachedHosts
 from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew, to_precheck
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice

@@ -1,7 +1,7 @@
 """What can be asked of forewarn that changes nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
@@ -10,7 +10,6 @@ from forewarn.control.history_search import BATCH, PROJECT_BATCH, FoundRecords, 
 from forewarn.control.interfaces import LastPolls
 from forewarn.control.unsaved_activity import NoticesNow, UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import Context, ScopedReading
-from forewarn.core.copies import replace
 from forewarn.core.filters import (
     ANY_MACHINE,
     ANY_ORDER,

@@ -3,14 +3,13 @@
 import base64
 import binascii
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from urllib.parse import urlsplit
 
 from forewarn.control.naming import check_project, existing
 from forewarn.control.use_case import Context, ScopedReading, UseCase
 from forewarn.core import push as rules
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.filters import RecordFilter
 from forewarn.core.push import NEVER_PUSHED, Webhook, WebhookId, is_plainly_inside

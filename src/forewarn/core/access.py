@@ -8,11 +8,10 @@ not exist for the caller.
 import hashlib
 import hmac
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from forewarn.core.copies import replace
 from forewarn.core.errors import Anonymous, Conflict, Invalid, NotFound, Refused
 from forewarn.core.model.order import Order
 from forewarn.core.spelling import hint

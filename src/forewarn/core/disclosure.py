@@ -9,11 +9,10 @@ words are names. Operators allow a project to see hosts and operators with `sees
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any, TypeVar
 
-from forewarn.core.copies import replace
 from forewarn.core.model.constraints import FLEET_REACH, Waiting
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.group import Group

@@ -6,11 +6,10 @@ all that is saved, and at the end gives as one value what is to be saved.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
 
-from forewarn.core.copies import replace
 from forewarn.core.model.changes import UNSAVED, Changes, given, with_woken
 from forewarn.core.model.constraints import ArmedDomain, Budget, keeps_others_away
 from forewarn.core.model.event import Event

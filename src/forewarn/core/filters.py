@@ -1,9 +1,8 @@
 """What lists and searches are narrowed to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from forewarn.core.copies import replace
 from forewarn.core.model.record import Record
 from forewarn.core.words import (
     EventId,

@@ -4,12 +4,11 @@ The defaults are Azure's (its documentation, and published medians); every one c
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from forewarn.core.catalogue import ACTIONS, WORKS
-from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.order import Order

@@ -1,12 +1,11 @@
 """Webhooks: which records each gets, how its deliveries are counted, which addresses a project's may call."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NewType
 
-from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
 from forewarn.core.model.record import Record
 from forewarn.core.words import Kind, ProjectName

@@ -1,8 +1,7 @@
 """What a caller sees: everything, or one project's things."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from forewarn.core.copies import replace
 from forewarn.core.words import ProjectName
 
 

@@ -11,7 +11,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.clock import monotonic
@@ -30,7 +30,6 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
-from forewarn.core.copies import replace
 from forewarn.core.moments import format_span
 from forewarn.core.words import HostTask
 from forewarn.drivers.driver_setup import remember

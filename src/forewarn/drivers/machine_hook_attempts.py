@@ -8,13 +8,12 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from forewarn.config import MachineHookSettings
 from forewarn.control.driver import Cancelled, Done, DriverTask, Failed, NotBegun
-from forewarn.core.copies import replace
 from forewarn.core.model.order import AttemptId
 from forewarn.core.words import HostName, MachineId
 from forewarn.drivers.driver_setup import remember

@@ -11,6 +11,7 @@ abandoned while one of them is under way: whichever of the two comes last starts
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
@@ -32,7 +33,6 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
-from forewarn.core.copies import replace
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.model.host import Host
 from forewarn.core.words import HOOK

@@ -1,10 +1,10 @@
 """The rehearsals that machines take part in: the faults their guests meet, and the answers those lead to."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
-from forewarn.core.copies import replace
 from forewarn.core.guests.document import Document, resource_names
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal_ledger import Account, Ledger

@@ -1,10 +1,10 @@
 """Everything a request may have to wait for: its group to be enabled and ready, its document to change."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from forewarn.core.copies import replace
 from forewarn.core.errors import ForewarnError
 from forewarn.core.words import GroupName
 from forewarn.guest.answers import TimeCache

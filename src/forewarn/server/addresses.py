@@ -4,10 +4,10 @@ import ipaddress
 import re
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from forewarn.config import MetadataProxySettings
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.guest.http.listeners import Listen, not_opened
 from forewarn.guest.http.proxied import TrustedProxy

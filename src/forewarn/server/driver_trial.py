@@ -3,14 +3,13 @@
 import threading
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.clock import SystemClock, monotonic
 from forewarn.config import Settings
 from forewarn.control.driver import Cancelled, Done, DriverTask, Failed, NotBegun, Running, TooLate, Unknown
 from forewarn.control.engine.driver_calls import Answer, DriverCall, Possible, Reached, Refused, Verb, perform
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.host import Host

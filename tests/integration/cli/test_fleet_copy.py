@@ -1,6 +1,7 @@
 """What `forewarn watch` asks a server for: the part that is watched, and no more."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
 from forewarn.client.calls import OperatorClient
-from forewarn.core.copies import replace
 from forewarn.core.model.record import Record
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, Work

@@ -5,12 +5,12 @@ import hmac
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from forewarn.config import MetadataProxySettings
-from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
 from forewarn.core.words import EventType, MachineId
 from forewarn.guest.http.listeners import Listen

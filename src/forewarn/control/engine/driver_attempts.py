@@ -6,7 +6,7 @@ at once is called here; the calls of all others are handed over, and their answe
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
@@ -33,7 +33,6 @@ from forewarn.control.engine.driver_calls import (
     perform,
 )
 from forewarn.control.steps_under_way import StepUnderWay
-from forewarn.core.copies import replace
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
 from forewarn.core.words import HostName, OrderId

@@ -5,13 +5,13 @@ is known in memory first.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from forewarn.control.interfaces import ExternalReports
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext, UseCase
-from forewarn.core.copies import replace
 from forewarn.core.model.clock_slew import TimeKind
 from forewarn.core.model.order import Order
 from forewarn.core.orders import lost_hosts, reports

@@ -4,12 +4,12 @@ With the last record of an event goes what is kept of whom it named and who was 
 became of the promises is counted for good.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.control.webhook_use_cases import MOST_WEBHOOKS
 from forewarn.core import retention
-from forewarn.core.copies import replace
 from forewarn.core.filters import RecordFilter
 from forewarn.core.model.record import Record
 from forewarn.core.moments import format_span

@@ -12,13 +12,12 @@ answered.
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forewarn.control.use_case import Context, UseCase
 from forewarn.control.webhook_use_cases import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core.access import Token
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
 from forewarn.core.filters import MachineFilter

@@ -1,7 +1,7 @@
 """Declaring the fleet: machine by machine, or as a whole."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from forewarn.control import naming
@@ -15,7 +15,6 @@ from forewarn.control.fleet.applying_fleet import (
 )
 from forewarn.control.fleet.importing_fleet import ImportDryRuns
 from forewarn.control.use_case import Context, Reading, UseCase
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound, UnknownName
 from forewarn.core.fleet import applying, machines
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, cut, difference

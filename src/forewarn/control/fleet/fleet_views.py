@@ -1,13 +1,12 @@
 """What operators can ask about the fleet as a whole."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.control.use_case import Reading
-from forewarn.core.copies import replace
 from forewarn.core.fleet import machines
 from forewarn.core.model import declaration
 from forewarn.core.model.constraints import Hold

@@ -3,12 +3,11 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet
 from forewarn.control.use_case import Reading
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
 from forewarn.core.fleet.found_machines import TAKEN, fit_name, is_awkward

@@ -1,12 +1,12 @@
 """Putting and removing hosts, groups and projects, one at a time, as a fleet file would."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from forewarn.control import naming
 from forewarn.control.fleet.applying_fleet import CheckedFleet
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.use_case import Context, UseCase
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet import parts

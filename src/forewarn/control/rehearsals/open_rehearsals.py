@@ -11,13 +11,12 @@ itself ends for guests at once, and is saved when that can be.
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
 from forewarn.control.use_case import Context, UseCase
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Uncertain
 from forewarn.core.filters import OrderFilter
 from forewarn.core.model.order import Order

@@ -1,7 +1,7 @@
 """Beginning, showing and ending rehearsals on a running server."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -14,7 +14,6 @@ from forewarn.control.rehearsals.open_rehearsals import (
     declared_project,
 )
 from forewarn.control.use_case import Context, ScopedReading, UseCase
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.filters import MachineFilter
 from forewarn.core.model.project import Project

@@ -6,10 +6,9 @@ does: a machine that is off delays the next wave, and pauses the rollout if it s
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forewarn.control.use_case import Reading, UseCase
-from forewarn.core.copies import replace
 from forewarn.core.fleet import sightings
 from forewarn.core.fleet.parts import SeenMachine
 from forewarn.core.model.found_fleet import FoundFleet

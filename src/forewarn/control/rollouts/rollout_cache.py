@@ -4,9 +4,8 @@
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from forewarn.core.copies import replace
 from forewarn.core.guests import notice
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.footprint import Footprint

@@ -1,13 +1,13 @@
 """Carrying rollouts on: load, let core decide, place or cancel orders, save; each in one transaction."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from forewarn.control.rollouts.rollout_cache import NoticeSums, RolloutCache
 from forewarn.control.unsaved_activity import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.order import Order, OrderTerms, Step

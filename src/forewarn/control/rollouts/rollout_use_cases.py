@@ -1,6 +1,7 @@
 """What can be asked of rollouts: begin, pause, resume, abort."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from forewarn.control import naming
@@ -14,7 +15,6 @@ from forewarn.control.rollouts.rollout_views import (
 )
 from forewarn.control.unsaved_activity import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.rollouts import planning, progress

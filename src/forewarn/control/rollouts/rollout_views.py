@@ -4,7 +4,7 @@ A rollout is planned before its turn: others should not wait while many hosts ar
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
@@ -16,7 +16,6 @@ from forewarn.control.unsaved_activity import UnsavedPolls
 from forewarn.control.use_case import Context, Reading
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.catalogue import MAINTENANCE_WORK
-from forewarn.core.copies import replace
 from forewarn.core.errors import Invalid
 from forewarn.core.model.changes import UNSAVED
 from forewarn.core.model.constraints import Waiting

@@ -5,11 +5,10 @@ A machine's host in a declaration is its first one: where it is now is what orde
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import machines, sightings

@@ -7,9 +7,9 @@ its source calls it, unless there is another of that name; then it is told apart
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.fleet.found_machines import Candidate, places
 from forewarn.core.fleet.import_terms import Dispute

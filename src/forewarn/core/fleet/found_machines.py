@@ -7,11 +7,10 @@ others, the first by id gets what is still free.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
-from forewarn.core.copies import replace
 from forewarn.core.fleet.parts import Claim, claims
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.found_fleet import FoundMachine

@@ -6,9 +6,8 @@ as a conflict. Where a machine runs is nobody's declaration: that follows the so
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines, sightings
 from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names

@@ -1,9 +1,8 @@
 """One machine at a time: added, changed, moved by other hands, removed."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import MachineSpec

@@ -1,10 +1,9 @@
 """What a declaration changes, in parts: each can be saved by itself and leaves a fleet that may be."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias, TypeVar
 
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import machines

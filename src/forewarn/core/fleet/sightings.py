@@ -7,8 +7,8 @@ it, a record says so: that belongs to the proof of notice.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines
 from forewarn.core.fleet.parts import Hands, SeenMachine

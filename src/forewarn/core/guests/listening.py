@@ -4,9 +4,9 @@ Only time in which guests could be heard counts as silence.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.group import Group

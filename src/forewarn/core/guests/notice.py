@@ -6,10 +6,9 @@ event ends, or when the machine leaves it: what was sent may become known later 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.event import Event, NoticeSummary, Resource

@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from typing import Self, TypeVar
 
-from forewarn.core.copies import replace
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Event

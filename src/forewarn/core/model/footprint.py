@@ -1,10 +1,9 @@
 """Footprints, which count the machines that work disturbs, and how long moves really take."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
-from forewarn.core.copies import replace
 from forewarn.core.words import GroupName, Mobility, ProjectName
 
 # What update domains are counted as that do not count.

@@ -4,9 +4,8 @@ None always means that the source says nothing of it, so that what is known stay
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from forewarn.core.copies import replace
 from forewarn.core.model.host import HostResource
 from forewarn.core.words import (
     GroupKind,

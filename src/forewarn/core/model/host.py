@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol, Self
 
-from forewarn.core.copies import replace
 from forewarn.core.model.machine import Machine
 from forewarn.core.moments import format_time
 from forewarn.core.words import DECLARED, GroupName, HostName, HostState, OrderId

@@ -1,11 +1,10 @@
 """Part of the fleet, as saved: what a decision about orders, or about a rollout, is made from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from forewarn.core.copies import replace
 from forewarn.core.model.clock_slew import Absence, Slew
 from forewarn.core.model.constraints import ArmedDomain, Budget, Grace, Hold
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults

@@ -1,6 +1,7 @@
 """An order that is given up: drivers are asked to call off what runs; it closes once nothing does."""
 
-from forewarn.core.copies import replace
+from dataclasses import replace
+
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.orders import departures, events, host_steps, host_work, reasons, stages, steps

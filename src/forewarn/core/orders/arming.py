@@ -1,11 +1,11 @@
 """Arming the events of an order: a step that is saved, and refused while rule 4 or a budget forbids it."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from forewarn.core.admission import announcing
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.catalogue import ACTIONS
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event

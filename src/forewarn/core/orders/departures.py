@@ -1,10 +1,10 @@
 """Machines that leave their host, events or fleet; orders and started events that end."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from forewarn.core.catalogue import ACTIONS
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event

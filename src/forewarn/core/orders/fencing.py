@@ -1,6 +1,7 @@
 """Fencing: no machine comes back elsewhere while the host that it was on may still touch it (rule 13)."""
 
-from forewarn.core.copies import replace
+from dataclasses import replace
+
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Waiting

@@ -1,8 +1,8 @@
 """The life of a step on a host itself: begun, done, failed, called off; whoever does it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order
 from forewarn.core.orders import steps

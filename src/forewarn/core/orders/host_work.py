@@ -3,7 +3,8 @@
 A host is let go, and machines return to it, once its health is known: a host that is not well stays cordoned.
 """
 
-from forewarn.core.copies import replace
+from dataclasses import replace
+
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import HostStep, Order, Step

@@ -1,7 +1,8 @@
 """What people may do with an order that was placed: cancel it, retry it, abandon it, or stop it by a hold."""
 
+from dataclasses import replace
+
 from forewarn.core.admission import holds
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Hold

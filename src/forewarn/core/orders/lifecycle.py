@@ -4,9 +4,9 @@
 the second time. All that waits carries its reason.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Waiting

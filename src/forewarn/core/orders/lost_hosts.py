@@ -1,9 +1,9 @@
 """Hosts that drivers cannot reach, and hosts that do not come back from work on them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Waiting

@@ -7,10 +7,10 @@ not answer, or cannot tell, it is asked again: the order waits, and says so.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.core.admission import work_durations
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.host import Room

@@ -1,10 +1,10 @@
 """Moves of machines off a host: how many go at once, and what follows a move that fails."""
 
 from collections.abc import Container, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.core.admission import work_durations
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event

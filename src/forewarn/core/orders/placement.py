@@ -1,12 +1,11 @@
 """Where a machine goes that moves: to the emptiest host with room that leaves the waves of rollouts few."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from forewarn.core.admission import work_durations
 from forewarn.core.catalogue import WORKS
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.host import RACK, Room, most_lack, no_room_for, unreached

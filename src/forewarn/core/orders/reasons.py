@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.core.admission import announcing, holds, work_durations
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing, calendars
 from forewarn.core.catalogue import ACTIONS
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Budget, Waiting
 from forewarn.core.model.event import Event

@@ -3,8 +3,9 @@
 Nothing waits for it and it waits for nobody but a hold: no rule counts it, and approving it changes nothing.
 """
 
+from dataclasses import replace
+
 from forewarn.core.catalogue import ACTIONS, WORKS
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event

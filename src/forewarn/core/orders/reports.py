@@ -1,11 +1,10 @@
 """What drivers report of steps: under way, done, failed, called off, or that they cannot tell."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.core.catalogue import ACTIONS
-from forewarn.core.copies import replace
 from forewarn.core.disclosure import as_driver_said
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict

@@ -1,10 +1,9 @@
 """What may be ordered, on a machine or on a host, and when."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forewarn.core import rehearsal_rules
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, WORKS
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.host import Host

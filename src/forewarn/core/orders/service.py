@@ -1,9 +1,9 @@
 """Work on a host itself, in stages: machines that can leave do so first, the others restart with it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from forewarn.core.admission import work_durations
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host

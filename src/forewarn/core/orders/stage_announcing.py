@@ -5,9 +5,9 @@ domain of a group that go the same way.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from forewarn.core.catalogue import ACTIONS
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event

@@ -4,11 +4,11 @@ A share starts together: it is a whole stage, or, where machines leave a host or
 with its machines. Such shares do not wait for each other, but each for a free slot.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
 
 from forewarn.core.catalogue import ACTIONS
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event

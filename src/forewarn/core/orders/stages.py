@@ -2,11 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from operator import is_
 
 from forewarn.core.catalogue import ACTIONS, WORKS
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine

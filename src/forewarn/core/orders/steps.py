@@ -1,11 +1,11 @@
 """The life of a step: begun, done, failed; and what that does to its machine."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from forewarn.core.admission import work_durations
 from forewarn.core.catalogue import WORKS
-from forewarn.core.copies import replace
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, RefusedHost, Step

@@ -1,6 +1,7 @@
 """What the failure of a host ends and takes over: no machine is left in hands that do not know of it."""
 
-from forewarn.core.copies import replace
+from dataclasses import replace
+
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step

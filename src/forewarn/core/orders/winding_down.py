@@ -5,7 +5,8 @@ event that has started; nothing is announced any more. Machines that have moved 
 bring them back would be new work with new notice.
 """
 
-from forewarn.core.copies import replace
+from dataclasses import replace
+
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import HostStep, Order, Stage, Step

@@ -1,7 +1,7 @@
 """Which hosts of a rollout may be announced now, why others may not, and the stages that each will have."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TypeAlias
@@ -9,7 +9,6 @@ from typing import TypeAlias
 from forewarn.core.admission import announcing, holds, work_durations
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import FOR_EVER, Timing, calendars
-from forewarn.core.copies import replace
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host

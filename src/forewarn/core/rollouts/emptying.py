@@ -5,11 +5,10 @@ takes on a host is not there for the next.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from forewarn.core.admission import holds, work_durations
 from forewarn.core.catalogue import WORKS
-from forewarn.core.copies import replace
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.host import RACK, Room, no_room_for, unreached
 from forewarn.core.model.rollout import Rollout, Wave

@@ -1,13 +1,12 @@
 """When the waves of a rollout are to be expected, and what its plan is worth a warning for."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 from itertools import chain, zip_longest
 
 from forewarn.core.admission.timing import FOR_EVER
-from forewarn.core.copies import replace
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.moments import format_time

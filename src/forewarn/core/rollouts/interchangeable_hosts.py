@@ -6,9 +6,8 @@ once, and names the others as homes for what leaves.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from forewarn.core.copies import replace
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import InterchangeableHosts, Rollout
 from forewarn.core.model.slice import HostSurvey

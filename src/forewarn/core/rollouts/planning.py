@@ -5,10 +5,10 @@ time. Only one wave is under way at a time; what is not begun is cut anew when m
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.core.admission import announcing
-from forewarn.core.copies import replace
 from forewarn.core.model.constraints import ArmedDomain, Waiting
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey

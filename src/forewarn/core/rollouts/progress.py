@@ -1,11 +1,11 @@
 """How far a rollout is: its waves, its troubles, its end; and how people pause, resume and abort it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
 
 from forewarn.core.admission import holds as in_force
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.order import Order

@@ -6,12 +6,11 @@ Where machines move, half of a rack, and of hosts that are alike, is left to tak
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from heapq import heapify, heappop, heappush
 from itertools import zip_longest
 
-from forewarn.core.copies import replace
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey

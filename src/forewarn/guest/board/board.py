@@ -4,12 +4,12 @@ It changes on the guest loop only, by deltas, and answers from memory.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from sys import intern
 from types import MappingProxyType
 from typing import TypeAlias
 
-from forewarn.core.copies import replace
 from forewarn.core.feed import Delta
 from forewarn.core.guests.document import entity_tag, tag
 from forewarn.core.model.event import Event

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from math import inf
 
-from forewarn.core.copies import replace
 from forewarn.core.guests.document import Document, document
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group

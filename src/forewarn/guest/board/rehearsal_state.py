@@ -5,9 +5,9 @@ A machine without one is answered as ever.
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from forewarn.core.copies import replace
 from forewarn.core.guests.document import Document
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal_ledger import Ledger

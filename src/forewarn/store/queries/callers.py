@@ -1,14 +1,13 @@
 """Who calls, who is called, and what they were answered: tokens, sessions, answers, webhooks, rehearsals."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, bindparam, delete, literal, or_, select
 
 from forewarn.core.access import Token
-from forewarn.core.copies import replace
 from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.session_cookies import BrowserSession

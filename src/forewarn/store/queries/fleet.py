@@ -1,6 +1,7 @@
 """The declared fleet as a scope sees it: lists, page by page, single things, and which words are names."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +19,6 @@ from sqlalchemy import (
     union_all,
 )
 
-from forewarn.core.copies import replace
 from forewarn.core.disclosure import Names
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.filters import ANY_MACHINE, LEAST_OF_ID, MachineFilter

@@ -1,11 +1,11 @@
 """Records and the feed: the history backwards, and what follows a number."""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Select, exists, func, select, update
 
-from forewarn.core.copies import replace
 from forewarn.core.feed import Delta
 from forewarn.core.filters import Following, HistoryFilter, RecordFilter
 from forewarn.core.model.event import Event

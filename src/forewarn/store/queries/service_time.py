@@ -1,9 +1,9 @@
 """Service time: how far it is, whose it is, and when the service was not there."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from forewarn.core.copies import replace
 from forewarn.core.model.clock_slew import Absence, Slew, TimeKind
 from forewarn.core.model.constraints import Grace
 from forewarn.store.reads.reader import Reader

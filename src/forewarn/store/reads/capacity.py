@@ -2,11 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Integer, Select, bindparam, func, literal_column, select, tuple_, union_all
 
-from forewarn.core.copies import replace
 from forewarn.core.model.constraints import Budget
 from forewarn.core.model.event import Resource
 from forewarn.core.model.group import Group

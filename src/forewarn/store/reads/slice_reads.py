@@ -1,12 +1,11 @@
 """Loading the part of the fleet that a decision needs, with all projects and holds."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from sqlalchemy import and_, case, func, not_, select, union_all
 
-from forewarn.core.copies import replace
 from forewarn.core.model.constraints import ArmedDomain, Hold
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group

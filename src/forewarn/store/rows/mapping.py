@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 from sqlalchemy import Column, Select, Table, select
 
-from forewarn.core.copies import maker
 from forewarn.wire.codec import Codec
 
 Value = TypeVar("Value")
@@ -47,7 +46,7 @@ def mapped(
     held in memory, `distinct` names the texts that each value has for itself, and all others are interned.
     """
     names = [field.name for field in _fields(kind)]
-    make, width = maker(kind), len(names)
+    width = len(names)
     # Only of columns that do not simply hold what the field holds: a whole fleet is read at every start.
     readers = [
         (place, reader)
@@ -63,7 +62,7 @@ def mapped(
         values = list(row[:width])
         for place, reader in readers:
             values[place] = reader(values[place])
-        return make(*values)
+        return kind(**dict(zip(names, values, strict=True)))
 
     def write(value: Value) -> Columns:
         row: Columns = codec.write(value)

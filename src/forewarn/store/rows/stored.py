@@ -1,12 +1,11 @@
 """Which class is kept in which table, and where a column or a key is not simply the field of its name."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.core.access import Token
 from forewarn.core.catalogue import WORKS
-from forewarn.core.copies import replace
 from forewarn.core.model.clock_slew import Absence, Slew, TimeKind
 from forewarn.core.model.constraints import Grace, Hold, Waiting
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults

@@ -1,14 +1,13 @@
 """Saving what was decided: orders, events, records, and what falls due with them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from json import dumps
 from typing import Any
 
 from sqlalchemy import ColumnElement, Table, Update, bindparam, delete, func, insert, or_, select, update
 
-from forewarn.core.copies import replace
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import ROOM, Changes
 from forewarn.core.model.constraints import Waiting
