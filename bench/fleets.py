@@ -6,10 +6,10 @@ A rack is 100 machines on 5 hosts: 4 availability sets of 20 over all hosts, and
 from pathlib import Path
 
 from forewarn.config import Settings
+from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineName
 from forewarn.core.draft import Draft
 from forewarn.core.guests import listening
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
-from forewarn.core.words import GroupKind, GroupName, HostName, MachineName
 from forewarn.server.wiring import OpenedService, drivers_of, new_id, open_service
 
 HOSTS, SETS, SET_SIZE, ALONE = 5, 4, 20, 20

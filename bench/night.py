@@ -25,13 +25,7 @@ from bench.night_driver import NightDriver
 from bench.night_fleet import HOSTS, SEED, night_fleet
 from bench.report import Findings, Report, Row, fill_in, show
 from forewarn.control.rollouts.rollout_views import RolloutRequest
-from forewarn.core.errors import Conflict, Unavailable
-from forewarn.core.filters import EventFilter, OrderFilter
-from forewarn.core.model.event import Event
-from forewarn.core.model.order import Order
-from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     HostName,
     HostState,
@@ -41,6 +35,12 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.errors import Conflict, Unavailable
+from forewarn.core.filters import EventFilter, OrderFilter
+from forewarn.core.model.event import Event
+from forewarn.core.model.order import Order
+from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms
+from forewarn.core.orders.requests import OrderRequest
 
 EVENING = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
 # A whole rack, of which the planner takes half at a time: the other half takes its machines.

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from forewarn.core.basic_types import Action, GroupName, HostTask, OrderId, StageKind, StepState, Work
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.policy import Policy
-from forewarn.core.words import Action, GroupName, HostTask, OrderId, StageKind, StepState, Work
 
 # Those that wait for nobody: users' own orders, evictions and failures.
 EXEMPT = frozenset({Action.FAIL})

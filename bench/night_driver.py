@@ -5,7 +5,7 @@ from zlib import crc32
 
 from forewarn.config import SimulatedTimes
 from forewarn.control.driver import Begun, CancelAnswer, Checked, DriverTask, Failed, Running
-from forewarn.core.words import HostName, HostTask
+from forewarn.core.basic_types import HostName, HostTask
 from forewarn.drivers.simulated import SimulatedDriver
 
 LOOK_AGAIN = timedelta(minutes=5)

@@ -7,8 +7,8 @@ stand alone. The same seed makes the same fleet.
 import random
 from collections.abc import Iterator
 
+from forewarn.core.basic_types import SIMULATED, GroupKind, GroupName, HostName, MachineName, Mobility
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
-from forewarn.core.words import SIMULATED, GroupKind, GroupName, HostName, MachineName, Mobility
 
 HOSTS, RACKS = 500, 5
 SCALE_SETS, IN_SCALE_SET, SCALE_SET_DOMAINS = 40, 60, 5

@@ -14,8 +14,8 @@ from bench.report import Findings, Row
 from bench.service import Serving, serving
 from bench.versions import Version
 from bench.workplace import Workplace
+from forewarn.core.basic_types import DEFAULT_PROJECT
 from forewarn.core.model.project import Calendar, Project, Window
-from forewarn.core.words import DEFAULT_PROJECT
 
 RACKS = 200
 AT_ONCE = 20

@@ -16,10 +16,10 @@ from forewarn.clock import ManualClock, monotonic
 from forewarn.control.engine.driver_calls import DriverCall
 from forewarn.control.interfaces import LastPolls, SentSoFar
 from forewarn.control.webhook_use_cases import WebhookTerms
+from forewarn.core.basic_types import Action, GroupName, MachineId
 from forewarn.core.model.order import AttemptId
 from forewarn.core.model.slice import Sent
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, GroupName, MachineId
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.server.control_wiring import Control, Surroundings, wire_control

@@ -14,7 +14,7 @@ from forewarn.agent.journal.entries import Entry
 from forewarn.agent.journal.journal_file import Journal
 from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import Handler
-from forewarn.core.words import EventStatus, EventType, Source
+from forewarn.core.basic_types import EventStatus, EventType, Source
 from forewarn.programs.kept_program import KeptPrograms
 from forewarn.sdk.documents import Document, Event, UnreadableEvent
 from forewarn.sdk.guest_errors import GuestError

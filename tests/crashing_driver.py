@@ -20,10 +20,10 @@ from forewarn.control.driver import (
     NotBegun,
     Running,
 )
+from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import Conflict
 from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
-from forewarn.core.words import MachineId
 from forewarn.drivers.driver_setup import CallOptions, DriverSetup
 
 CRASHES = {

@@ -5,9 +5,7 @@ from typing import Any
 
 from forewarn.control.driver import DriverTask
 from forewarn.control.engine.driver_calls import DriverCall, Verb
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     GroupName,
@@ -17,6 +15,8 @@ from forewarn.core.words import (
     OrderId,
     Work,
 )
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -25,18 +25,7 @@ from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.control.use_case import Context
 from forewarn.control.webhook_use_cases import WebhookTerms
-from forewarn.core.filters import HistoryFilter
-from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
-from forewarn.core.model.event import Event
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.model.record import Record
-from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.slice import Sent, Slice
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import Policy
-from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     SIMULATED,
     Action,
@@ -50,6 +39,17 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
+from forewarn.core.filters import HistoryFilter
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
+from forewarn.core.model.event import Event
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.model.record import Record
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.slice import Sent, Slice
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
+from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.registry import DriversByName
 from forewarn.drivers.simulated import SimulatedDriver

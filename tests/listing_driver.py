@@ -13,9 +13,9 @@ from forewarn.control.driver import (
     DriverTask,
     Failed,
 )
+from forewarn.core.basic_types import MachineId, MachineName
 from forewarn.core.model.found_fleet import FoundFleet, FoundHost, FoundMachine
 from forewarn.core.model.host import Host
-from forewarn.core.words import MachineId, MachineName
 
 IDS = [f"aaaaaaaa-0000-4000-8000-{n:012}" for n in range(10)]
 

@@ -16,7 +16,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, perform
-from forewarn.core.words import Work
+from forewarn.core.basic_types import Work
 from tests.harness import Service
 
 SCRIPTED = "scripted"

@@ -15,10 +15,10 @@ from forewarn.api.app import create_app
 from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.control.use_case import Alone
+from forewarn.core.basic_types import Priority
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.push import Webhook
 from forewarn.core.scope import EVERYTHING
-from forewarn.core.words import Priority
 from forewarn.server.threads.listings import Listings
 from forewarn.store.batch import Transaction
 from forewarn.wire.answers.answer import ApiAnswer

@@ -1,9 +1,9 @@
 """Two tenants on one fleet, and a token of every kind."""
 
 from forewarn.core.access import Grant, Role
+from forewarn.core.basic_types import GroupKind, GroupName, HostName, Priority, ProjectName
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.project import Project
-from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
 from tests.harness import SIMULATION, Service, machine
 
 A, B = ProjectName("a"), ProjectName("b")

@@ -23,8 +23,8 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.basic_types import HostName
 from forewarn.core.model.order import AttemptId
-from forewarn.core.words import HostName
 
 UNRULY = "unruly"
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from forewarn.core import session_cookies
+from forewarn.core.basic_types import Action, HostTask
 from forewarn.core.policy import Policy
 from forewarn.core.retention import SHORTEST
-from forewarn.core.words import Action, HostTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,17 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from forewarn.core.model.changes import Changes
-from forewarn.core.model.event import Event, Resource
-from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.model.project import Project
-from forewarn.core.model.record import Record
-from forewarn.core.model.slice import Slice
-from forewarn.core.session_cookies import BrowserSession
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     EventId,
@@ -31,6 +21,16 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.event import Event, Resource
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.project import Project
+from forewarn.core.model.record import Record
+from forewarn.core.model.slice import Slice
+from forewarn.core.session_cookies import BrowserSession
 from forewarn.store.batch import Transaction
 from forewarn.store.sql import Store
 from tests.transactions import writing

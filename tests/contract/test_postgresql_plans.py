@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from sqlalchemy import Update, text
 
+from forewarn.core.basic_types import GroupName, HostName, Source
 from forewarn.core.model.constraints import Waiting
-from forewarn.core.words import GroupName, HostName, Source
 from forewarn.store.foreseen import Foreseen
 from forewarn.store.reads.loading import load
 from forewarn.store.reads.open_transaction import KnownMeta

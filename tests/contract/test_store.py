@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.filters import HistoryFilter
-from forewarn.core.model.changes import Changes
-from forewarn.core.model.constraints import Grace
-from forewarn.core.model.project import Project
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     EventStatus,
     GroupName,
@@ -24,6 +19,11 @@ from forewarn.core.words import (
     ProjectName,
     Source,
 )
+from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.filters import HistoryFilter
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.constraints import Grace
+from forewarn.core.model.project import Project
 from forewarn.store import tables
 from forewarn.store.sql import Store
 from tests.contract.samples import (

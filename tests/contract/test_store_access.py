@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from forewarn.core.access import Role, Token
+from forewarn.core.basic_types import GroupKind, GroupName, HostName, OrderState, ProjectName
 from forewarn.core.errors import NotFound
 from forewarn.core.filters import HistoryFilter, OrderFilter
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.scope import Scope
-from forewarn.core.words import GroupKind, GroupName, HostName, OrderState, ProjectName
 from forewarn.store.opening.schema import any_token
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, event, event_id, group, machine, order, order_id, save, save_fleet

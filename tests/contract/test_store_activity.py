@@ -5,9 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
+from forewarn.core.basic_types import GroupName, MachineState
 from forewarn.core.feed import Delta
 from forewarn.core.model.changes import Changes
-from forewarn.core.words import GroupName, MachineState
 from forewarn.store import tables
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.engines import create_engines

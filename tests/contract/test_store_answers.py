@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.scope import Scope
-from forewarn.core.words import ProjectName
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.callers import SavedAnswer
 from forewarn.store.sql import Store

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from sqlalchemy import event as listening
 
+from forewarn.core.basic_types import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.core.filters import EventFilter, HistoryFilter, MachineFilter, OrderFilter, RecordFilter
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
-from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.store.reads.capacity import TO_CHOOSE_FROM
 from forewarn.store.snapshots import Snapshot
 from forewarn.store.sql import Store, open_store

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from forewarn.core.basic_types import DEFAULT_PROJECT, GroupName
 from forewarn.core.feed import Delta
-from forewarn.core.words import DEFAULT_PROJECT, GroupName
 from forewarn.store.sql import Store
 from forewarn.store.writes import fleet_writes
 from tests.contract.samples import (

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
+from forewarn.core.basic_types import GroupName, Source
 from forewarn.core.errors import Conflict
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import GroupName, Source
 from forewarn.store import tables
 from forewarn.store.batch import Transaction
 from forewarn.store.foreseen import Foreseen

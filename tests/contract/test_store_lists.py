@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.errors import Invalid
-from forewarn.core.filters import EventFilter, MachineFilter, OrderFilter
-from forewarn.core.model.host import HostLoad, HostResource
-from forewarn.core.model.project import Project
-from forewarn.core.scope import Scope
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     GroupKind,
     GroupName,
     HostName,
@@ -23,6 +18,11 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
+from forewarn.core.errors import Invalid
+from forewarn.core.filters import EventFilter, MachineFilter, OrderFilter
+from forewarn.core.model.host import HostLoad, HostResource
+from forewarn.core.model.project import Project
+from forewarn.core.scope import Scope
 from forewarn.store.sql import Store
 from tests.contract.samples import (
     NOW,

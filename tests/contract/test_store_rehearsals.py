@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
 from forewarn.core.scope import Scope
-from forewarn.core.words import ProjectName
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND
 from tests.transactions import writing, writing_as

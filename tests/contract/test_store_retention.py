@@ -3,10 +3,10 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from forewarn.core.basic_types import HostName, Work
 from forewarn.core.filters import HistoryFilter, RecordFilter
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.retention import Pruning
-from forewarn.core.words import HostName, Work
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, order, order_id, record, save
 from tests.transactions import writing

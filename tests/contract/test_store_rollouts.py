@@ -3,14 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from forewarn.core.model.changes import Changes
-from forewarn.core.model.constraints import Hold, Waiting
-from forewarn.core.model.footprint import MovePace
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.host import HostResource
-from forewarn.core.model.order import OrderTerms
-from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     GroupName,
     HostName,
     HostState,
@@ -20,6 +13,13 @@ from forewarn.core.words import (
     OrderId,
     Work,
 )
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.constraints import Hold, Waiting
+from forewarn.core.model.footprint import MovePace
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.host import HostResource
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND, event, group, host, machine, order, order_id
 from tests.transactions import writing

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
+from forewarn.core.basic_types import GroupName, HostName, MachineState, ProjectName
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import UNSAVED, Changes
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.project import Project
-from forewarn.core.words import GroupName, HostName, MachineState, ProjectName
 from forewarn.store import tables
 from forewarn.store.sql import Store
 from tests.contract.samples import (

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import datetime
 
+from forewarn.core.basic_types import GroupName, OrderId
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.constraints import Waiting
-from forewarn.core.words import GroupName, OrderId
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND, event, group, host, order, order_id, save
 from tests.transactions import writing

@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.model.constraints import ArmedDomain, Waiting
-from forewarn.core.model.event import Resource
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.host import HostResource, Room
-from forewarn.core.model.order import OrderTerms
-from forewarn.core.model.slice import Slice
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
     EventType,
@@ -24,6 +18,12 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.constraints import ArmedDomain, Waiting
+from forewarn.core.model.event import Resource
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.host import HostResource, Room
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.model.slice import Slice
 from forewarn.store.reads.capacity import TO_CHOOSE_FROM
 from forewarn.store.sql import Store
 from tests.contract.samples import (

@@ -6,13 +6,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forewarn.core.model.constraints import Hold
-from forewarn.core.model.event import Event, Resource
-from forewarn.core.model.fleet_counts import DomainSummary, FleetSummary, GroupSummary
-from forewarn.core.model.group import Group
-from forewarn.core.model.machine import Machine
-from forewarn.core.scope import Scope
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     STANDALONE,
     EventStatus,
     GroupKind,
@@ -23,6 +17,12 @@ from forewarn.core.words import (
     OrderState,
     ProjectName,
 )
+from forewarn.core.model.constraints import Hold
+from forewarn.core.model.event import Event, Resource
+from forewarn.core.model.fleet_counts import DomainSummary, FleetSummary, GroupSummary
+from forewarn.core.model.group import Group
+from forewarn.core.model.machine import Machine
+from forewarn.core.scope import Scope
 from forewarn.store.sql import Store, open_store
 from tests.contract.samples import NOW, event, group, host, machine, order, save
 from tests.contract.test_store_rollouts import rollout

@@ -2,10 +2,10 @@
 
 import pytest
 
+from forewarn.core.basic_types import MachineName, ProjectName
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.core.model.record import Record
 from forewarn.core.scope import Scope
-from forewarn.core.words import MachineName, ProjectName
 from forewarn.store.sql import Store
 from tests.contract.samples import event, group, record, save
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.scope import Scope
-from forewarn.core.words import Kind, ProjectName
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND
 from tests.transactions import writing

@@ -9,16 +9,7 @@ from typing import Any
 import pytest
 
 from forewarn.core.access import Role, Token
-from forewarn.core.model.constraints import Hold, Waiting
-from forewarn.core.model.event import Approval, Deferral, NoticeSummary, Postponement
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.host import HostResource
-from forewarn.core.model.order import HostStep, OrderTerms, Stage
-from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
-from forewarn.core.push import Webhook, WebhookId
-from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
-from forewarn.core.session_cookies import BrowserSession
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     ApprovalRule,
@@ -37,6 +28,15 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.constraints import Hold, Waiting
+from forewarn.core.model.event import Approval, Deferral, NoticeSummary, Postponement
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.host import HostResource
+from forewarn.core.model.order import HostStep, OrderTerms, Stage
+from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
+from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
+from forewarn.core.session_cookies import BrowserSession
 from forewarn.store.rows.mapping import Mapped
 from forewarn.store.rows.stored import (
     EVENTS,

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import select
 
+from forewarn.core.basic_types import MachineId, OrderId
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.record import PromiseCounts
 from forewarn.core.model.slice import Slice
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.core.words import MachineId, OrderId
 from forewarn.store import tables
 from forewarn.store.batch import Batch, Transaction
 from forewarn.store.snapshots import Snapshot

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from forewarn.core.basic_types import DEFAULT_PROJECT, EXTERNAL, SIMULATED, Action, HostName, ProjectName
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.project import Project
-from forewarn.core.words import DEFAULT_PROJECT, EXTERNAL, SIMULATED, Action, HostName, ProjectName
 from tests.harness import group
 from tests.histories.histories import GROUPS, NAMES, act
 from tests.histories.rollout_histories import RollingHistories

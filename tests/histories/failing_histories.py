@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from forewarn.core.model.order import Order
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
     HostState,
@@ -14,6 +12,8 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.order import Order
+from forewarn.core.orders.requests import OrderRequest
 from tests.histories.histories import HOSTS, NAMES, Histories, act
 from tests.histories.situations import Look, Situation
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from forewarn.core.basic_types import Kind
 from forewarn.core.model.record import Record
-from forewarn.core.words import Kind
 from tests.histories.declaring_histories import DeclaringHistories
 from tests.histories.situations import Look, Reached, Situation
 

@@ -17,18 +17,7 @@ from zoneinfo import ZoneInfo
 
 from forewarn.control.board_feed import BoardFeed
 from forewarn.control.followed_records import RecentRecords
-from forewarn.core.errors import ForewarnError
-from forewarn.core.feed import Delta
-from forewarn.core.model.clock_slew import Absence
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.declaration import FleetDefaults
-from forewarn.core.model.event import Event
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Order, OrderTerms
-from forewarn.core.model.project import ALWAYS, Calendar, Project, Window
-from forewarn.core.model.slice import Slice
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     EXTERNAL,
     SIMULATED,
@@ -41,6 +30,17 @@ from forewarn.core.words import (
     ServiceMode,
     Work,
 )
+from forewarn.core.errors import ForewarnError
+from forewarn.core.feed import Delta
+from forewarn.core.model.clock_slew import Absence
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.declaration import FleetDefaults
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order, OrderTerms
+from forewarn.core.model.project import ALWAYS, Calendar, Project, Window
+from forewarn.core.model.slice import Slice
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.store.saved import Saved
 from tests.boards import read_whole, sent_by
 from tests.harness import START, Service, fleet, group, machine

@@ -1,8 +1,8 @@
 """Histories in which operators move single machines beside all else."""
 
+from forewarn.core.basic_types import EXTERNAL, Action, OrderState, StepState, Work
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import EXTERNAL, Action, OrderState, StepState, Work
 from tests.histories.histories import HOSTS, NAMES, Histories, act
 from tests.histories.situations import Look, Situation
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from forewarn.core.basic_types import DEFAULT_PROJECT, Action, EventStatus, GroupKind, Kind, OrderState
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.project import Project
-from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, GroupKind, Kind, OrderState
 from tests.harness import fleet, group, machine
 from tests.histories.histories import GROUPS, HOSTS, NAMES, Histories, act
 from tests.histories.situations import Look, Situation

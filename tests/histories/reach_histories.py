@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.reached_hosts import UNKNOWN
-from forewarn.core.words import HostName, Kind, ServiceMode, StageKind, StageState
+from forewarn.core.basic_types import HostName, Kind, ServiceMode, StageKind, StageState
 from tests.histories.histories import HOSTS, act
 from tests.histories.moving_histories import MovingHistories
 from tests.histories.progress_histories import ProgressHistories

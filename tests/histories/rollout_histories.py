@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from forewarn.core.basic_types import ServiceMode, Work
 from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.slice import Slice
 from forewarn.core.rollouts import planning, progress
-from forewarn.core.words import ServiceMode, Work
 from tests.histories.histories import HOSTS, WAITS, WORKS, Histories, act
 from tests.histories.situations import Situation
 

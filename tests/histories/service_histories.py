@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
+from forewarn.core.basic_types import EXTERNAL, Action, HostState, Kind, ServiceMode, StageKind, StageState
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import EXTERNAL, Action, HostState, Kind, ServiceMode, StageKind, StageState
 from tests.histories.histories import NAMES, Histories, act
 from tests.histories.situations import Look, Reached, Situation
 

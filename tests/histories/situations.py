@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from forewarn.core.basic_types import EXTERNAL, Action, EventStatus, HostState, Kind, Priority, StepState
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import EXTERNAL, Action, EventStatus, HostState, Kind, Priority, StepState
 
 # Of a hundred histories so many come to each situation at least.
 PERCENT = 10

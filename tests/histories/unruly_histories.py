@@ -6,11 +6,7 @@ from datetime import timedelta
 from random import Random
 
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb, perform
-from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, Step
-from forewarn.core.model.rollout import RolloutTerms
-from forewarn.core.model.slice import Slice
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     SIMULATED,
     Action,
     EventStatus,
@@ -22,6 +18,10 @@ from forewarn.core.words import (
     StageState,
     Work,
 )
+from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, Step
+from forewarn.core.model.rollout import RolloutTerms
+from forewarn.core.model.slice import Slice
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues, PlacedCall
 from tests.harness import Service
 from tests.histories.histories import HOSTS, NAMES, act

@@ -20,8 +20,8 @@ from forewarn.control.driver import (
     Running,
     Unknown,
 )
+from forewarn.core.basic_types import HostName, MachineId, OrderId, Work
 from forewarn.core.model.host import Host
-from forewarn.core.words import HostName, MachineId, OrderId, Work
 from forewarn.drivers.registry import Drivers
 from tests.driver_calls import task
 from tests.machines.bed import Bed, Guest

@@ -9,7 +9,7 @@ import pytest
 
 from forewarn.clock import monotonic
 from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, TooLate, Unknown
-from forewarn.core.words import Work
+from forewarn.core.basic_types import Work
 from tests.machines.bed import Bed, Guest
 from tests.machines.libvirt_steps import LibvirtBed, booted
 from tests.process import until

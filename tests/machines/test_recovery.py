@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.words import Work
+from forewarn.core.basic_types import Work
 from forewarn.drivers.libvirt.driver import LibvirtDriver
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from tests.machines.bed import Guest

@@ -9,16 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from forewarn.core.admission import holds
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict
-from forewarn.core.model.constraints import Hold
-from forewarn.core.model.event import Event
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import interventions, lifecycle, reports
-from forewarn.core.policy import Policy
-from forewarn.core.words import Action as Ordering
-from forewarn.core.words import (
+from forewarn.core.basic_types import Action as Ordering
+from forewarn.core.basic_types import (
     EventStatus,
     HostName,
     HostTask,
@@ -27,6 +19,14 @@ from forewarn.core.words import (
     Mobility,
     StepState,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Hold
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import interventions, lifecycle, reports
+from forewarn.core.policy import Policy
 from tests.model.trace import Act, Action, HostIs, HostState, MachineState, Ordered, Share, State, name
 from tests.unit.slices import Fleet, machine
 

@@ -10,17 +10,7 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from forewarn.control.engine.driver_calls import Verb
-from forewarn.core.draft import Draft
-from forewarn.core.model.constraints import ArmedDomain, Budget, Waiting
-from forewarn.core.model.event import Approval, Event
-from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, HostStep, Order, Stage, Step
-from forewarn.core.model.project import Calendar, Opening
-from forewarn.core.model.rollout import Rollout
-from forewarn.core.orders import departures, reasons, stages
-from forewarn.core.policy import Notice, Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     ApprovalRule,
     EventId,
     GroupName,
@@ -35,6 +25,16 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import ArmedDomain, Budget, Waiting
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.footprint import Footprint
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, HostStep, Order, Stage, Step
+from forewarn.core.model.project import Calendar, Opening
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.orders import departures, reasons, stages
+from forewarn.core.policy import Notice, Policy
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.store.batch import Batch, Transaction
 from forewarn.store.snapshots import Snapshot

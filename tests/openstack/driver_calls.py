@@ -10,9 +10,7 @@ import pytest
 
 from forewarn.config import Settings
 from forewarn.control.driver import Begun, CancelAnswer, Checked, DriverTask, Running
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     GroupName,
     HostName,
@@ -22,6 +20,8 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.openstack.driver import OpenStackDriver, make
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, Unknown
-from forewarn.core.words import Work
+from forewarn.core.basic_types import Work
 from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN
 from forewarn.drivers.openstack.driver import OpenStackDriver
 from tests.openstack.driver_calls import LIBRARY_WARNINGS, SavedStep, made, task

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.driver import Unknown
+from forewarn.core.basic_types import HostName, MachineId, Work
 from forewarn.core.errors import Unavailable
-from forewarn.core.words import HostName, MachineId, Work
 from forewarn.drivers.openstack.driver import OpenStackDriver
 from tests.openstack.driver_calls import COMPUTE1, LIBRARY_WARNINGS, SavedStep, made, task
 from tests.openstack.real_nova import Nova

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
+from forewarn.core.basic_types import EventStatus, EventType, GroupName, Kind, MachineState
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.model.event import Event
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import EventStatus, EventType, GroupName, Kind, MachineState
 from tests.rules.change import MOVING, PLANNED, Change, newly_armed
 
 SECOND = timedelta(seconds=1)

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from forewarn.core.basic_types import Action, MachineId, OrderId, StageKind
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import PromiseCounts, Record
 from forewarn.core.model.slice import Slice
 from forewarn.core.policy import Policy
-from forewarn.core.words import Action, MachineId, OrderId, StageKind
 
 MOVING = frozenset({StageKind.EVACUATE, StageKind.RETURN})
 PLANNED = (Action.MAINTENANCE, Action.SERVICE)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
+from forewarn.core.basic_types import HINTS, EventId, EventStatus, GroupName, Kind, StepState
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import HINTS, EventId, EventStatus, GroupName, Kind, StepState
 from tests.rules.change import Change, begun
 
 LEFT = frozenset({Kind.EVENT_FINISHED, Kind.EVENT_CANCELLED, Kind.EVENT_WITHDRAWN})

@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator
 
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Stage
-from forewarn.core.model.slice import Slice
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
     EventStatus,
@@ -19,6 +16,9 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage
+from forewarn.core.model.slice import Slice
 from tests.rules.change import MOVING, Change, begun
 
 _MOVES_AT_ONCE = 2

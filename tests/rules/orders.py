@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from forewarn.core.model.order import Order
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     HINTS,
     Action,
     EventStatus,
@@ -14,6 +13,7 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.order import Order
 from tests.rules.change import MOVING, Change
 
 

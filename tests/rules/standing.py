@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
+from forewarn.core.basic_types import HINTS, EventStatus, HostName, HostState, MachineState, StepState
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.model.slice import Slice
 from forewarn.core.policy import Policy
-from forewarn.core.words import HINTS, EventStatus, HostName, HostState, MachineState, StepState
 
 
 def misplaced(fleet: Slice) -> list[str]:

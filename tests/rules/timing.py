@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from forewarn.core.basic_types import Action, EventStatus, Kind, Source
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Calendar
 from forewarn.core.model.record import PromiseCounts, Record
-from forewarn.core.words import Action, EventStatus, Kind, Source
 from tests.rules.change import MOVING, PLANNED, Change
 
 _OF_PROMISES = (

@@ -4,10 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forewarn.core.guests.document import Document, document
-from forewarn.core.model.event import Event, Resource
-from forewarn.core.model.group import Group
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     HINTS,
     EventId,
     EventStatus,
@@ -20,6 +17,9 @@ from forewarn.core.words import (
     ProjectName,
     Source,
 )
+from forewarn.core.guests.document import Document, document
+from forewarn.core.model.event import Event, Resource
+from forewarn.core.model.group import Group
 from forewarn.wire.azure import VERSIONS, write_document
 
 GOLDEN = Path(__file__).parent / "golden"

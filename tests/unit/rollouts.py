@@ -3,9 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.model.rollout import Rollout, Wave, WaveState
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     GroupName,
     MachineId,
@@ -17,6 +15,8 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.rollout import Rollout, Wave, WaveState
 from tests.unit.test_rollout import NOW, carries, host, over, survey
 
 

@@ -6,23 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from forewarn.core.draft import Draft
-from forewarn.core.model.clock_slew import Absence
-from forewarn.core.model.constraints import ArmedDomain, Budget
-from forewarn.core.model.declaration import FleetDefaults
-from forewarn.core.model.event import Approval, Event
-from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.host import Host, Room
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order, OrderTerms, Step
-from forewarn.core.model.project import ALWAYS, Calendar, Project
-from forewarn.core.model.record import Record
-from forewarn.core.model.slice import Slice
-from forewarn.core.orders import lifecycle, reports, requests
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import Policy
-from forewarn.core.redaction import unmarked
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     ApprovedBy,
@@ -41,6 +25,22 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.model.clock_slew import Absence
+from forewarn.core.model.constraints import ArmedDomain, Budget
+from forewarn.core.model.declaration import FleetDefaults
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.host import Host, Room
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order, OrderTerms, Step
+from forewarn.core.model.project import ALWAYS, Calendar, Project
+from forewarn.core.model.record import Record
+from forewarn.core.model.slice import Slice
+from forewarn.core.orders import lifecycle, reports, requests
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

@@ -24,9 +24,9 @@ from forewarn.core.access import (
     operators,
     revoke,
 )
+from forewarn.core.basic_types import DEFAULT_PROJECT, Action, OrderId, ProjectName, Source
 from forewarn.core.errors import Anonymous, Conflict, ForewarnError, Invalid, NotFound, Refused
 from forewarn.core.model.order import Order
-from forewarn.core.words import DEFAULT_PROJECT, Action, OrderId, ProjectName, Source
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SHOP = ProjectName("shop")

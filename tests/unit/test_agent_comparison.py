@@ -16,7 +16,7 @@ from forewarn.agent.care.comparison import (
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Begun, Left, TakenUp
 from forewarn.agent.journal.tracked_events import TrackedEvent, replay
-from forewarn.core.words import EventStatus
+from forewarn.core.basic_types import EventStatus
 from forewarn.sdk.documents import Document, Event, UnreadableEvent
 from tests.agents import MACHINE, NOW, event, started
 

@@ -12,8 +12,8 @@ from forewarn.agent.setup.config_text import line_of
 from forewarn.agent.setup.handler import OnFailure, OnRestart
 from forewarn.agent.setup.summary import explain, grouped, short_notice_warning
 from forewarn.agent.verdicts import ApprovePolicy, Approver
+from forewarn.core.basic_types import EventType, Source
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.core.words import EventType, Source
 
 FULL = """
 [agent]

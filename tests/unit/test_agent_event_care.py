@@ -18,7 +18,7 @@ from forewarn.agent.journal.entries import Ended, Over
 from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.agent.status import draining
 from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
-from forewarn.core.words import EventType, Source
+from forewarn.core.basic_types import EventType, Source
 from forewarn.sdk.documents import Event, UnreadableEvent
 from forewarn.sdk.guest_errors import Closed, GuestError, Refused, Unavailable
 from tests.agents import NOW, AgentHarness, Doing, event, settled, started

@@ -18,7 +18,7 @@ from forewarn.agent.setup.handler import Handler, RecoverAt
 from forewarn.agent.setup.summary import recovery_times
 from forewarn.agent.status import draining
 from forewarn.agent.verdicts import ApprovePolicy
-from forewarn.core.words import EventStatus, EventType
+from forewarn.core.basic_types import EventStatus, EventType
 from forewarn.sdk.documents import Event
 from tests.agents import NOW, AgentHarness, Doing, event, settled, started
 

@@ -15,7 +15,7 @@ from forewarn.agent.verdicts import (
     Skip,
     Verdict,
 )
-from forewarn.core.words import EventStatus, EventType, Source
+from forewarn.core.basic_types import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 
 

@@ -8,12 +8,12 @@ import pytest
 from forewarn.core.admission import announcing
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing
+from forewarn.core.basic_types import GroupName, MachineId, MachineName, OrderId, ProjectName
 from forewarn.core.errors import Invalid
 from forewarn.core.model.constraints import ArmedDomain, Budget
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.project import Calendar, Window
 from forewarn.core.redaction import unmarked
-from forewarn.core.words import GroupName, MachineId, MachineName, OrderId, ProjectName
 from tests.refused import refused
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.core.errors import Invalid
-from forewarn.core.model.event import Event, Resource
-from forewarn.core.model.group import Group
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order
-from forewarn.core.model.record import Record
-from forewarn.core.rehearsal_rules import Fault, FaultKind
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     EventId,
     EventStatus,
@@ -31,6 +24,13 @@ from forewarn.core.words import (
     Source,
     Work,
 )
+from forewarn.core.errors import Invalid
+from forewarn.core.model.event import Event, Resource
+from forewarn.core.model.group import Group
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.record import Record
+from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import ANSWERS, read_body, read_page, write_body, write_json
 from forewarn.wire.answers.event_answers import EventAnswer

@@ -6,17 +6,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import applying, machines
-from forewarn.core.fleet.parts import DeclaredMachine, FleetPart
-from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, HostStep, Order
-from forewarn.core.model.project import Calendar, Project
-from forewarn.core.orders import reports
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     EXTERNAL,
     HOOK,
@@ -35,6 +25,16 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.fleet import applying, machines
+from forewarn.core.fleet.parts import DeclaredMachine, FleetPart
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, HostStep, Order
+from forewarn.core.model.project import Calendar, Project
+from forewarn.core.orders import reports
 from tests.unit.slices import HOUR, MINUTE, NOON, Fleet, machine
 
 HOST, WEB = HostName("host-1"), GroupName("web")

@@ -3,13 +3,7 @@
 import itertools
 from datetime import datetime, timedelta
 
-from forewarn.core.model.constraints import Hold
-from forewarn.core.model.event import Event
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Order
-from forewarn.core.orders import arming, lifecycle
-from forewarn.core.orders.interventions import cancel
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     EventStatus,
     GroupName,
@@ -18,6 +12,12 @@ from forewarn.core.words import (
     Mobility,
     OrderState,
 )
+from forewarn.core.model.constraints import Hold
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order
+from forewarn.core.orders import arming, lifecycle
+from forewarn.core.orders.interventions import cancel
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
 DAY = timedelta(days=1)
@@ -88,7 +88,7 @@ def test_the_first_approval_arms_all_events_that_start_together() -> None:
 
 
 def test_a_recommendation_is_never_armed() -> None:
-    from forewarn.core.words import Priority
+    from forewarn.core.basic_types import Priority
 
     fleet = Fleet(machine("web-0", priority=Priority.SPOT))
     fleet.order("web-0", Action.RECOMMEND_REBALANCE)

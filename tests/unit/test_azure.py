@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.core.basic_types import EventStatus, EventType, GroupName
 from forewarn.core.errors import Invalid
 from forewarn.core.guests.document import document, entity_tag, resource_names, tag
-from forewarn.core.words import EventStatus, EventType, GroupName
 from forewarn.wire import azure
 from tests.unit.documents import GOLDEN, NOT_BEFORE, event, files, group
 

@@ -4,10 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.errors import Conflict
-from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders import bare_metal, interventions
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     HostName,
     HostState,
@@ -21,6 +18,9 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.orders import bare_metal, interventions
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
 GPU = HostName("gpu-0")

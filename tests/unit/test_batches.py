@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import event
 
 from forewarn.control.unsaved_activity import UnsavedNotices
+from forewarn.core.basic_types import EventId, MachineId
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.words import EventId, MachineId
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.store.batch import Transaction
 from forewarn.store.sql import Store, open_store

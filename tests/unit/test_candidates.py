@@ -7,16 +7,7 @@ from typing import Any
 import pytest
 
 from forewarn.core.admission import announcing, work_durations
-from forewarn.core.errors import Conflict
-from forewarn.core.model.constraints import ArmedDomain, Budget
-from forewarn.core.model.footprint import DomainShare, Footprint
-from forewarn.core.model.host import Host
-from forewarn.core.model.rollout import Rollout, RolloutTerms
-from forewarn.core.model.slice import HostSurvey
-from forewarn.core.policy import Policy
-from forewarn.core.rollouts.candidates import Candidates, foreseen
-from forewarn.core.rollouts.forecast import ends_about
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
     GroupName,
@@ -29,6 +20,15 @@ from forewarn.core.words import (
     ServiceMode,
     Work,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import ArmedDomain, Budget
+from forewarn.core.model.footprint import DomainShare, Footprint
+from forewarn.core.model.host import Host
+from forewarn.core.model.rollout import Rollout, RolloutTerms
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.policy import Policy
+from forewarn.core.rollouts.candidates import Candidates, foreseen
+from forewarn.core.rollouts.forecast import ends_about
 from tests.unit.test_rollout import NOW, WEB, carries, host, over, survey
 
 MINUTE = timedelta(minutes=1)

@@ -6,9 +6,9 @@ from typing import get_args
 import pytest
 
 from forewarn.config import SimulatedTimes
+from forewarn.core.basic_types import HINTS, Action, EventType, MaintenanceWord, Work
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, ON_HOSTS, ON_MACHINES, WORKS
 from forewarn.core.policy import Policy
-from forewarn.core.words import HINTS, Action, EventType, MaintenanceWord, Work
 
 
 def test_every_action_is_on_machines_or_on_hosts() -> None:

@@ -8,15 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.model.clock_slew import Slew
-from forewarn.core.model.event import Event, Resource
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Step
-from forewarn.core.model.project import Calendar, Window
-from forewarn.core.model.record import PromiseCounts, Record
-from forewarn.core.model.slice import Slice
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     EventStatus,
@@ -32,6 +24,14 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.clock_slew import Slew
+from forewarn.core.model.event import Event, Resource
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Step
+from forewarn.core.model.project import Calendar, Window
+from forewarn.core.model.record import PromiseCounts, Record
+from forewarn.core.model.slice import Slice
+from forewarn.core.policy import Policy
 from tests.rules import Change, misplaced, overdue, unexplained, violations
 from tests.rules.timing import promises_are_counted
 from tests.rules.violations import RULES

@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 
-from forewarn.core.model.order import Order
-from forewarn.core.model.slice import Slice
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     HostName,
     HostState,
@@ -14,6 +12,8 @@ from forewarn.core.words import (
     OrderId,
     StepState,
 )
+from forewarn.core.model.order import Order
+from forewarn.core.model.slice import Slice
 from tests.unit.slices import Fleet, machine
 from tests.unit.test_checks import broken
 

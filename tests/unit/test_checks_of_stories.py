@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from forewarn.core.basic_types import Action, Kind, MachineId, OrderId, StepState, Work
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
-from forewarn.core.words import Action, Kind, MachineId, OrderId, StepState, Work
 from tests.rules import Change, violations
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 from tests.unit.test_checks import NIGHT, change

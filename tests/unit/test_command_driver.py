@@ -21,9 +21,9 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.basic_types import Action, GroupName, HostName, HostTask, OrderId, Work
 from forewarn.core.errors import Invalid
 from forewarn.core.model.host import Host
-from forewarn.core.words import Action, GroupName, HostName, HostTask, OrderId, Work
 from forewarn.drivers.command import CommandDriver, CommandOptions, make
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.program_steps import ASK_AGAIN

@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 
-from forewarn.core.model.group import Group
-from forewarn.core.orders import departures
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     GroupKind,
     GroupName,
@@ -15,6 +13,8 @@ from forewarn.core.words import (
     Priority,
     StepState,
 )
+from forewarn.core.model.group import Group
+from forewarn.core.orders import departures
 from tests.unit.slices import MINUTE, Fleet, machine
 
 

@@ -6,6 +6,16 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from forewarn.core.basic_types import (
+    HOOK,
+    ApprovedBy,
+    GroupName,
+    HostName,
+    HostTask,
+    Kind,
+    ProjectName,
+    ServiceMode,
+)
 from forewarn.core.disclosure import (
     DONE_OUTSIDE,
     OF_OTHERS,
@@ -29,16 +39,6 @@ from forewarn.core.redaction import (
     project_name,
     said_by_operator,
     unmarked,
-)
-from forewarn.core.words import (
-    HOOK,
-    ApprovedBy,
-    GroupName,
-    HostName,
-    HostTask,
-    Kind,
-    ProjectName,
-    ServiceMode,
 )
 from tests.harness import START
 from tests.unit.slices import MINUTE, Fleet, machine

@@ -8,10 +8,10 @@ from itertools import combinations
 
 import pytest
 
+from forewarn.core.basic_types import DEFAULT_PROJECT, GroupKind, GroupName, MachineState
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.rollouts.domain_fitting import FittedDomains, fit
-from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, MachineState
 from tests.unit.slices import machine
 
 

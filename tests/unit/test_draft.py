@@ -4,12 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.draft import Draft
-from forewarn.core.model.changes import UNSAVED
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.orders import departures, events, interventions, placement
-from forewarn.core.push import Webhook, WebhookId
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     GroupName,
@@ -21,6 +16,11 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.model.changes import UNSAVED
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.orders import departures, events, interventions, placement
+from forewarn.core.push import Webhook, WebhookId
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 
 WEB, DB = GroupName("web"), GroupName("db")

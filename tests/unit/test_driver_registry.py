@@ -10,9 +10,9 @@ import pytest
 
 from forewarn.config import Settings
 from forewarn.control.driver import DriverLimits, Unknown
+from forewarn.core.basic_types import EXTERNAL, MachineId
 from forewarn.core.errors import Invalid
 from forewarn.core.redaction import unmarked
-from forewarn.core.words import EXTERNAL, MachineId
 from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriver
 from forewarn.drivers.registry import ENTRY_POINTS, Drivers
 from forewarn.drivers.simulated import SimulatedDriver

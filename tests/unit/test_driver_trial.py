@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.config import Settings
+from forewarn.core.basic_types import HostName, MachineName, Work
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec, HostSpec, MachineSpec
-from forewarn.core.words import HostName, MachineName, Work
 from forewarn.server import driver_trial
 from forewarn.server.driver_trial import DriverTrial, TrialStep, work_of
 

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
+from forewarn.core.basic_types import DEFAULT_PROJECT, Action, HostName, Kind, MachineId, OrderState, Work
 from forewarn.core.disclosure import DONE_OUTSIDE, Disclosure, Names
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetDefaults, HostDrivers
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.orders import reports, requests
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, Kind, MachineId, OrderState, Work
 from forewarn.server import welcome
 from tests.unit.slices import HOUR, Fleet, machine
 

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+from forewarn.core.basic_types import DEFAULT_PROJECT, MachineName, Mobility, ServiceMode, Work
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host, Room
 from forewarn.core.model.rollout import Rollout, RolloutTerms, Wave
 from forewarn.core.rollouts.emptying import CANNOT_LEAVE, Emptying, EmptyingInput, Leaver, find_obstacles
-from forewarn.core.words import DEFAULT_PROJECT, MachineName, Mobility, ServiceMode, Work
 from tests.unit.test_rollout import NOW, host, over, survey
 
 ROOMY = Room()

@@ -5,13 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.core.errors import Conflict
-from forewarn.core.model.constraints import Grace
-from forewarn.core.model.event import Approval, Event
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Order
-from forewarn.core.orders import events
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     ApprovalRule,
     ApprovedBy,
@@ -23,6 +17,12 @@ from forewarn.core.words import (
     Source,
     Work,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Grace
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order
+from forewarn.core.orders import events
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
 POLICY = ApprovedBy.POLICY

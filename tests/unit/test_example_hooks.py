@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.config import MachineHookSettings
 from forewarn.control.driver import Checked, Done, Failed, Running
-from forewarn.core.words import Work
+from forewarn.core.basic_types import Work
 from forewarn.drivers import hooks
 from forewarn.drivers.hooks import HookRuns
 from forewarn.drivers.machine_hooks import MachineHooks

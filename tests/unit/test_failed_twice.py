@@ -2,10 +2,7 @@
 
 import pytest
 
-from forewarn.core.errors import Conflict
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import fencing, interventions, reports
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     HostName,
     HostTask,
@@ -16,6 +13,9 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import fencing, interventions, reports
 from tests.unit.slices import MINUTE, Fleet, machine
 
 ELSEWHERE = HostName("host-2")

@@ -4,14 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.errors import Conflict
-from forewarn.core.fleet import machines
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, HostStep, Order
-from forewarn.core.orders import host_steps, interventions, reports, requests
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     HOOK,
     SIMULATED,
@@ -25,6 +18,13 @@ from forewarn.core.words import (
     Priority,
     StepState,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.fleet import machines
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, HostStep, Order
+from forewarn.core.orders import host_steps, interventions, reports, requests
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
 from tests.refused import refused
 from tests.unit.slices import MINUTE, Fleet, machine
 

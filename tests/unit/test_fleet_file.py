@@ -9,6 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.cli.views.fleet_view import fleet_file
+from forewarn.core.basic_types import (
+    DEFAULT_PROJECT,
+    GroupKind,
+    GroupName,
+    HostName,
+    MachineName,
+    Mobility,
+    Priority,
+)
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import (
     NO_POLICY,
@@ -20,15 +29,6 @@ from forewarn.core.model.declaration import (
 )
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.project import Project
-from forewarn.core.words import (
-    DEFAULT_PROJECT,
-    GroupKind,
-    GroupName,
-    HostName,
-    MachineName,
-    Mobility,
-    Priority,
-)
 from forewarn.wire.fleet import (
     read_fleet,
     read_group,

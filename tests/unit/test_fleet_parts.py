@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineId, MachineName, ProjectName
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying
@@ -17,7 +18,6 @@ from forewarn.core.fleet.parts import FleetPart, cut, difference
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, MachineName, ProjectName
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 P, Q = ProjectName("p"), ProjectName("q")

@@ -1,9 +1,9 @@
 """Groups that a source calls the same: each keeps the name that it has, whatever others are called."""
 
+from forewarn.core.basic_types import GroupName, HostName, MachineId, MachineName, ProjectName
 from forewarn.core.fleet import applying, importing
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
-from forewarn.core.words import GroupName, HostName, MachineId, MachineName, ProjectName
 from tests.unit.slices import Fleet
 
 HOST = HostName("compute1")

@@ -5,15 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.core.errors import Conflict
-from forewarn.core.model.constraints import ArmedDomain
-from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.host import Host
-from forewarn.core.model.order import Order
-from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts import waves
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     GroupName,
     HostName,
@@ -23,6 +15,14 @@ from forewarn.core.words import (
     ServiceMode,
     Work,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import ArmedDomain
+from forewarn.core.model.footprint import Footprint
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.host import Host
+from forewarn.core.model.order import Order
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.rollouts import waves
 from tests.unit.slices import MINUTE, Fleet, machine
 from tests.unit.test_rollout import over
 

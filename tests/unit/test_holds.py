@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from forewarn.core.admission import holds
+from forewarn.core.basic_types import DEFAULT_PROJECT, HostName, Kind
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.constraints import Hold
-from forewarn.core.words import DEFAULT_PROJECT, HostName, Kind
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 
 EVERYWHERE = Hold(id="A", reason="audit", by="ops", at=NOON)

@@ -23,8 +23,8 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.basic_types import HOOK, Action, HostName, HostTask, OrderId, Work
 from forewarn.core.model.host import Host
-from forewarn.core.words import HOOK, Action, HostName, HostTask, OrderId, Work
 from forewarn.drivers import hooks
 from forewarn.drivers.hooks import HookDriver
 from forewarn.drivers.program_steps import ASK_AGAIN, read_answer

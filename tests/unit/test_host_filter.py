@@ -15,7 +15,7 @@ from forewarn.cli.views.host_filter import (
     filter_rules,
     read_loaded,
 )
-from forewarn.core.words import DECLARED, MachineState
+from forewarn.core.basic_types import DECLARED, MachineState
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 
 MAC, OTHER = "52:54:00:77:00:15", "52:54:00:77:00:16"

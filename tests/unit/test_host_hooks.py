@@ -4,12 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.errors import Conflict
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import host_work, interventions, reports
-from forewarn.core.policy import Policy
-from forewarn.core.redaction import unmarked
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     HOOK,
     SIMULATED,
@@ -22,6 +17,11 @@ from forewarn.core.words import (
     StageKind,
     StepState,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import host_work, interventions, reports
+from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
 ALL = Policy(hooks=frozenset(HostTask))

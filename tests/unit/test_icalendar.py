@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.model.event import Approval, Event, Resource
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     ApprovedBy,
     EventId,
     EventStatus,
@@ -18,6 +17,7 @@ from forewarn.core.words import (
     OrderId,
     Source,
 )
+from forewarn.core.model.event import Approval, Event, Resource
 from forewarn.wire.icalendar import LONGEST_LINE, calendar, escaped, folded
 
 GOLDEN = Path(__file__).parent / "golden" / "calendar.ics"

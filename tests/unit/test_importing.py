@@ -9,16 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.control.fleet.importing_fleet import tidied
-from forewarn.core.fleet import applying, importing
-from forewarn.core.fleet.found_machines import fit_name, is_awkward
-from forewarn.core.fleet.import_terms import ImportTerms
-from forewarn.core.fleet.importing import ImportPlan
-from forewarn.core.fleet.parts import FleetPart
-from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
-from forewarn.core.model.host import Host, HostResource
-from forewarn.core.model.order import Order
-from forewarn.core.orders import interventions
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DECLARED,
     PUT,
     Action,
@@ -36,6 +27,15 @@ from forewarn.core.words import (
     ProjectName,
     StepState,
 )
+from forewarn.core.fleet import applying, importing
+from forewarn.core.fleet.found_machines import fit_name, is_awkward
+from forewarn.core.fleet.import_terms import ImportTerms
+from forewarn.core.fleet.importing import ImportPlan
+from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
+from forewarn.core.model.host import Host, HostResource
+from forewarn.core.model.order import Order
+from forewarn.core.orders import interventions
 from tests.unit.slices import MINUTE, Fleet, machine
 
 A, B, C = (HostName(name) for name in ("host-a", "host-b", "host-c"))

@@ -9,8 +9,8 @@ from forewarn.api.inputs import InBody, InPath, InQuery, TableInBody, inputs
 from forewarn.api.request_fields import FLAG_IN_QUERY, LINE, one_of, seconds, several, whole, whole_in_query
 from forewarn.api.request_parts import Body, Query, declared, given, maybe
 from forewarn.api.routing import ApiRoute
+from forewarn.core.basic_types import Priority
 from forewarn.core.errors import Invalid
-from forewarn.core.words import Priority
 
 
 @declared

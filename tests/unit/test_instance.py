@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.model.machine import Machine
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     GroupKind,
     GroupName,
     HostName,
@@ -14,6 +13,7 @@ from forewarn.core.words import (
     Priority,
     ProjectName,
 )
+from forewarn.core.model.machine import Machine
 from forewarn.wire.instance import (
     InstanceDefaults,
     InstanceMetadata,

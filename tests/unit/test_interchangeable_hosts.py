@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+from forewarn.core.basic_types import HostName, HostState, OrderId, ServiceMode, Work
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import InterchangeableHosts, Rollout, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts import emptying, forecast, interchangeable_hosts, waves
 from forewarn.core.rollouts.interchangeable_hosts import MOST_HOMES
-from forewarn.core.words import HostName, HostState, OrderId, ServiceMode, Work
 from tests.unit.test_rollout import carries, host, over, survey
 
 ZERO, ONE, BOTH = carries(web={0: 1}), carries(web={1: 1}), carries(web={0: 1, 1: 1})

@@ -2,10 +2,10 @@
 
 import pytest
 
+from forewarn.core.basic_types import Action, Kind, MachineId, MachineState, OrderState, StepState, Work
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.orders import interventions, reports
-from forewarn.core.words import Action, Kind, MachineId, MachineState, OrderState, StepState, Work
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
 

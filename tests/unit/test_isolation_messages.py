@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from forewarn.control import driver
 from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, TooLate, Unknown
+from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineId, MachineName, Mobility
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
-from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, MachineName, Mobility
 from forewarn.drivers.isolation import messages
 from forewarn.drivers.isolation.isolated_driver import OFFERED_METHODS, OFFERED_NOTES, OFFERED_VALUES
 from forewarn.drivers.isolation.messages import Received, TooLong, framed, packed, read_answer

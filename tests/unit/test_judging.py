@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from forewarn.core.basic_types import Action, EventStatus, Kind
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.record import PromiseCounts
 from forewarn.core.orders import departures, interventions
-from forewarn.core.words import Action, EventStatus, Kind
 from tests.unit.slices import MINUTE, NOON, SECOND, Fleet, machine
 
 NOTICES = (Kind.NOTICE_LATE, Kind.NOTICE_NEVER)

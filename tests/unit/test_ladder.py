@@ -2,11 +2,7 @@
 
 from dataclasses import replace
 
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order, Step
-from forewarn.core.orders import interventions, reports
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EventStatus,
     EventType,
     HostName,
@@ -18,6 +14,10 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order, Step
+from forewarn.core.orders import interventions, reports
+from forewarn.core.policy import Policy
 from tests.unit.slices import MINUTE, Fleet, machine
 
 HOST = HostName("host-1")

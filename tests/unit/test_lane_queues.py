@@ -16,8 +16,8 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.control.engine.driver_calls import DriverCall, Verb
+from forewarn.core.basic_types import OrderId
 from forewarn.core.redaction import driver_named
-from forewarn.core.words import OrderId
 from forewarn.server.threads.lane_queues import (
     REACH_WITHIN,
     SHORTEST_WAIT,

@@ -24,10 +24,10 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, Verb
+from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import AttemptId
 from forewarn.core.redaction import driver_named
-from forewarn.core.words import MachineId
 from forewarn.server.threads import lanes as threads_lanes
 from forewarn.server.threads.lane_queues import LaneBounds
 from forewarn.server.threads.lanes import Lanes

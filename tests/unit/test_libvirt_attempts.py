@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 from forewarn.control.driver import Done, DriverTask, Failed
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     GroupName,
     HostName,
@@ -22,6 +19,9 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId
 from forewarn.drivers.libvirt import decisions
 from forewarn.drivers.libvirt.acts import Acts
 from forewarn.drivers.libvirt.attempts import Attempt

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.basic_types import HostName
 from forewarn.core.model.host import Host
-from forewarn.core.words import HostName
 from forewarn.drivers.libvirt import connections
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.library import NoAnswer

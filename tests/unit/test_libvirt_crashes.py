@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from forewarn.control.driver import Done, DriverTask, Failed, NotBegun, Running
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     GroupName,
     HostName,
@@ -21,6 +19,8 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
 from forewarn.drivers.libvirt.attempts import Attempt
 from forewarn.drivers.libvirt.definitions import Definition, Disk
 from forewarn.drivers.libvirt.hypervisor import Pool, Volume

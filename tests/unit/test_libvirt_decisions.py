@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from forewarn.control.driver import Running, Unknown
-from forewarn.core.words import HostName, OrderId, Work
+from forewarn.core.basic_types import HostName, OrderId, Work
 from forewarn.drivers.libvirt import decisions
 from forewarn.drivers.libvirt.decisions import Act, Broken, Finished, Next
 from forewarn.drivers.libvirt.options import LibvirtOptions

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.words import HostName
+from forewarn.core.basic_types import HostName
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.library import Declined, Gone, NoAnswer, asking
 from forewarn.drivers.libvirt.sights import Job

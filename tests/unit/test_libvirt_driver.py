@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from forewarn.control.driver import Checked, DriverTask, Running, Unknown
+from forewarn.core.basic_types import HostName
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import HostName
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.driver import ASK_AGAIN, LibvirtDriver

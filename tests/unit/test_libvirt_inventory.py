@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.basic_types import HostName, Mobility
 from forewarn.core.model.host import Host, HostResource
-from forewarn.core.words import HostName, Mobility
 from forewarn.drivers.libvirt import inventory
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
 

@@ -13,8 +13,8 @@ import pytest
 
 from forewarn.clock import SystemClock, monotonic
 from forewarn.config import Settings
+from forewarn.core.basic_types import HostName
 from forewarn.core.errors import Invalid
-from forewarn.core.words import HostName
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.libvirt.driver import make
 from forewarn.drivers.libvirt.kept import UNUSED_FOR, KeptDefinitions

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forewarn.core.words import HostName, OrderId, Work
+from forewarn.core.basic_types import HostName, OrderId, Work
 from forewarn.drivers.libvirt import definitions
 from forewarn.drivers.libvirt.definitions import Disk
 from forewarn.drivers.libvirt.library import boot_id

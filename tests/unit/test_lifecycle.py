@@ -5,12 +5,7 @@ from datetime import time, timedelta
 
 import pytest
 
-from forewarn.core.errors import Conflict
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Order
-from forewarn.core.model.project import Calendar, Window
-from forewarn.core.orders import lifecycle
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     EventStatus,
     GroupName,
@@ -25,6 +20,11 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Calendar, Window
+from forewarn.core.orders import lifecycle
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
 QUARTER = 15 * MINUTE

@@ -6,11 +6,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from forewarn.core.basic_types import GroupName, Kind
 from forewarn.core.guests import listening
 from forewarn.core.guests.listening import MOST_ABSENCES, SHORTEST_PRESENCE
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.policy import Policy
-from forewarn.core.words import GroupName, Kind
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
 POLICY = Policy()

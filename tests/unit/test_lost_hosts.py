@@ -4,10 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.errors import Conflict
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import host_steps, interventions, lost_hosts, reports
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
     HostName,
@@ -18,6 +15,9 @@ from forewarn.core.words import (
     ServiceMode,
     StepState,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import host_steps, interventions, lost_hosts, reports
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
 HOST = HostName("host-1")

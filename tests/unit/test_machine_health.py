@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from forewarn.core.basic_types import Kind, MachineId, StageKind, StepState
 from forewarn.core.model.order import Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, RolloutTerms
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
 from forewarn.core.rollouts.machine_health import UnwellMachine
-from forewarn.core.words import Kind, MachineId, StageKind, StepState
 from tests.unit.rollouts import begun, done, started, step
 from tests.unit.test_rollout import NOW
 

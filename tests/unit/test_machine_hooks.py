@@ -26,8 +26,8 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.basic_types import Action, HostName, HostTask, OrderId, Work
 from forewarn.core.model.host import Host
-from forewarn.core.words import Action, HostName, HostTask, OrderId, Work
 from forewarn.drivers import hooks, machine_hook_attempts
 from forewarn.drivers.hooks import HookRuns
 from forewarn.drivers.machine_hook_attempts import HookedMark, Part, read_mark, write_mark

@@ -5,11 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order, Step
-from forewarn.core.orders import interventions, move_prechecks
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     EventType,
     HostName,
@@ -20,6 +16,10 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order, Step
+from forewarn.core.orders import interventions, move_prechecks
+from forewarn.core.policy import Policy
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
 ASKED = Policy(prechecking=frozenset({"libvirt"}), working_on_hosts=frozenset({"libvirt"}))

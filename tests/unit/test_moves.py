@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.errors import Conflict
-from forewarn.core.model.host import Host, HostResource
-from forewarn.core.model.order import AttemptId, Order, OrderTerms
-from forewarn.core.orders import interventions, move_prechecks, reports, requests
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
     EventType,
@@ -26,6 +20,12 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.model.host import Host, HostResource
+from forewarn.core.model.order import AttemptId, Order, OrderTerms
+from forewarn.core.orders import interventions, move_prechecks, reports, requests
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
 from tests.unit.slices import MINUTE, Fleet, machine
 
 HOST_2, HOST_3 = HostName("host-2"), HostName("host-3")

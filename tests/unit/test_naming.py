@@ -1,7 +1,7 @@
 """Names that nothing has, and what may have been meant."""
 
 from forewarn.control.naming import HINTS_A_SECOND, HINTS_AT_ONCE, HintAllowance
-from forewarn.core.words import ProjectName
+from forewarn.core.basic_types import ProjectName
 
 SHOP, OTHER = ProjectName("shop"), ProjectName("other")
 

@@ -5,11 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.guests.notice import MachineNotice, by_machine, impact, summary, summary_of, total
-from forewarn.core.model.clock_slew import Absence
-from forewarn.core.model.event import Approval, Event, NoticeSummary, Resource
-from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     ApprovedBy,
     EventId,
@@ -24,6 +20,10 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.guests.notice import MachineNotice, by_machine, impact, summary, summary_of, total
+from forewarn.core.model.clock_slew import Absence
+from forewarn.core.model.event import Approval, Event, NoticeSummary, Resource
+from forewarn.core.model.order import Order, Stage, Step
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from forewarn.control.driver import DriverTask, Failed
-from forewarn.core.words import Work
+from forewarn.core.basic_types import Work
 from forewarn.drivers.openstack import attempts
 from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, Attempts
 from forewarn.drivers.openstack.decisions import Once

@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from forewarn.control.driver import DriverTask
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     GroupName,
     HostName,
@@ -18,6 +16,8 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
 from forewarn.drivers.openstack import decisions
 from forewarn.drivers.openstack.decisions import Broken, Finished, Next, Once, Send, Wait
 from forewarn.drivers.openstack.options import OpenStackOptions

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from forewarn.core.basic_types import Mobility
 from forewarn.core.model.found_fleet import FoundGroup, FoundHost
-from forewarn.core.words import Mobility
 from forewarn.drivers.openstack import inventory
 from forewarn.drivers.openstack.compute_api import ComputeService
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.control.driver import Cancelled, Checked, Done, Failed, NotBegun, Running
-from forewarn.core.words import Work
+from forewarn.core.basic_types import Work
 from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, Attempts
 from forewarn.drivers.openstack.compute_api import ComputeApi, NoAnswerError
 from forewarn.drivers.openstack.options import OpenStackOptions

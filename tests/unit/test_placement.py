@@ -6,15 +6,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.draft import Draft, RoomNotLoaded
-from forewarn.core.model.constraints import Budget
-from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.host import Host, Room
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import OrderTerms, Stage, Step
-from forewarn.core.model.slice import Slice
-from forewarn.core.orders import placement
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     EXTERNAL,
     GroupKind,
@@ -29,6 +21,14 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.draft import Draft, RoomNotLoaded
+from forewarn.core.model.constraints import Budget
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.host import Host, Room
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import OrderTerms, Stage, Step
+from forewarn.core.model.slice import Slice
+from forewarn.core.orders import placement
 from tests.contract.samples import machine_id, order, stage, step
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

@@ -1,5 +1,6 @@
 """Which moves of a plan drivers are asked about, and what their answers say of its hosts."""
 
+from forewarn.core.basic_types import MachineName, Mobility, Work
 from forewarn.core.model.host import Room
 from forewarn.core.rollouts.emptying import (
     MOST_TARGETS,
@@ -12,7 +13,6 @@ from forewarn.core.rollouts.emptying import (
     verdict,
     with_obstacles,
 )
-from forewarn.core.words import MachineName, Mobility, Work
 from tests.unit.test_emptying import leaver, planned
 from tests.unit.test_rollout import NOW, host
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.basic_types import Action, Kind, Work
 from forewarn.core.errors import Invalid
 from forewarn.core.model.machine import Machine
 from forewarn.core.policy import Policy, event_type, work_of
-from forewarn.core.words import Action, Kind, Work
 from tests.unit.slices import Fleet, machine
 
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import Invalid
 from forewarn.core.model.record import Record
 from forewarn.core.push import (
@@ -17,7 +18,6 @@ from forewarn.core.push import (
     left_alone_for,
     pushable,
 )
-from forewarn.core.words import Kind, ProjectName
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

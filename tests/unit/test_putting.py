@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import applying, parts
-from forewarn.core.model.declaration import GroupSpec, HostSpec
-from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine, confirmed, together
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.project import Project
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DECLARED,
     DEFAULT_PROJECT,
     PUT,
@@ -23,6 +17,12 @@ from forewarn.core.words import (
     Mobility,
     ProjectName,
 )
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.fleet import applying, parts
+from forewarn.core.model.declaration import GroupSpec, HostSpec
+from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine, confirmed, together
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.project import Project
 from tests.unit.slices import Fleet, machine
 
 HOST, WEB, SHOP = HostName("host-1"), GroupName("web"), ProjectName("shop")

@@ -4,10 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.model.host import HostResource
-from forewarn.core.model.order import AttemptId, Order, Step
-from forewarn.core.orders import interventions, lost_hosts, reports
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     EventStatus,
     HostName,
@@ -19,6 +16,9 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.host import HostResource
+from forewarn.core.model.order import AttemptId, Order, Step
+from forewarn.core.orders import interventions, lost_hosts, reports
 from tests.unit.slices import HOUR, MINUTE, SECOND, Fleet, machine
 
 HOST, OTHER, THIRD = HostName("host-1"), HostName("host-2"), HostName("host-3")

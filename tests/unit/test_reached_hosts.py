@@ -5,7 +5,7 @@ from collections.abc import Iterator, Set
 from datetime import UTC, datetime, timedelta
 
 from forewarn.control.reached_hosts import UNKNOWN, Reachability, ReachedHosts, ReachState
-from forewarn.core.words import HostName
+from forewarn.core.basic_types import HostName
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 LATER = NOON + timedelta(seconds=10)

@@ -4,11 +4,7 @@ from datetime import time, timedelta
 
 import pytest
 
-from forewarn.core.model.constraints import Hold
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.project import Calendar, Window
-from forewarn.core.orders import departures, reasons
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     ApprovalRule,
@@ -17,6 +13,10 @@ from forewarn.core.words import (
     OrderState,
     ProjectName,
 )
+from forewarn.core.model.constraints import Hold
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.project import Calendar, Window
+from forewarn.core.orders import departures, reasons
 from tests.unit.slices import HOUR, MINUTE, NOON, Fleet, machine
 
 EVENING = Calendar(windows=(Window(days=frozenset(range(7)), start=time(20), length=timedelta(hours=2)),))

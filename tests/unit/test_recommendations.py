@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
+from forewarn.core.basic_types import Action, EventStatus, Kind, MachineName, OrderState, Priority
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.orders import interventions, lifecycle
-from forewarn.core.words import Action, EventStatus, Kind, MachineName, OrderState, Priority
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 
 HINT = Action.RECOMMEND_REBALANCE

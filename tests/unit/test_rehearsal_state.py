@@ -3,12 +3,12 @@
 from datetime import timedelta
 from typing import Any
 
+from forewarn.core.basic_types import EventStatus, EventType
 from forewarn.core.guests.document import Document
 from forewarn.core.guests.document import document as document_of
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal_ledger import Ledger
 from forewarn.core.rehearsal_rules import Fault, FaultKind
-from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.board.rehearsal_state import RehearsalState, ShownDocuments
 from tests.unit import documents
 

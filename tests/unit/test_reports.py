@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from forewarn.core.basic_types import Action, HostName, Kind, MachineId, OrderState, StepState, Work
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.moments import format_span
 from forewarn.core.orders import interventions, reports
-from forewarn.core.words import Action, HostName, Kind, MachineId, OrderState, StepState, Work
 from tests.refused import refused
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 

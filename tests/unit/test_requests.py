@@ -5,12 +5,7 @@ from datetime import time, timedelta
 
 import pytest
 
-from forewarn.core.errors import Conflict, Invalid, LimitReached
-from forewarn.core.model.declaration import FleetDefaults
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.project import Calendar, Window
-from forewarn.core.orders import interventions, requests
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     HostName,
@@ -23,6 +18,11 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.errors import Conflict, Invalid, LimitReached
+from forewarn.core.model.declaration import FleetDefaults
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.project import Calendar, Window
+from forewarn.core.orders import interventions, requests
 from tests.refused import refused
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 

@@ -8,19 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from forewarn.core.errors import Invalid
-from forewarn.core.model.constraints import ArmedDomain, Budget, Hold
-from forewarn.core.model.footprint import Footprint
-from forewarn.core.model.host import Host
-from forewarn.core.model.project import Calendar, Project, Window
-from forewarn.core.model.rollout import Rollout, Wave, WaveState
-from forewarn.core.model.slice import HostSurvey
-from forewarn.core.policy import Policy
-from forewarn.core.redaction import unmarked
-from forewarn.core.rollouts import planning
-from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.forecast import forecast, on_one_host, with_first_wave
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     GroupName,
@@ -33,6 +21,18 @@ from forewarn.core.words import (
     RolloutAction,
     Work,
 )
+from forewarn.core.errors import Invalid
+from forewarn.core.model.constraints import ArmedDomain, Budget, Hold
+from forewarn.core.model.footprint import Footprint
+from forewarn.core.model.host import Host
+from forewarn.core.model.project import Calendar, Project, Window
+from forewarn.core.model.rollout import Rollout, Wave, WaveState
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
+from forewarn.core.rollouts import planning
+from forewarn.core.rollouts.candidates import Candidates
+from forewarn.core.rollouts.forecast import forecast, on_one_host, with_first_wave
 from tests.unit.slices import Fleet, machine
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.basic_types import HostTask, OrderState, StepState
 from forewarn.core.model.order import HostStep
 from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, WaveState
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import forecast, planning, progress
-from forewarn.core.words import HostTask, OrderState, StepState
 from tests.unit.rollouts import begun, by_id, done, failed, order, started, step
 from tests.unit.test_rollout import NOW, carries, host, over, survey
 

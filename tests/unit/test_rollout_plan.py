@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any
 
+from forewarn.core.basic_types import GroupName, OrderState, ProjectName, ServiceMode, Work
 from forewarn.core.model.constraints import Budget
 from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
@@ -13,7 +14,6 @@ from forewarn.core.policy import Policy
 from forewarn.core.redaction import unmarked
 from forewarn.core.rollouts import emptying, forecast, planning, progress, waves
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.words import GroupName, OrderState, ProjectName, ServiceMode, Work
 from tests.unit.rollouts import by_id, order
 from tests.unit.test_rollout import NOW, carries, host, over, survey
 

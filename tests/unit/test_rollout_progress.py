@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from forewarn.core.admission import holds
+from forewarn.core.basic_types import HostTask, OrderState, StageKind, StageState, Work
 from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.declaration import FleetDefaults, HostDrivers
 from forewarn.core.model.order import Order, Stage
@@ -14,7 +15,6 @@ from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wav
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, progress
 from forewarn.core.rollouts.machine_health import UnwellMachine
-from forewarn.core.words import HostTask, OrderState, StageKind, StageState, Work
 from tests.unit.rollouts import announced, begun, by_id, cancelled, done, failed, order, started, step
 from tests.unit.test_rollout import NOW, carries, host, over, survey
 

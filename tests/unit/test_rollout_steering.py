@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.basic_types import OrderState
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, RolloutTerms, WaveState
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import progress
-from forewarn.core.words import OrderState
 from tests.unit.rollouts import begun, by_id, cancelled, done, failed, order, started
 from tests.unit.test_rollout import NOW, host
 

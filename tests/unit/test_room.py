@@ -2,11 +2,7 @@
 
 from dataclasses import replace
 
-from forewarn.core.model.changes import ROOM
-from forewarn.core.model.host import HostResource
-from forewarn.core.model.order import Order
-from forewarn.core.orders import interventions
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     HostName,
     HostState,
@@ -16,6 +12,10 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.changes import ROOM
+from forewarn.core.model.host import HostResource
+from forewarn.core.model.order import Order
+from forewarn.core.orders import interventions
 from tests.unit.slices import MINUTE, Fleet, machine
 
 H1, H2, H3 = (HostName(f"host-{number}") for number in (1, 2, 3))

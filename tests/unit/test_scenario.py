@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from forewarn.core.basic_types import Action, Work
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.rehearsal_rules import Fault, FaultKind
-from forewarn.core.words import Action, Work
 from forewarn.rehearsal.scenario import (
     CancelStep,
     Expectation,

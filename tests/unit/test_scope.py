@@ -2,9 +2,9 @@
 
 import pytest
 
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.core.words import ProjectName
 
 MINE, OTHER = ProjectName("mine"), ProjectName("other")
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.core.words import EventStatus, EventType, Source
+from forewarn.core.basic_types import EventStatus, EventType, Source
 from forewarn.sdk.documents import Document, Event, parse_document, parse_moment
 from forewarn.sdk.guest_errors import Unreadable
 from tests.unit.documents import GOLDEN

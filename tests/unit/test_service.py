@@ -5,15 +5,7 @@ from datetime import time, timedelta
 
 import pytest
 
-from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.model.constraints import Hold
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.model.project import Calendar, Window
-from forewarn.core.orders import departures, interventions, lifecycle, reports
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     FOREWARN,
     Action,
     EventStatus,
@@ -33,6 +25,14 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.model.constraints import Hold
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.model.project import Calendar, Window
+from forewarn.core.orders import departures, interventions, lifecycle, reports
+from forewarn.core.policy import Policy
 from tests.unit.slices import HOUR, MINUTE, SECOND, Fleet, machine
 
 HOST = HostName("host-1")

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
+from forewarn.core.basic_types import Kind, MachineName
 from forewarn.core.model.record import Record
-from forewarn.core.words import Kind, MachineName
 from forewarn.wire import sse
 
 RECORD = Record(

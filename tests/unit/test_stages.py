@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from forewarn.core.basic_types import Action, HostName, MachineState, StageState, StepState, Work
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Stage, Step
 from forewarn.core.orders import departures, stages
-from forewarn.core.words import Action, HostName, MachineState, StageState, StepState, Work
 from tests.unit.slices import HOUR, Fleet, machine
 
 

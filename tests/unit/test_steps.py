@@ -2,11 +2,7 @@
 
 import pytest
 
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order
-from forewarn.core.orders import steps
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     HostName,
     HostState,
@@ -17,6 +13,10 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.orders import steps
 from tests.unit.slices import HOUR, MINUTE, NOON, Fleet, machine
 
 

@@ -4,10 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.model.constraints import Hold
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import interventions, reports
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     EXTERNAL,
     Action,
@@ -17,6 +14,9 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.constraints import Hold
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import interventions, reports
 from forewarn.wire.answers.service_answers import StillRunningAnswer
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 

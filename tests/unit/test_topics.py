@@ -2,8 +2,8 @@
 
 import pytest
 
+from forewarn.core.basic_types import Kind
 from forewarn.core.topics import TOPICS, Topic, topics_of
-from forewarn.core.words import Kind
 
 
 def test_each_kind_has_its_topics() -> None:

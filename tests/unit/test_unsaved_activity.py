@@ -9,8 +9,8 @@ import pytest
 
 from forewarn.control.interfaces import LastPolls, SentSoFar
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
+from forewarn.core.basic_types import EventId, GroupName, MachineId
 from forewarn.core.model.slice import Sent
-from forewarn.core.words import EventId, GroupName, MachineId
 from tests.racing import PATIENCE
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from forewarn.core.basic_types import EXTERNAL, Kind, MachineState, OrderState, ServiceMode, StepState
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.orders import interventions, reports
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, Kind, MachineState, OrderState, ServiceMode, StepState
 from tests.unit.slices import MINUTE, Fleet, machine
 
 VERIFYING = Policy(

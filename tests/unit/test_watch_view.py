@@ -14,9 +14,7 @@ from forewarn.cli.following.watch_view import ScreenSize, WatchView
 from forewarn.cli.tables import clip
 from forewarn.client.calls import OperatorClient
 from forewarn.clock import monotonic
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.order import Order
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DECLARED,
     Action,
     ApprovalRule,
@@ -31,6 +29,8 @@ from forewarn.core.words import (
     Source,
     Work,
 )
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.order import Order
 from forewarn.wire.answers.event_answers import ListedEventAnswer
 from forewarn.wire.answers.fleet_answers import GroupAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer, WaitingAnswer

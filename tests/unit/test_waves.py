@@ -2,11 +2,11 @@
 
 import random
 
+from forewarn.core.basic_types import GroupName, HostName
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Wave
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.waves import WaveLimits
-from forewarn.core.words import GroupName, HostName
 
 
 def limits(carried: dict[str, dict[str, list[int]]], *, at_once: int = 100, **spare: int) -> WaveLimits:

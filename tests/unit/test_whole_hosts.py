@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from forewarn.core.basic_types import Action, Kind, MachineId, OrderState, Priority, StageState, StepState
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.orders import departures
-from forewarn.core.words import Action, Kind, MachineId, OrderState, Priority, StageState, StepState
 from tests.rules import Change, violations
 from tests.unit.slices import MINUTE, SECOND, Fleet, machine
 

@@ -4,13 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.core.errors import Conflict
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.orders import host_steps, interventions, lifecycle, move_prechecks, reports, winding_down
-from forewarn.core.policy import Policy
-from forewarn.core.redaction import unmarked
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EventId,
     EventStatus,
     HostName,
@@ -23,6 +17,12 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order
+from forewarn.core.orders import host_steps, interventions, lifecycle, move_prechecks, reports, winding_down
+from forewarn.core.policy import Policy
+from forewarn.core.redaction import unmarked
 from tests.rules import violations
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 from tests.unit.test_checks import broken, change

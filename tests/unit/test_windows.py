@@ -16,11 +16,11 @@ from forewarn.core.admission.timing import (
     Timing,
     check_deadline,
 )
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import Invalid
 from forewarn.core.model.clock_slew import Slew
 from forewarn.core.model.project import ALWAYS, Calendar, Window
 from forewarn.core.redaction import unmarked
-from forewarn.core.words import ProjectName
 from tests.refused import refused
 
 QUARTER = timedelta(minutes=15)

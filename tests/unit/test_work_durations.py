@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from forewarn.core.admission import work_durations
+from forewarn.core.basic_types import Mobility
 from forewarn.core.model.footprint import LEAST, MOST, NO_MOVES, REMEMBERED, Footprint, MovePace
-from forewarn.core.words import Mobility
 from tests.unit.slices import MINUTE, Fleet, machine
 from tests.unit.test_candidates import share, spans
 from tests.unit.test_rollout import survey

@@ -8,7 +8,7 @@ from forewarn.agent.facts import duration_of
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.tracked_events import Attempt, Share, TrackedEvent, TrackedEvents
 from forewarn.agent.setup.agent_config import Config
-from forewarn.core.words import HINTS, EventStatus
+from forewarn.core.basic_types import HINTS, EventStatus
 from forewarn.sdk.documents import Event
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from forewarn.core.words import HINTS, EventStatus, EventType, Source
+from forewarn.core.basic_types import HINTS, EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 
 # How long the first machine of an event may be silent before the next approves for all of them.

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from forewarn.api.request_fields import HOST, NAME, TIME, free_text, seconds
 from forewarn.api.request_parts import Body, declared, given, maybe
+from forewarn.core.basic_types import EXTERNAL, HostName, ServiceMode, Work
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Invalid
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import EXTERNAL, HostName, ServiceMode, Work
 from forewarn.wire.fields import choice, flag
 
 DAY: Final = 86400

@@ -18,11 +18,11 @@ from forewarn.api.request_fields import CURSOR, PROJECT, FreeText, whole_in_quer
 from forewarn.api.request_parts import Body, Query, declared, given, maybe
 from forewarn.control.all_use_cases import check_whole
 from forewarn.core.access import Caller
+from forewarn.core.basic_types import EventId, OrderId, ProjectName
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.push import WebhookId
 from forewarn.core.redaction import said_by_operator
 from forewarn.core.scope import Scope
-from forewarn.core.words import EventId, OrderId, ProjectName
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.wire.fields import Schema, name, table
 from forewarn.wire.texts import is_guid, is_name

@@ -24,9 +24,9 @@ from forewarn.control.unsaved_holds import HoldsInMemory, UnsavedHolds
 from forewarn.control.use_case import Context
 from forewarn.control.views import Views
 from forewarn.control.webhook_use_cases import DeliveryState, Webhooks, WebhookViews
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import Conflict, ForewarnError, Refused
 from forewarn.core.scope import Scope
-from forewarn.core.words import ProjectName
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ReadStore
 

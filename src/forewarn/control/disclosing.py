@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from forewarn.core import disclosure
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.disclosure import Disclosure
 from forewarn.core.errors import ForewarnError, Refused
 from forewarn.core.model.event import Event
@@ -13,7 +14,6 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
 from forewarn.core.scope import Scope
-from forewarn.core.words import ProjectName
 from forewarn.store.queries.fleet import FleetQueries
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
+from forewarn.core.basic_types import Action, HostName, HostTask, OrderId, Work
 from forewarn.core.errors import Invalid
 from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
@@ -19,7 +20,6 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId
 from forewarn.core.redaction import driver_named
 from forewarn.core.spelling import hint
-from forewarn.core.words import Action, HostName, HostTask, OrderId, Work
 from forewarn.wire.texts import either, shown
 
 

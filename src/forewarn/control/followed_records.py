@@ -13,11 +13,11 @@ from itertools import takewhile
 
 from forewarn.control.disclosing import disclosure_to
 from forewarn.control.use_case import Context, ScopedReading
+from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import Unavailable
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.core.model.record import Record
 from forewarn.core.scope import Scope
-from forewarn.core.words import Kind, ProjectName
 from forewarn.signals import Signal
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.sql import Store

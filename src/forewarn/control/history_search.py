@@ -7,9 +7,9 @@ batch in each use case, between which others have their turn.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from forewarn.core.basic_types import STANDALONE
 from forewarn.core.model.record import Record
 from forewarn.core.redaction import unmarked
-from forewarn.core.words import STANDALONE
 
 # Some milliseconds of work each: what a project's people are shown of a record takes longer to find out.
 BATCH = 500

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from forewarn.core.basic_types import EventId, GroupName, MachineId, OrderId
 from forewarn.core.model.slice import Sent
-from forewarn.core.words import EventId, GroupName, MachineId, OrderId
 
 
 class LastPolls(Protocol):

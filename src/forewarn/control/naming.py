@@ -9,12 +9,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.core.errors import Conflict, ForewarnError, NotFound, UnknownName
-from forewarn.core.filters import HistoryFilter
-from forewarn.core.model.machine import Machine
-from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.core.spelling import MOST_NAMES, hint
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     GroupKind,
     GroupName,
@@ -24,6 +19,11 @@ from forewarn.core.words import (
     OrderId,
     ProjectName,
 )
+from forewarn.core.errors import Conflict, ForewarnError, NotFound, UnknownName
+from forewarn.core.filters import HistoryFilter
+from forewarn.core.model.machine import Machine
+from forewarn.core.scope import EVERYTHING, Scope
+from forewarn.core.spelling import MOST_NAMES, hint
 from forewarn.store.batch import ScopedTransaction
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.queries.records import RecordQueries

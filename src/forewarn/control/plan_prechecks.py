@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from forewarn.control.driver import DriverTask
+from forewarn.core.basic_types import HostName, MachineId, Work
 from forewarn.core.rollouts.emptying import MoveAnswer
-from forewarn.core.words import HostName, MachineId, Work
 
 KEPT_FOR = timedelta(minutes=1)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from forewarn.core.words import HostName
+from forewarn.core.basic_types import HostName
 
 
 class ReachState(StrEnum):

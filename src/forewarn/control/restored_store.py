@@ -9,13 +9,13 @@ from datetime import datetime
 
 from forewarn.control.use_case import UseCase
 from forewarn.core.admission import holds
+from forewarn.core.basic_types import FOREWARN, OrderState
 from forewarn.core.draft import Draft
 from forewarn.core.filters import OrderFilter
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.moments import format_time
-from forewarn.core.words import FOREWARN, OrderState
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.work import WorkQueries
 

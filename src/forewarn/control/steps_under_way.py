@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.control.driver import DriverTask
+from forewarn.core.basic_types import HostName, MachineId, Work
 from forewarn.core.draft import Draft
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
 from forewarn.core.orders import host_work, service
-from forewarn.core.words import HostName, MachineId, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from forewarn.control.webhook_use_cases import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core import session_cookies as rules
 from forewarn.core.access import Grant, Keyring, Token, digest_of
+from forewarn.core.basic_types import Kind
 from forewarn.core.errors import Conflict
 from forewarn.core.filters import RecordFilter
 from forewarn.core.session_cookies import BrowserSession, Identified, OpenSessions
-from forewarn.core.words import Kind
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.records import RecordQueries
 from forewarn.store.snapshots import Snapshot

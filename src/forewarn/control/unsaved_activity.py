@@ -10,8 +10,8 @@ from datetime import datetime
 from itertools import islice
 
 from forewarn.control.interfaces import Activity, LastPolls, SentNotices, SentSoFar
+from forewarn.core.basic_types import EventId, GroupName, MachineId
 from forewarn.core.model.slice import Sent
-from forewarn.core.words import EventId, GroupName, MachineId
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.work import WorkQueries
 from forewarn.store.sql import Store

@@ -15,11 +15,11 @@ from forewarn.control.idempotent_calls import Answered, IdempotentCalls, KeyedCa
 from forewarn.control.orders.order_use_cases import HostOrders
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.admission import holds
+from forewarn.core.basic_types import FOREWARN, HostName, Kind, ProjectName
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.record import Record
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import FOREWARN, HostName, Kind, ProjectName
 from forewarn.store.batch import Transaction
 
 log = logging.getLogger(__name__)

@@ -10,6 +10,16 @@ from forewarn.control.history_search import BATCH, PROJECT_BATCH, FoundRecords, 
 from forewarn.control.interfaces import LastPolls
 from forewarn.control.unsaved_activity import NoticesNow, UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import Context, ScopedReading
+from forewarn.core.basic_types import (
+    EventId,
+    GroupKind,
+    GroupName,
+    MachineId,
+    MachineName,
+    NameKind,
+    OrderId,
+    ProjectName,
+)
 from forewarn.core.filters import (
     ANY_MACHINE,
     ANY_ORDER,
@@ -31,16 +41,6 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.record import MonthlyPromises, Record
 from forewarn.core.model.slice import Sent
 from forewarn.core.scope import Scope
-from forewarn.core.words import (
-    EventId,
-    GroupKind,
-    GroupName,
-    MachineId,
-    MachineName,
-    NameKind,
-    OrderId,
-    ProjectName,
-)
 from forewarn.store.snapshots import ScopedSnapshot
 
 

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from forewarn.control.naming import check_project, existing
 from forewarn.control.use_case import Context, ScopedReading, UseCase
 from forewarn.core import push as rules
+from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.filters import RecordFilter
 from forewarn.core.push import NEVER_PUSHED, Webhook, WebhookId, is_plainly_inside
-from forewarn.core.words import Kind, ProjectName
 from forewarn.signals import Signal
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ScopedSnapshot

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from forewarn.core.basic_types import DEFAULT_PROJECT, ProjectName, Source
 from forewarn.core.errors import Anonymous, Conflict, Invalid, NotFound, Refused
 from forewarn.core.model.order import Order
 from forewarn.core.spelling import hint
-from forewarn.core.words import DEFAULT_PROJECT, ProjectName, Source
 
 # What every secret begins with, so that a scanner of repositories can find one that leaked.
 PREFIX = "fw_"

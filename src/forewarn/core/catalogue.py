@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from forewarn.core.words import Action, EventType, MachineState, Source, Work
+from forewarn.core.basic_types import Action, EventType, MachineState, Source, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

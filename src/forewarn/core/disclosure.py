@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any, TypeVar
 
+from forewarn.core.basic_types import DECLARED, FOREWARN, HOOK, SIMULATED, ApprovedBy, Kind, ProjectName
 from forewarn.core.model.constraints import FLEET_REACH, Waiting
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.group import Group
@@ -28,7 +29,6 @@ from forewarn.core.redaction import (
     without_other_machines,
     without_other_projects,
 )
-from forewarn.core.words import DECLARED, FOREWARN, HOOK, SIMULATED, ApprovedBy, Kind, ProjectName
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)
 

@@ -10,6 +10,16 @@ from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
 
+from forewarn.core.basic_types import (
+    EventId,
+    GroupName,
+    HostName,
+    Kind,
+    MachineId,
+    OrderId,
+    ProjectName,
+    StepState,
+)
 from forewarn.core.model.changes import UNSAVED, Changes, given, with_woken
 from forewarn.core.model.constraints import ArmedDomain, Budget, keeps_others_away
 from forewarn.core.model.event import Event
@@ -22,16 +32,6 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.record import MonthlyPromises, PromiseCounts, Record, month_of
 from forewarn.core.model.slice import Slice
 from forewarn.core.push import Webhook
-from forewarn.core.words import (
-    EventId,
-    GroupName,
-    HostName,
-    Kind,
-    MachineId,
-    OrderId,
-    ProjectName,
-    StepState,
-)
 
 About: TypeAlias = Machine | Event | Order | Group | Host | Project | Webhook | None
 

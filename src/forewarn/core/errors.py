@@ -5,7 +5,7 @@ A message names the thing and its state, so that it can be shown to a person as 
 
 from dataclasses import dataclass
 
-from forewarn.core.words import NameKind, ProjectName
+from forewarn.core.basic_types import NameKind, ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

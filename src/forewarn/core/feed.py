@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from forewarn.core.basic_types import GroupName, MachineId
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import GroupName, MachineId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

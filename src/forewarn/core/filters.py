@@ -3,8 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from forewarn.core.model.record import Record
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EventId,
     GroupName,
     HostName,
@@ -13,6 +12,7 @@ from forewarn.core.words import (
     OrderState,
     ProjectName,
 )
+from forewarn.core.model.record import Record
 
 # Fewer characters occur in the vm-ids of many machines.
 LEAST_OF_ID = 4

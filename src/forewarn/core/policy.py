@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
+from forewarn.core.basic_types import HINTS, SIMULATED, Action, EventType, HostTask, Source, Work
 from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.errors import Invalid
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.order import Order
-from forewarn.core.words import HINTS, SIMULATED, Action, EventType, HostTask, Source, Work
 
 UNKNOWN_DURATION = -1
 # Marks what is part of the policy and not of its section in the settings.

@@ -6,9 +6,9 @@ from datetime import datetime
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NewType
 
+from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import Invalid
 from forewarn.core.model.record import Record
-from forewarn.core.words import Kind, ProjectName
 
 WebhookId = NewType("WebhookId", str)  # an upper-case GUID
 # A receiver that restarts misses a try or two; that is not worth a line in the history.

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from forewarn.core.basic_types import EventStatus, ProjectName
 from forewarn.core.errors import Conflict
 from forewarn.core.model.event import Event
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
-from forewarn.core.words import EventStatus, ProjectName
 
 # As long as Azure's documentation lets the first call of a machine take.
 SLOW = timedelta(minutes=2)

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from forewarn.core.basic_types import EventId, OrderId
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.push import Webhook, has_to_send
-from forewarn.core.words import EventId, OrderId
 
 # Old records are looked for so often; so the history says at most once a day that some have gone.
 EVERY = timedelta(days=1)

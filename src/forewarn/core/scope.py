@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from forewarn.core.words import ProjectName
+from forewarn.core.basic_types import ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from forewarn.core.words import Kind
+from forewarn.core.basic_types import Kind
 
 
 class Topic(StrEnum):

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from forewarn.config import Settings
 from forewarn.config_reading import read_table
 from forewarn.control.driver import Driver, DriverLimits
-from forewarn.core.words import MachineId
+from forewarn.core.basic_types import MachineId
 
 T = TypeVar("T")
 K = TypeVar("K")

@@ -21,8 +21,8 @@ from forewarn.control.driver import (
     Running,
     TooLate,
 )
+from forewarn.core.basic_types import OrderId
 from forewarn.core.moments import format_span
-from forewarn.core.words import OrderId
 from forewarn.drivers.driver_setup import DriverSetup, NoOptions
 
 

@@ -30,8 +30,8 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.basic_types import HostTask
 from forewarn.core.moments import format_span
-from forewarn.core.words import HostTask
 from forewarn.drivers.driver_setup import remember
 from forewarn.drivers.program_steps import (
     BEGIN,

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 from forewarn.config import MachineHookSettings
 from forewarn.control.driver import Cancelled, Done, DriverTask, Failed, NotBegun
+from forewarn.core.basic_types import HostName, MachineId
 from forewarn.core.model.order import AttemptId
-from forewarn.core.words import HostName, MachineId
 from forewarn.drivers.driver_setup import remember
 from forewarn.drivers.hooks import Hook
 from forewarn.drivers.program_steps import as_json, as_variables

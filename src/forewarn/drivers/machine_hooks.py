@@ -33,9 +33,9 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.basic_types import HOOK
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.model.host import Host
-from forewarn.core.words import HOOK
 from forewarn.drivers.hooks import Hook, HookRuns
 from forewarn.drivers.machine_hook_attempts import (
     HookedAttempt,

@@ -32,10 +32,10 @@ from forewarn.control.driver import (
     VerifyingRestarts,
     WorkingOnHosts,
 )
+from forewarn.core.basic_types import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
 from forewarn.core.errors import Invalid
 from forewarn.core.redaction import driver_named
 from forewarn.core.spelling import hint
-from forewarn.core.words import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.hooks import HookDriver, HookRuns

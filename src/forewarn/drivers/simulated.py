@@ -16,7 +16,7 @@ from forewarn.control.driver import (
     DriverTask,
     Running,
 )
-from forewarn.core.words import Action, HostTask, Work
+from forewarn.core.basic_types import Action, HostTask, Work
 from forewarn.drivers.driver_setup import DriverSetup, NoOptions
 
 

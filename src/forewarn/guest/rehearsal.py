@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
+from forewarn.core.basic_types import MachineId, ProjectName
 from forewarn.core.guests.document import Document, resource_names
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal_ledger import Account, Ledger
 from forewarn.core.rehearsal_rules import Fault, FaultKind
-from forewarn.core.words import MachineId, ProjectName
 from forewarn.guest import answers
 from forewarn.guest.answers import ErrorAnswers, GuestAnswer, TimeCache
 from forewarn.guest.board.board import Board

@@ -8,9 +8,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from forewarn.clock import Clock
+from forewarn.core.basic_types import MachineId
 from forewarn.core.feed import Delta
 from forewarn.core.rehearsal_ledger import Ledger
-from forewarn.core.words import MachineId
 from forewarn.guest.answers import TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.guest_service import GuestService

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from forewarn.core.words import EventId, GroupName, MachineId
+from forewarn.core.basic_types import EventId, GroupName, MachineId
 from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 

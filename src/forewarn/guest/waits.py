@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
+from forewarn.core.basic_types import GroupName
 from forewarn.core.errors import ForewarnError
-from forewarn.core.words import GroupName
 from forewarn.guest.answers import TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine, end

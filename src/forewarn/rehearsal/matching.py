@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from forewarn.core.basic_types import Priority, Source
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.rehearsal_rules import how_to_mark
-from forewarn.core.words import Priority, Source
 from forewarn.rehearsal.scenario import (
     Scenario,
     evicted,

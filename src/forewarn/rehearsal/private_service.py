@@ -11,8 +11,8 @@ import httpx
 from forewarn.api.services import Services
 from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.config import GuestSettings, Settings
+from forewarn.core.basic_types import SIMULATED, MachineId
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec
-from forewarn.core.words import SIMULATED, MachineId
 from forewarn.guest.server import GuestServer
 from forewarn.server.wiring import Parts, drivers_of, open_service, wire
 

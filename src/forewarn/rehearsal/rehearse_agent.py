@@ -29,10 +29,10 @@ from forewarn.agent.journal.entries import (
 from forewarn.agent.journal.tracked_events import TrackedEvent, replay
 from forewarn.agent.setup.agent_config import Config, load
 from forewarn.clock import SystemClock, clock_of
+from forewarn.core.basic_types import EventType, HostName, MachineName
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.rehearsal_ledger import Account
-from forewarn.core.words import EventType, HostName, MachineName
 from forewarn.rehearsal import killer
 from forewarn.rehearsal.rehearse import RehearsalRequest, RehearsalSetup, rehearse
 from forewarn.rehearsal.report import GuestEvent, RehearsalReport

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from forewarn.core.basic_types import EventType, OrderState
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.rehearsal_ledger import Account
-from forewarn.core.words import EventType, OrderState
 from forewarn.rehearsal.guest_programs import GuestProgram, GuestRecovery
 from forewarn.rehearsal.probes import ProbeWatch
 from forewarn.rehearsal.report import EventFacts

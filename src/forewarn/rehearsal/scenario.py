@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from forewarn.core.basic_types import Action, HostName, MachineName, Work
 from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.policy import Policy
 from forewarn.core.rehearsal_rules import Fault
-from forewarn.core.words import Action, HostName, MachineName, Work
 
 # For guests and workloads to be well again when all is over; real time, as their work is.
 RECOVERY = timedelta(minutes=2)

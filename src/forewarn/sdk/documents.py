@@ -14,8 +14,8 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from forewarn.core.basic_types import EventStatus, EventType, Source
 from forewarn.core.spelling import on_one_line
-from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.guest_errors import Unreadable
 
 NEWEST_VERSION = "2020-07-01"

@@ -10,13 +10,13 @@ from forewarn.clock import SystemClock, monotonic
 from forewarn.config import Settings
 from forewarn.control.driver import Cancelled, Done, DriverTask, Failed, NotBegun, Running, TooLate, Unknown
 from forewarn.control.engine.driver_calls import Answer, DriverCall, Possible, Reached, Refused, Verb, perform
+from forewarn.core.basic_types import STANDALONE, Action, GroupName, HostName, MachineId, OrderId, Work
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import hint
-from forewarn.core.words import STANDALONE, Action, GroupName, HostName, MachineId, OrderId, Work
 from forewarn.drivers.registry import Drivers
 from forewarn.server.wiring import new_id
 from forewarn.wire.texts import either, shown

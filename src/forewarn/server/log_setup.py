@@ -8,9 +8,9 @@ from logging.handlers import SYSLOG_UDP_PORT, SysLogHandler
 
 from forewarn.api.audit import AUDIT
 from forewarn.config import LogSettings, Settings
+from forewarn.core.basic_types import Kind
 from forewarn.core.errors import Invalid
 from forewarn.core.redaction import unmarked
-from forewarn.core.words import Kind
 from forewarn.store.saved import Saved, records_of
 from forewarn.wire.texts import LogForm, log_line, named, write_time
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from forewarn.config import OperatorSettings
 from forewarn.console.console_paths import HOME
 from forewarn.control.restored_store import Restored
+from forewarn.core.basic_types import EXTERNAL, SIMULATED, OrderState
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.moments import format_time
 from forewarn.core.spelling import counted
-from forewarn.core.words import EXTERNAL, SIMULATED, OrderState
 from forewarn.version import version
 from forewarn.wire.azure import offered
 

@@ -15,9 +15,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy import Transaction as DatabaseTransaction
 
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.core.words import ProjectName
 from forewarn.store.foreseen import Foreseen, Loaded
 from forewarn.store.queries.callers import (
     AnswerChanges,

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
+from forewarn.core.basic_types import OrderState, ProjectName, Source
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.order import Order
-from forewarn.core.words import OrderState, ProjectName, Source
 from forewarn.store.rows.mapping import Row
 
 

@@ -8,9 +8,9 @@ from sqlalchemy import Connection, Engine, insert, select
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from forewarn.clock import monotonic
+from forewarn.core.basic_types import GroupName, MachineId
 from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.core.scope import Scope
-from forewarn.core.words import GroupName, MachineId
 from forewarn.durations import Durations
 from forewarn.store import tables
 from forewarn.store.batch import Batch, watch_writes

@@ -7,9 +7,9 @@ from typing import Any
 
 from forewarn.clock import monotonic
 from forewarn.control.views import EventView, OrderView
+from forewarn.core.basic_types import EventId, OrderId
 from forewarn.core.guests.document import resource_names
 from forewarn.core.model import event
-from forewarn.core.words import EventId, OrderId
 from forewarn.testing.fleet_service import TEST, FleetService
 
 __tracebackhide__ = True  # pytest shows the line of the test instead

@@ -17,11 +17,11 @@ import uvloop
 from forewarn.api.services import Services
 from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.use_case import Alone
+from forewarn.core.basic_types import HostName
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.rehearsal_ledger import Account, Ledger
 from forewarn.core.rehearsal_rules import Fault
-from forewarn.core.words import HostName
 from forewarn.rehearsal.private_service import PrivateService, private_service
 from forewarn.rehearsal.timeline import ScenarioClock
 from forewarn.store.batch import Transact, Transaction

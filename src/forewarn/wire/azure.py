@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
+from forewarn.core.basic_types import EventId, EventStatus, EventType, GroupKind
 from forewarn.core.errors import Invalid
 from forewarn.core.guests.document import Document, resource_names
 from forewarn.core.model.event import Event
-from forewarn.core.words import EventId, EventStatus, EventType, GroupKind
 from forewarn.wire.texts import is_guid
 
 FIELDS: Mapping[str, Callable[[Event], object]] = {

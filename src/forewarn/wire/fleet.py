@@ -8,6 +8,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from forewarn.core.basic_types import (
+    DEFAULT_PROJECT,
+    ApprovalRule,
+    GroupKind,
+    GroupName,
+    HostName,
+    MachineName,
+    Mobility,
+    Priority,
+)
 from forewarn.core.errors import Invalid
 from forewarn.core.fleet import applying
 from forewarn.core.model.declaration import (
@@ -21,16 +31,6 @@ from forewarn.core.model.declaration import (
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.project import Project
-from forewarn.core.words import (
-    DEFAULT_PROJECT,
-    ApprovalRule,
-    GroupKind,
-    GroupName,
-    HostName,
-    MachineName,
-    Mobility,
-    Priority,
-)
 from forewarn.wire import fields
 from forewarn.wire.fields import Field, Fields, Schema
 from forewarn.wire.projects import PROJECT, make_project, read_project, write_project

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from forewarn.core.basic_types import EventStatus
 from forewarn.core.guests.document import resource_names
 from forewarn.core.model.event import Event
-from forewarn.core.words import EventStatus
 
 MEDIA_TYPE = "text/calendar; charset=utf-8"
 PRODUCT = "-//forewarn//forewarn//EN"

@@ -6,8 +6,8 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TypeAlias
 
+from forewarn.core.basic_types import GroupKind, Priority, ProjectName
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import GroupKind, Priority, ProjectName
 
 # The first version of Azure's metadata service; any later date is accepted.
 OLDEST_VERSION = "2017-03-01"

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import Invalid
 from forewarn.core.model.project import DAY, Calendar, Project, Window
-from forewarn.core.words import ProjectName
 from forewarn.wire import fields
 from forewarn.wire.fields import Field, Fields
 from forewarn.wire.texts import shown

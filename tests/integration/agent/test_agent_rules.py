@@ -21,7 +21,7 @@ from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Entry
 from forewarn.agent.journal.journal_file import read_entries
 from forewarn.agent.setup.handler import Handler, OnFailure, RecoverAt
 from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
-from forewarn.core.words import EventStatus, EventType, Source
+from forewarn.core.basic_types import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 from tests.agents import MACHINE, NOW, AgentHarness, Doing, event, settled
 from tests.counts import tries

@@ -19,10 +19,10 @@ from forewarn.api.app import ENDPOINTS
 from forewarn.api.authentication import Authenticator
 from forewarn.api.routing import ApiRouter
 from forewarn.core.access import Grant, Right, Role
+from forewarn.core.basic_types import Action, OrderId, ProjectName, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.push import Webhook
 from forewarn.core.session_cookies import Credentials
-from forewarn.core.words import Action, OrderId, ProjectName, Work
 from forewarn.wire.answers.service_answers import StatusAnswer
 from forewarn.wire.fleet import write_fleet
 from tests.harness import TEST, Ids, Secrets, Service

@@ -13,12 +13,12 @@ import pytest
 
 from forewarn.control.webhook_use_cases import wanted_by
 from forewarn.core.access import Grant, Role
+from forewarn.core.basic_types import GroupKind, GroupName, HostName, Priority, ProjectName
 from forewarn.core.filters import RecordFilter
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
-from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
 from forewarn.server.threads.pusher import Pace, PushContext, WebhookSender
 from forewarn.store.batch import Transaction
 from forewarn.wire import cloudevents

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.words import Action, Work
+from forewarn.core.basic_types import Action, Work
 from forewarn.wire.answers.fleet_answers import SummaryAnswer
 from tests.harness import TEST, Service
 from tests.served import Api, app_of, check_answer

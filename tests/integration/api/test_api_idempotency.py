@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from forewarn.control import idempotent_calls
+from forewarn.core.basic_types import Action
 from forewarn.core.errors import Unavailable
-from forewarn.core.words import Action
 from tests.harness import Service
 from tests.served import Api, app_of, sample
 from tests.stores import sqlite_url

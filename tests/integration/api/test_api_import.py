@@ -9,10 +9,10 @@ import pytest
 
 from forewarn.control.driver import DriverLimits
 from forewarn.control.fleet.importing_fleet import tidied
+from forewarn.core.basic_types import HostName, MachineId, MachineName
 from forewarn.core.errors import Unavailable
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.model.found_fleet import FoundFleet, FoundMachine
-from forewarn.core.words import HostName, MachineId, MachineName
 from forewarn.wire.answers.fleet_answers import ImportAnswer
 from tests.harness import Service, fleet, machine
 from tests.listing_driver import IDS, Hypervisor

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.basic_types import HostName, Mobility
 from forewarn.core.policy import Policy
-from forewarn.core.words import HostName, Mobility
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     NotedOrderWithEventsAnswer,

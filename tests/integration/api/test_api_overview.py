@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from forewarn.api.endpoints import overview_endpoints
-from forewarn.core.words import Action
+from forewarn.core.basic_types import Action
 from forewarn.server.threads.operator_server import operator_app
 from forewarn.wire.answers.overview_answers import OverviewAnswer
 from tests.harness import Service

@@ -11,8 +11,8 @@ import pytest
 from forewarn.api.services import ApiSettings
 from forewarn.control.webhook_use_cases import MOST_OF_A_PROJECT
 from forewarn.core.access import Grant, Role
+from forewarn.core.basic_types import DEFAULT_PROJECT
 from forewarn.core.push import TRIES_BEFORE_REPORTING
-from forewarn.core.words import DEFAULT_PROJECT
 from tests.follower import Follower
 from tests.harness import Service
 from tests.process import operator_client

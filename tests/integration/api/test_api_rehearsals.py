@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.rehearsals import open_rehearsals
+from forewarn.core.basic_types import HostName, ProjectName
 from forewarn.core.errors import Unavailable
 from forewarn.core.redaction import unmarked
-from forewarn.core.words import HostName, ProjectName
 from forewarn.store.opening import database
 from forewarn.store.sql import open_store
 from forewarn.wire.fleet import read_fleet

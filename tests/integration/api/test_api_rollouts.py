@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from forewarn.core.basic_types import Action, HostTask, Work
 from forewarn.core.policy import Policy
-from forewarn.core.words import Action, HostTask, Work
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from tests.harness import Service, fleet, machine
 from tests.served import Api, app_of, check_answer, sample

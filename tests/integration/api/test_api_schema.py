@@ -27,7 +27,7 @@ from forewarn.api.app import ENDPOINTS
 from forewarn.api.guards import OPEN_TO_ALL
 from forewarn.clock import ManualClock
 from forewarn.core import access
-from forewarn.core.words import Action, ProjectName
+from forewarn.core.basic_types import Action, ProjectName
 from tests.counts import tries
 from tests.harness import START, TEST, Service
 from tests.served import app_of

@@ -9,8 +9,8 @@ import pytest
 
 from forewarn.api.endpoints import history_endpoints
 from forewarn.control import views
+from forewarn.core.basic_types import Action, Work
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, Work
 from tests.harness import Service
 from tests.served import Api, app_of
 from tests.stores import sqlite_url

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from forewarn.control.driver import Done, Failed, Running, Unknown
 from forewarn.core.access import Grant, Role
+from forewarn.core.basic_types import GroupKind, GroupName, HostName, Priority, ProjectName
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.policy import Policy
-from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
 from forewarn.server.threads.lane_queues import LaneQueues
 from tests.counts import tries
 from tests.harness import SIMULATION, Service, machine

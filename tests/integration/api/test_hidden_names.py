@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from forewarn.core.words import Action
+from forewarn.core.basic_types import Action
 from tests.harness import Service
 from tests.served import Api, app_of
 from tests.statements import counted, listening

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from forewarn.cli.following.change_stream import ChangeStream, LinkState, Record, Refresher, parse_blocks
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused, ServerUnreachable
-from forewarn.core.words import Action
+from forewarn.core.basic_types import Action
 from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
 from tests.harness import Service
 from tests.process import until

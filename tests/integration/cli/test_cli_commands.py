@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from forewarn.cli.main import app
 from forewarn.client.calls import OperatorClient
-from forewarn.core.words import Action, Work
+from forewarn.core.basic_types import Action, Work
 from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer
 from tests.harness import Service
 from tests.served import app_of, sample, serving

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.cli.main import app
-from forewarn.core.words import Action, Work
+from forewarn.core.basic_types import Action, Work
 from tests.harness import Service
 from tests.process import FOREWARN, until
 from tests.served import app_of, sample, serving

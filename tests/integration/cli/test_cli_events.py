@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.cli.main import app
+from forewarn.core.basic_types import Action, ApprovalRule, Priority, Work
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.words import Action, ApprovalRule, Priority, Work
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
 from tests.stores import sqlite_url

@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forewarn.cli.gate import gated_order
 from forewarn.cli.main import app as main
+from forewarn.core.basic_types import Action, OrderId, StepState
 from forewarn.core.model.declaration import NO_DEFAULTS
-from forewarn.core.words import Action, OrderId, StepState
 from forewarn.wire.answers.coding import read_body
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
 from tests.harness import Service

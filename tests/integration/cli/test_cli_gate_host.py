@@ -10,10 +10,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forewarn.cli.gate import gate_run
 from forewarn.cli.main import app as main
+from forewarn.core.basic_types import EXTERNAL, Action, HostName, HostState, Kind, OrderState, Work
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.redaction import unmarked
-from forewarn.core.words import EXTERNAL, Action, HostName, HostState, Kind, OrderState, Work
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
 from tests.stores import sqlite_url

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from forewarn.cli.guest_side import guest_view
 from forewarn.cli.main import app
-from forewarn.core.words import EventStatus, EventType
+from forewarn.core.basic_types import EventStatus, EventType
 from forewarn.sdk.blocking_client import GuestClient
 from forewarn.sdk.connected_processes import connected_processes, connections_to
 from forewarn.sdk.guest_errors import Unavailable

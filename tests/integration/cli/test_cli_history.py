@@ -15,9 +15,9 @@ from forewarn.cli.main import app
 from forewarn.cli.nouns import history_commands
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused
+from forewarn.core.basic_types import Action, ProjectName
 from forewarn.core.model.project import Project
 from forewarn.core.retention import Pruning
-from forewarn.core.words import Action, ProjectName
 from forewarn.wire.answers.record_answers import RecordsAnswer
 from tests.contract.samples import record, save
 from tests.harness import START, Service

@@ -13,8 +13,8 @@ from forewarn.cli.formatting import utc
 from forewarn.cli.main import app
 from forewarn.control.driver import Done, Unknown
 from forewarn.control.orders.order_use_cases import Placed
+from forewarn.core.basic_types import Action
 from forewarn.core.model.declaration import FleetDefaults
-from forewarn.core.words import Action
 from tests.harness import Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 from tests.served import app_of, serving

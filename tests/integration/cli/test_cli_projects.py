@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from forewarn.cli import terminal
 from forewarn.cli.main import app
-from forewarn.core.words import Action, Work
+from forewarn.core.basic_types import Action, Work
 from tests.harness import Service
 from tests.served import app_of, serving
 from tests.stores import sqlite_url

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from forewarn.cli.main import app
 from forewarn.cli.views import questions
 from forewarn.core.access import Grant, Role
-from forewarn.core.words import DEFAULT_PROJECT, Action, Work
+from forewarn.core.basic_types import DEFAULT_PROJECT, Action, Work
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
 from tests.stores import sqlite_url

@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 
 from forewarn.cli.main import app
 from forewarn.client.calls import OperatorClient
+from forewarn.core.basic_types import DEFAULT_PROJECT, Action, HostName, Mobility, ProjectName
 from forewarn.core.model.declaration import NO_DEFAULTS, HostSpec
 from forewarn.core.model.project import Calendar, Project, Window
-from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, Mobility, ProjectName
 from forewarn.wire.answers.service_answers import ClockAnswer
 from tests.harness import Service, fleet, machine
 from tests.process import FOREWARN, Output, ending, started, until

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from forewarn.cli.main import app
 from forewarn.cli.views.step_tables import ON_HOST
+from forewarn.core.basic_types import HostName, HostTask, Mobility, StepState
 from forewarn.core.model.declaration import HostSpec
 from forewarn.core.model.host import HostResource
-from forewarn.core.words import HostName, HostTask, Mobility, StepState
 from forewarn.wire.answers.order_answers import HostStepAnswer
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from forewarn.cli import terminal
 from forewarn.cli.main import app
+from forewarn.core.basic_types import HostName
 from forewarn.core.model.declaration import HostSpec
-from forewarn.core.words import HostName
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
 from tests.stores import sqlite_url

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from forewarn.cli.main import LazyCommand, app
-from forewarn.core.words import Kind
+from forewarn.core.basic_types import Kind
 from tests.process import Program, sample_fleet, shell_function
 from tests.receiver import receiving
 

@@ -12,9 +12,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
 from forewarn.client.calls import OperatorClient
+from forewarn.core.basic_types import Action, Work
 from forewarn.core.model.record import Record
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, Work
 from forewarn.wire.answers.record_answers import RecordAnswer
 from tests.counts import seeds
 from tests.harness import Service, fleet

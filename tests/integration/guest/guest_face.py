@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import uvloop
 
 from forewarn.clock import Clock, ManualClock
+from forewarn.core.basic_types import EventId, GroupKind, GroupName, MachineId, MachineName, ProjectName
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.feed import Delta
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import EventId, GroupKind, GroupName, MachineId, MachineName, ProjectName
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.listeners import Listen
 from forewarn.guest.server import GuestServer

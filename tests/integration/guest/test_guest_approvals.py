@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from forewarn.clock import ScaledClock
+from forewarn.core.basic_types import EventType
 from forewarn.core.errors import Conflict, Invalid, Unavailable
-from forewarn.core.words import EventType
 from tests.integration.guest.guest_face import (
     EVENTS,
     START,

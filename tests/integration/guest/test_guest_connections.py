@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from forewarn.core.words import EventType
+from forewarn.core.basic_types import EventType
 from forewarn.guest.http.refusals import Limit
 from forewarn.guest.settings import EndpointSettings
 from tests.integration.guest.guest_face import (

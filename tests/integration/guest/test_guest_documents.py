@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from forewarn.core.words import EventStatus, EventType
+from forewarn.core.basic_types import EventStatus, EventType
 from forewarn.guest.settings import EndpointSettings
 from tests.integration.guest.guest_face import (
     EVENTS,

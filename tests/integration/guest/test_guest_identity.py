@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
+from forewarn.core.basic_types import EventType, GroupKind, GroupName, MachineId, Priority
 from forewarn.core.errors import Conflict
-from forewarn.core.words import EventType, GroupKind, GroupName, MachineId, Priority
 from forewarn.guest.http.connections import OVERHEAD, RequestCache
 from forewarn.guest.http.listeners import Listen
 from forewarn.guest.requests import Poll

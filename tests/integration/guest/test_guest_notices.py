@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from forewarn.core.basic_types import EventStatus, EventType, MachineId, MachineName
 from forewarn.core.model.event import Event, Resource
-from forewarn.core.words import EventStatus, EventType, MachineId, MachineName
 from tests.integration.guest.guest_face import (
     EVENTS,
     START,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from forewarn.core.words import EventType
+from forewarn.core.basic_types import EventType
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire import azure
 from tests.integration.guest.guest_face import EVENTS, START_DATE, Face, event, machine, serving

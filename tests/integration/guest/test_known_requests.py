@@ -9,11 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forewarn.clock import ManualClock
+from forewarn.core.basic_types import EventType, GroupName, MachineId, MachineName
 from forewarn.core.feed import Delta
 from forewarn.core.guests.document import entity_tag
 from forewarn.core.guests.document import tag as document_tag
 from forewarn.core.model.event import Resource
-from forewarn.core.words import EventType, GroupName, MachineId, MachineName
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.connection import Connection
 from forewarn.guest.server import GuestServer

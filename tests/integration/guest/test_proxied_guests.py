@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.config import MetadataProxySettings
+from forewarn.core.basic_types import EventType, MachineId
 from forewarn.core.errors import Invalid
-from forewarn.core.words import EventType, MachineId
 from forewarn.guest.http.listeners import Listen
 from forewarn.guest.http.proxied import TrustedProxy
 from forewarn.guest.http.refusals import Limit

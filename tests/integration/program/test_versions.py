@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from forewarn.core.words import ApprovalRule, ApprovedBy, GroupKind, HostState, Kind, MachineState
+from forewarn.core.basic_types import ApprovalRule, ApprovedBy, GroupKind, HostState, Kind, MachineState
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.engines import create_engines
 from forewarn.store.rows import stored

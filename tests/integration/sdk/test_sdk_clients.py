@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forewarn import Closed, Event, GuestClient, GuestError, NoEndpoint, Refused, Unavailable
-from forewarn.core.words import EventStatus, EventType
+from forewarn.core.basic_types import EventStatus, EventType
 from forewarn.guest.settings import EndpointSettings
 from forewarn.platform.leases import Lease, LeaseSource
 from forewarn.sdk import answer_reading

@@ -8,11 +8,11 @@ import pytest
 
 from forewarn.control.fleet import declaring
 from forewarn.control.fleet.applying_fleet import FleetApplication
+from forewarn.core.basic_types import Action, Kind, ProjectName, Work
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.project import Project
 from forewarn.core.toml_text import parse_toml
-from forewarn.core.words import Action, Kind, ProjectName, Work
 from forewarn.server.fleet_file import apply_file
 from forewarn.store.batch import Transact
 from forewarn.wire.fleet import read_fleet, write_fleet

@@ -14,10 +14,10 @@ from forewarn.control.driver import Done, DriverTask, Running, Unknown
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Reached, Refused, Verb
 from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.reached_hosts import Reachability, ReachState
+from forewarn.core.basic_types import Action, HostName, OrderId, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.host import Host
-from forewarn.core.words import Action, HostName, OrderId, Work
 from forewarn.server.threads.reaching import ASK_AGAIN, ASKED_A_SECOND, HostReaching
 from forewarn.store.snapshots import Snapshot
 from tests.harness import START, Service

@@ -10,8 +10,8 @@ import httpx
 
 from forewarn.clock import monotonic
 from forewarn.config import Settings
+from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec, MachineSpec
-from forewarn.core.words import HostName, MachineName
 from forewarn.drivers import registry
 from forewarn.drivers.registry import ENTRY_POINTS, Drivers
 from forewarn.server.wiring import open_service, wire

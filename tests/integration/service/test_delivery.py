@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from forewarn.clock import SystemClock
+from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import LimitReached
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook, WebhookId
-from forewarn.core.words import Kind, ProjectName
 from forewarn.server.threads.webhook_delivery import (
     MOST_OF_A_PROJECT,
     MOST_OF_PROJECTS,

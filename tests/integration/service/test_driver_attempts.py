@@ -11,16 +11,7 @@ from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, 
 from forewarn.control.engine.driver_calls import DriverAnswer, Verb
 from forewarn.control.engine.engine import Stuck
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict
-from forewarn.core.filters import HistoryFilter
-from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
-from forewarn.core.model.order import Order
-from forewarn.core.orders import lifecycle
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import Policy
-from forewarn.core.redaction import driver_named
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     HostName,
     Kind,
@@ -31,6 +22,15 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.filters import HistoryFilter
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
+from forewarn.core.model.order import Order
+from forewarn.core.orders import lifecycle
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
+from forewarn.core.redaction import driver_named
 from tests.harness import TEST, Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 from tests.statements import counted

@@ -11,8 +11,8 @@ import pytest
 
 from forewarn.control.fleet import declaring
 from forewarn.control.use_case import Alone
+from forewarn.core.basic_types import Kind
 from forewarn.core.errors import MAY_STILL_HAPPEN, Conflict, Unavailable, Uncertain
-from forewarn.core.words import Kind
 from forewarn.store.batch import Batch, Transaction
 from forewarn.store.sql import Store
 from forewarn.wire.fleet import write_fleet

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.core.model.order import OrderTerms
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
     HostName,
@@ -21,6 +20,7 @@ from forewarn.core.words import (
     StageKind,
     StageState,
 )
+from forewarn.core.model.order import OrderTerms
 from tests.harness import TEST, Service, fleet, group, machine
 from tests.stores import sqlite_url
 

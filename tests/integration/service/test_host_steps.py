@@ -8,11 +8,7 @@ import pytest
 
 from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, Unknown
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.core.model.declaration import FleetDefaults
-from forewarn.core.model.order import HostStep, OrderTerms
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     HOOK,
     Action,
     HostName,
@@ -25,6 +21,10 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.declaration import FleetDefaults
+from forewarn.core.model.order import HostStep, OrderTerms
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
 from tests.harness import Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 

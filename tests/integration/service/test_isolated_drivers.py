@@ -19,9 +19,9 @@ import pytest
 from forewarn.config import Settings
 from forewarn.control.driver import Done, NotBegun, Unknown
 from forewarn.control.engine.driver_calls import Answer, DriverCall, Verb, perform
+from forewarn.core.basic_types import EXTERNAL, HostName
 from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.core.model.host import Host
-from forewarn.core.words import EXTERNAL, HostName
 from forewarn.drivers.isolation import driver_process
 from forewarn.drivers.isolation.driver_process import DriverBroke
 from forewarn.drivers.registry import ENTRY_POINTS, Drivers

@@ -9,12 +9,12 @@ import pytest
 from forewarn.control.rollouts import rollout_cache
 from forewarn.control.rollouts.rollout_engine import FEW, TOGETHER
 from forewarn.control.rollouts.rollout_views import RolloutRequest
+from forewarn.core.basic_types import Action, HostName, OrderId, OrderState, Work
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout, RolloutState, WaveState
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, HostName, OrderId, OrderState, Work
 from forewarn.store.queries.rollouts import RolloutQueries
 from tests.harness import START, TEST, Service, fleet, machine
 from tests.stores import sqlite_url

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.core.basic_types import Action, HostName, HostState, Work
 from forewarn.core.model.rollout import Rollout, RolloutState
-from forewarn.core.words import Action, HostName, HostState, Work
 from tests.harness import Service, fleet, machine
 
 

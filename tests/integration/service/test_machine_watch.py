@@ -11,10 +11,10 @@ import pytest
 
 from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
 from forewarn.control.use_case import Alone
+from forewarn.core.basic_types import Kind, MachineId, MachineState
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
-from forewarn.core.words import Kind, MachineId, MachineState
 from forewarn.server.threads.listings import Listings, MachineWatch
 from forewarn.store.batch import Transaction
 from tests.harness import Service, fleet, machine

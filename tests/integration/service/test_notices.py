@@ -10,10 +10,10 @@ import pytest
 
 from forewarn.control.engine.outside_news import GuestSaving
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
+from forewarn.core.basic_types import Action, Kind, MachineId, Work
 from forewarn.core.errors import Conflict
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.words import Action, Kind, MachineId, Work
 from forewarn.server.threads.batches import Batches
 from forewarn.store.batch import Transaction
 from forewarn.wire.answers.event_answers import NotedEventAnswer

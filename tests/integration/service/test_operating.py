@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.idempotent_calls import Answered, KeyedCall
-from forewarn.core.errors import Conflict, Unavailable
-from forewarn.core.model.clock_slew import TimeKind
-from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
     ApprovalRule,
@@ -25,6 +19,12 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
+from forewarn.core.errors import Conflict, Unavailable
+from forewarn.core.model.clock_slew import TimeKind
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.orders.requests import OrderRequest
 from tests.harness import START, TEST, Service, fleet, group, machine
 from tests.served import Api, app_of
 from tests.stores import sqlite_url

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.errors import Conflict, Invalid, LimitReached
-from forewarn.core.model.project import Project
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     EventStatus,
@@ -25,6 +22,9 @@ from forewarn.core.words import (
     Source,
     Work,
 )
+from forewarn.core.errors import Conflict, Invalid, LimitReached
+from forewarn.core.model.project import Project
+from forewarn.core.policy import Policy
 from tests.harness import START, Service, fleet, group, machine
 from tests.stores import sqlite_url
 

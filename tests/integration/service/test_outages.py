@@ -9,9 +9,9 @@ import pytest
 
 from forewarn.clock import SystemClock
 from forewarn.core.access import Grant, Role
+from forewarn.core.basic_types import DEFAULT_PROJECT, Action, EventStatus, Kind, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.project import Calendar, Project, Window
-from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, Kind, Work
 from forewarn.server.threads import service_time
 from forewarn.server.threads.service_time import TimeWatch
 from tests.harness import START, Service, fleet, group, machine

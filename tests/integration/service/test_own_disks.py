@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.words import Action, HostName, MachineState, OrderState, StepState
+from forewarn.core.basic_types import Action, HostName, MachineState, OrderState, StepState
 from forewarn.server.fleet_file import apply_file
 from tests.harness import Service
 from tests.stores import sqlite_url

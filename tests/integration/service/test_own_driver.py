@@ -9,9 +9,9 @@ import pytest
 
 from forewarn.config import Settings
 from forewarn.control.driver import Cancelled, Done, Driver, DriverTask, Failed, NotBegun, Running, TooLate
+from forewarn.core.basic_types import HostName
 from forewarn.core.errors import Invalid
 from forewarn.core.model.host import Host
-from forewarn.core.words import HostName
 from forewarn.drivers.isolation.isolated_driver import IsolatedDriver
 from forewarn.drivers.registry import Drivers
 from tests.driver_calls import task

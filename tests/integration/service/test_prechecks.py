@@ -11,12 +11,7 @@ from forewarn.control.engine.driver_calls import move_answer, precheck_call
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.rollouts import prechecked_moves
 from forewarn.control.rollouts.rollout_views import RolloutRequest, RolloutView
-from forewarn.core.model.declaration import FleetDefaults
-from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders import move_prechecks
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     EventType,
     HostName,
@@ -26,6 +21,11 @@ from forewarn.core.words import (
     ServiceMode,
     Work,
 )
+from forewarn.core.model.declaration import FleetDefaults
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.orders import move_prechecks
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
 from tests.harness import Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 from tests.statements import counted

@@ -12,10 +12,10 @@ from forewarn.control.rollouts.rollout_views import (
     RolloutRequest,
     RolloutViews,
 )
+from forewarn.core.basic_types import Action, HostName, Work
 from forewarn.core.errors import NotFound
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.rollout import RolloutState, WaveState
-from forewarn.core.words import Action, HostName, Work
 from tests.harness import TEST, Service, fleet, machine
 from tests.stores import sqlite_url
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from forewarn.control.engine.pruning import RecordPruning
+from forewarn.core.basic_types import EXTERNAL, Action, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import EXTERNAL, Action, Work
 from forewarn.store.writes.saving import ChangeSaving
 from forewarn.wire.answers.record_answers import PromiseAnswer
 from tests.harness import TEST, Service, fleet, group, machine

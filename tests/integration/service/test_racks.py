@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.control.rollouts.rollout_views import RolloutRequest
+from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineName, ServiceMode, Work
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.rollout import Rollout, RolloutTerms
-from forewarn.core.words import GroupKind, GroupName, HostName, MachineName, ServiceMode, Work
 from tests.counts import tries
 from tests.harness import SIMULATION, Service
 from tests.stores import sqlite_url

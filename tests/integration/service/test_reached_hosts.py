@@ -12,9 +12,9 @@ import httpx
 from forewarn.clock import monotonic
 from forewarn.config import Settings
 from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Done, DriverLimits, DriverTask
+from forewarn.core.basic_types import HostName
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.host import Host
-from forewarn.core.words import HostName
 from forewarn.server.wiring import OpenedService, Parts, drivers_of, open_service, wire
 
 PATIENCE = 60.0

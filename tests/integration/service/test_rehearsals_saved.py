@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.rehearsals.open_rehearsals import Rehearsal
+from forewarn.core.basic_types import Action, OrderState, ProjectName
 from forewarn.core.errors import Conflict, NotFound, Unavailable, Uncertain
 from forewarn.core.rehearsal_rules import Fault, FaultKind
-from forewarn.core.words import Action, OrderState, ProjectName
 from forewarn.store.opening import database
 from forewarn.store.sql import open_store
 from forewarn.wire.fleet import read_fleet

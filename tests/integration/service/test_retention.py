@@ -8,8 +8,8 @@ import pytest
 
 from forewarn.control.engine import pruning
 from forewarn.control.engine.pruning import RecordPruning
+from forewarn.core.basic_types import Action, EventId, Kind, Work
 from forewarn.core.filters import EventFilter
-from forewarn.core.words import Action, EventId, Kind, Work
 from tests.follower import Follower
 from tests.harness import Service
 from tests.process import Program, sample_fleet

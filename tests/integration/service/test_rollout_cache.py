@@ -8,8 +8,8 @@ import pytest
 
 from forewarn.control.rollouts.rollout_cache import RolloutCache
 from forewarn.core.admission.work_durations import MEMORY
+from forewarn.core.basic_types import Action, HostName, Mobility, Priority
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.words import Action, HostName, Mobility, Priority
 from forewarn.store.queries.rollouts import RolloutQueries
 from forewarn.store.saved import Saved
 from tests.harness import Service, fleet, group, machine

@@ -14,15 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from forewarn.control.fleet.applying_fleet import CheckedFleet
 from forewarn.control.rollouts.rollout_views import RolloutRequest
-from forewarn.core.errors import Conflict, Invalid, NotFound
-from forewarn.core.fleet.parts import FleetPart, SeenMachine
-from forewarn.core.model.declaration import FleetSpec, HostSpec
-from forewarn.core.model.event import NoticeSummary
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms, WaveState
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.rollouts import planning as rules
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     EventStatus,
     HostName,
@@ -33,6 +25,14 @@ from forewarn.core.words import (
     Priority,
     Work,
 )
+from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.fleet.parts import FleetPart, SeenMachine
+from forewarn.core.model.declaration import FleetSpec, HostSpec
+from forewarn.core.model.event import NoticeSummary
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms, WaveState
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.rollouts import planning as rules
 from tests.counts import tries
 from tests.harness import START, Service, fleet, group, machine
 from tests.stores import sqlite_url

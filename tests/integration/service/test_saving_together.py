@@ -11,9 +11,9 @@ from sqlalchemy import event
 from forewarn.control.engine import engine, order_work
 from forewarn.control.engine.outside_news import ExternalTimeout
 from forewarn.control.orders.order_use_cases import Placed
+from forewarn.core.basic_types import EXTERNAL, Action, OrderId, OrderState
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import EXTERNAL, Action, OrderId, OrderState
 from forewarn.store.batch import Transaction
 from tests.boards import read_whole, sent_by
 from tests.harness import TEST, Service

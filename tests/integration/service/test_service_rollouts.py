@@ -9,12 +9,7 @@ import pytest
 
 from forewarn.control.driver import Done, Failed
 from forewarn.control.rollouts.rollout_views import RolloutRequest
-from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.model.rollout import DEFAULT_TERMS, FailureLimit, Rollout, RolloutState, RolloutTerms
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.redaction import unmarked
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
     GroupName,
@@ -27,6 +22,11 @@ from forewarn.core.words import (
     StageKind,
     Work,
 )
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.rollout import DEFAULT_TERMS, FailureLimit, Rollout, RolloutState, RolloutTerms
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.redaction import unmarked
 from tests.harness import Service, fleet, group, machine
 from tests.integration.service.test_host_steps import make_calls
 from tests.scripted_driver import ScriptedDriver

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.orders.order_use_cases import Placed
+from forewarn.core.basic_types import Action
 from forewarn.core.errors import NotFound
-from forewarn.core.words import Action
 from forewarn.store.batch import Transaction
 from tests.boards import read_whole, sent_by
 from tests.harness import TEST, Service, fleet, machine

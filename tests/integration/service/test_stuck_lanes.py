@@ -10,8 +10,8 @@ import httpx
 
 from forewarn.config import Settings
 from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Done, DriverLimits, DriverTask
+from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec, MachineSpec
-from forewarn.core.words import HostName, MachineName
 from forewarn.drivers.registry import DriversByName
 from forewarn.server.wiring import drivers_of, open_service, wire
 

@@ -11,10 +11,10 @@ from forewarn.control.board_feed import BoardFeed
 from forewarn.control.followed_records import FollowedRecords, RecentRecords
 from forewarn.control.token_use_cases import Tokens
 from forewarn.core.access import Grant, Role
+from forewarn.core.basic_types import DEFAULT_PROJECT, Action, Kind, MachineName, ProjectName
 from forewarn.core.filters import RecordFilter
 from forewarn.core.model.project import Project
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.core.words import DEFAULT_PROJECT, Action, Kind, MachineName, ProjectName
 from forewarn.store.sql import open_store
 from tests.harness import Service
 from tests.racing import at_once

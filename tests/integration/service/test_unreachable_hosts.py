@@ -13,10 +13,10 @@ from forewarn.control.driver import Unknown
 from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.reached_hosts import UNKNOWN, Reachability
 from forewarn.control.rollouts.rollout_views import RolloutRequest
+from forewarn.core.basic_types import Action, EventStatus, HostName, Kind, StepState, Work
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, HostSpec
 from forewarn.core.model.rollout import RolloutState
-from forewarn.core.words import Action, EventStatus, HostName, Kind, StepState, Work
 from tests.harness import Service, fleet, machine
 from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 from tests.served import app_of, serving

@@ -9,9 +9,9 @@ from typing import TypeVar
 import pytest
 
 from forewarn.control.webhook_use_cases import DeliveryState
+from forewarn.core.basic_types import Action
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
-from forewarn.core.words import Action
 from forewarn.server.threads.pusher import Pace, PushContext, WebhookSender
 from forewarn.store.batch import Transaction
 from tests.harness import Service, fleet, machine

@@ -12,15 +12,7 @@ import pytest
 
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.rollouts.rollout_views import RolloutRequest
-from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import OrderTerms
-from forewarn.core.model.project import Calendar, Project, Window
-from forewarn.core.model.rollout import RolloutState, RolloutTerms
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.redaction import unmarked
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     EventStatus,
@@ -30,6 +22,14 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.model.project import Calendar, Project, Window
+from forewarn.core.model.rollout import RolloutState, RolloutTerms
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.redaction import unmarked
 from tests.harness import START, Service, fleet, group, machine
 from tests.refused import refused
 from tests.stores import sqlite_url

@@ -17,7 +17,7 @@ from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Entry, Restarted, RestartExpected, key
 from forewarn.agent.journal.tracked_events import TrackedEvent, TrackedEvents
 from forewarn.agent.setup.handler import RESTARTING
-from forewarn.core.words import EventStatus
+from forewarn.core.basic_types import EventStatus
 from forewarn.sdk.documents import Document, Event
 
 # An endpoint that begins to count anew may not know all its events at once; what it leaves out then is

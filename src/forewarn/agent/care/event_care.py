@@ -16,7 +16,7 @@ from forewarn.agent.journal.entries import GONE, Approved, Ending, Over
 from forewarn.agent.journal.tracked_events import TrackedEvent
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverAt
 from forewarn.agent.verdicts import Later, Now, Skip
-from forewarn.core.words import EventStatus
+from forewarn.core.basic_types import EventStatus
 from forewarn.sdk.answer_reading import longest_pause
 from forewarn.sdk.guest_errors import Closed, GuestError, Unavailable
 

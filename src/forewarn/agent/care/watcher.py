@@ -12,7 +12,7 @@ from forewarn.agent.care.comparison import Doubt, SeenDocuments, boot_entry
 from forewarn.agent.care.event_care import EventCare
 from forewarn.agent.journal.entries import Changed, Left, Restarted, TakenUp, key
 from forewarn.agent.setup.agent_config import Config
-from forewarn.core.words import EventType
+from forewarn.core.basic_types import EventType
 from forewarn.sdk.documents import Document, Event, UnreadableEvent
 from forewarn.sdk.guest_errors import GuestError, Unavailable
 

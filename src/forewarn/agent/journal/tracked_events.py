@@ -26,7 +26,7 @@ from forewarn.agent.journal.entries import (
     TakenUp,
     key,
 )
-from forewarn.core.words import EventStatus
+from forewarn.core.basic_types import EventStatus
 from forewarn.programs.program import ProcessId
 from forewarn.sdk.documents import Event
 

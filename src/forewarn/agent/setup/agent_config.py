@@ -15,9 +15,9 @@ from forewarn.agent.handlers.kinds import url
 from forewarn.agent.setup.config_text import KeyPath, OutsideValues, line_of, looks_secret
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverAt
 from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
+from forewarn.core.basic_types import HINTS, EventType, Source
 from forewarn.core.errors import Invalid
 from forewarn.core.toml_text import parse_toml
-from forewarn.core.words import HINTS, EventType, Source
 from forewarn.sdk.documents import NEWEST_VERSION, PREVIEW_VERSION
 from forewarn.sdk.guest_errors import NoEndpoint
 from forewarn.sdk.transport.endpoint_urls import base_url

@@ -6,7 +6,7 @@ from enum import StrEnum
 from forewarn.agent.handlers.kinds import QUIET
 from forewarn.agent.handling import Handling
 from forewarn.agent.verdicts import EventFilter
-from forewarn.core.words import EventType
+from forewarn.core.basic_types import EventType
 
 # What is tried for long is tried after pauses that double up to this.
 LONGEST_PAUSE = 60.0

@@ -12,8 +12,8 @@ from forewarn.agent.journal.journal_file import lock_of
 from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import RESTARTING, Handler, OnFailure, RecoverAt
 from forewarn.agent.verdicts import ApprovePolicy, Approver
+from forewarn.core.basic_types import HINTS, EventType
 from forewarn.core.policy import Policy
-from forewarn.core.words import HINTS, EventType
 from forewarn.platform import system
 from forewarn.sdk.documents import PREVIEW_VERSION
 

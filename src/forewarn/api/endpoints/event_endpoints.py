@@ -8,8 +8,8 @@ from forewarn.api.request_parts import declared, given, maybe
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service
 from forewarn.core.access import Right
+from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.filters import EventFilter
-from forewarn.core.words import HostName, MachineName
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer, ListedEventAnswer, NotedEventAnswer, NoticeAnswer
 

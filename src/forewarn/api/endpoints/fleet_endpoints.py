@@ -18,10 +18,10 @@ from forewarn.control.fleet.declaring import CheckedDomains
 from forewarn.control.fleet.importing_fleet import CheckedImport, check_takeable
 from forewarn.control.use_case import Alone
 from forewarn.core.access import Right
+from forewarn.core.basic_types import GroupName, ProjectName
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.found_fleet import confirmed
-from forewarn.core.words import GroupName, ProjectName
 from forewarn.wire import fields, fleet
 from forewarn.wire.answers.fleet_answers import (
     AppliedFleetAnswer,

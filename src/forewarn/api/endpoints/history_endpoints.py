@@ -28,10 +28,10 @@ from forewarn.api.services import CallerReading, KnownCaller, Service, Services
 from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.history_search import FoundRecords, RecordSearch
 from forewarn.core.access import Right
+from forewarn.core.basic_types import GroupName, HostName, Kind, MachineName, ProjectName
 from forewarn.core.errors import ForewarnError, Invalid
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.record import Record
-from forewarn.core.words import GroupName, HostName, Kind, MachineName, ProjectName
 from forewarn.wire import icalendar
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.record_answers import PromiseAnswer, RecordAnswer, RecordsAnswer

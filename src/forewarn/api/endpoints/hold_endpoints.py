@@ -10,9 +10,9 @@ from forewarn.api.request_parts import Body, declared, given, maybe
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.idempotent_calls import Answered, KeyedCall
+from forewarn.core.basic_types import HostName, ProjectName
 from forewarn.core.errors import Invalid, Unavailable
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import HostName, ProjectName
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import write_body
 from forewarn.wire.answers.service_answers import HoldAnswer

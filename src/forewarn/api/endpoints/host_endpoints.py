@@ -15,10 +15,10 @@ from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.reached_hosts import ReachState
+from forewarn.core.basic_types import Action, HostName
 from forewarn.core.model.declaration import HostDrivers, HostSpec, host_spec
 from forewarn.core.model.host import Host
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, HostName
 from forewarn.store.batch import Transaction
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page

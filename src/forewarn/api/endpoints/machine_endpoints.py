@@ -15,13 +15,7 @@ from forewarn.control.naming import narrowed
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
-from forewarn.core.catalogue import ON_MACHINES, ActionFacts
-from forewarn.core.errors import Invalid
-from forewarn.core.filters import MachineFilter
-from forewarn.core.fleet.machines import spec_of
-from forewarn.core.model.declaration import MachineSpec
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
     Action,
     GroupName,
@@ -30,6 +24,12 @@ from forewarn.core.words import (
     ProjectName,
     Source,
 )
+from forewarn.core.catalogue import ON_MACHINES, ActionFacts
+from forewarn.core.errors import Invalid
+from forewarn.core.filters import MachineFilter
+from forewarn.core.fleet.machines import spec_of
+from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.store.batch import Transaction
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page

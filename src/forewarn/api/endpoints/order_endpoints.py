@@ -12,8 +12,8 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
 from forewarn.core.access import Right
+from forewarn.core.basic_types import HostName, MachineName, OrderId, OrderState
 from forewarn.core.filters import OrderFilter
-from forewarn.core.words import HostName, MachineName, OrderId, OrderState
 from forewarn.store.batch import ScopedTransaction
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import NotedEventAnswer, NoticeAnswer

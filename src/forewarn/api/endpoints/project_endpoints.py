@@ -17,10 +17,10 @@ from forewarn.api.request_headers import PutCondition, tag_of
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.core.access import Right
+from forewarn.core.basic_types import GroupName, ProjectName
 from forewarn.core.model.declaration import GroupSpec, group_spec
 from forewarn.core.model.group import Group
 from forewarn.core.model.project import Project
-from forewarn.core.words import GroupName, ProjectName
 from forewarn.store.batch import Transaction
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page

@@ -12,9 +12,9 @@ from forewarn.control.rehearsals.open_rehearsals import Rehearsal
 from forewarn.control.rehearsals.rehearsal_use_cases import RehearsalView
 from forewarn.control.use_case import Alone
 from forewarn.core.access import Right
+from forewarn.core.basic_types import MachineName
 from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.rehearsal_rules import SHORT_NOTICE, SLOW, Fault, FaultKind
-from forewarn.core.words import MachineName
 from forewarn.store.batch import Transact
 from forewarn.wire.answers.rehearsal_answers import (
     ApprovedEventAnswer,

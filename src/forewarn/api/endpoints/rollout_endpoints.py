@@ -23,9 +23,9 @@ from forewarn.api.request_parts import Body, Query, declared, given, maybe
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.rollouts.rollout_views import RolloutPlan, RolloutRequest, RolloutView
+from forewarn.core.basic_types import EXTERNAL, HostName, RolloutAction, ServiceMode
 from forewarn.core.errors import Invalid
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, RolloutTerms
-from forewarn.core.words import EXTERNAL, HostName, RolloutAction, ServiceMode
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.fields import Field, choice, flag

@@ -19,9 +19,9 @@ from forewarn.api.services import ApiSettings, Read, Service, Services
 from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.followed_records import FollowedRecords
 from forewarn.core.access import Right
+from forewarn.core.basic_types import Kind, MachineName, ProjectName
 from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable
 from forewarn.core.filters import Following, RecordFilter
-from forewarn.core.words import Kind, MachineName, ProjectName
 from forewarn.signals import Signal, waking
 from forewarn.wire import sse
 

@@ -25,8 +25,8 @@ from forewarn.api.services import (
 )
 from forewarn.control.idempotent_calls import Answered
 from forewarn.core.access import LONGEST_LIFE, Grant, Right, Role, digest_of
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.session_cookies import Identified, csrf_of
-from forewarn.core.words import ProjectName
 from forewarn.store.batch import Transaction
 from forewarn.wire.answers.access_answers import (
     BegunSessionAnswer,

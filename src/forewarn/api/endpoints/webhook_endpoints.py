@@ -10,8 +10,8 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, ScopedTx, Service, Services
 from forewarn.control.webhook_use_cases import WebhookView
 from forewarn.core.access import Right
+from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.push import WebhookId
-from forewarn.core.words import Kind, ProjectName
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.record_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
 from forewarn.wire.fields import Field

@@ -11,8 +11,8 @@ from forewarn.cli.following.ended_reasons import EndedReasons
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import FORBIDDEN, NOT_FOUND, Reply, RequestRefused
 from forewarn.clock import monotonic
+from forewarn.core.basic_types import SIMULATED, HostState, MachineState, OrderState
 from forewarn.core.topics import Topic
-from forewarn.core.words import SIMULATED, HostState, MachineState, OrderState
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.event_answers import ListedEventAnswer
 from forewarn.wire.answers.fleet_answers import GroupAnswer, HostAnswer, MachineAnswer

@@ -9,8 +9,8 @@ from rich.text import Text
 from forewarn.cli import formatting, terminal
 from forewarn.cli.tables import fold
 from forewarn.cli.views.rollout_night import Night
+from forewarn.core.basic_types import EventStatus
 from forewarn.core.model.rollout import WaveState
-from forewarn.core.words import EventStatus
 from forewarn.wire.answers.event_answers import ListedEventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer

@@ -11,8 +11,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchedMachine
 from forewarn.cli.following.watch_lines import GAP, MOST_LINES, Drawn, few, natural, rows
 from forewarn.cli.tables import fold
-from forewarn.core.model.rollout import WaveState
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     EventStatus,
     HostState,
@@ -22,6 +21,7 @@ from forewarn.core.words import (
     StageState,
     StepState,
 )
+from forewarn.core.model.rollout import WaveState
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.texts import is_guid

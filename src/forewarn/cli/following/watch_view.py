@@ -33,7 +33,7 @@ from forewarn.cli.following.watch_tables import (
 )
 from forewarn.cli.tables import clip, fold
 from forewarn.cli.views.rollout_night import night_of
-from forewarn.core.words import HostState
+from forewarn.core.basic_types import HostState
 
 # Stuck orders, holds and rollouts are few; where they are not, the view must leave room for the rest.
 MOST_STUCK_LINES, MOST_HOLD_LINES, MOST_ROLLOUTS = 3, 3, 4

@@ -31,8 +31,8 @@ from forewarn.cli.session import Session
 from forewarn.cli.views.order_view import show_broken_promises, show_ways_on
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
+from forewarn.core.basic_types import OrderState, StepState
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.words import OrderState, StepState
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
 
 # As often as a guest polls.

@@ -15,7 +15,7 @@ from forewarn.cli.options import path_of
 from forewarn.cli.session import Session
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
-from forewarn.core.words import HostState
+from forewarn.core.basic_types import HostState
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 

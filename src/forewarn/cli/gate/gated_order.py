@@ -11,8 +11,16 @@ from forewarn.cli.session import Session
 from forewarn.cli.views.order_view import is_unfenced
 from forewarn.client.replies import Body, RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
+from forewarn.core.basic_types import (
+    EXTERNAL,
+    Action,
+    EventStatus,
+    HostTask,
+    OrderState,
+    StageKind,
+    StepState,
+)
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.words import EXTERNAL, Action, EventStatus, HostTask, OrderState, StageKind, StepState
 from forewarn.wire.answers.event_answers import EventAnswer, MachineNoticeAnswer, NotedEventAnswer
 from forewarn.wire.answers.order_answers import (
     HeardAnswer,

@@ -9,8 +9,8 @@ from forewarn.cli.options import OF_HOST, OF_MACHINE, id_argument, path_by_id
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import machines_of, name_order, show_still_degraded
 from forewarn.cli.views.questions import YES, ask_before_cancelling
+from forewarn.core.basic_types import HINTS, EventStatus, Source
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.words import HINTS, EventStatus, Source
 from forewarn.wire.answers.event_answers import (
     ApprovalAnswer,
     DeferralAnswer,

@@ -23,8 +23,8 @@ from forewarn.cli.views.order_view import show_no_event
 from forewarn.cli.views.questions import YES as SURE
 from forewarn.cli.views.questions import ask_before_emergency, ask_before_rollout
 from forewarn.client.replies import RequestRefused
+from forewarn.core.basic_types import EXTERNAL, MaintenanceWord, OrderState
 from forewarn.core.model.rollout import RolloutState
-from forewarn.core.words import EXTERNAL, MaintenanceWord, OrderState
 from forewarn.wire.answers.order_answers import (
     NotedOrderWithEventsAnswer,
     OrderAnswer,

@@ -21,7 +21,7 @@ from forewarn.cli.options import OF_HOST, OF_MACHINE, full_id
 from forewarn.cli.session import EVERYWHERE, Noun, Session
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import PAGE, RequestRefused
-from forewarn.core.words import Kind
+from forewarn.core.basic_types import Kind
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.record_answers import RecordAnswer, RecordsAnswer

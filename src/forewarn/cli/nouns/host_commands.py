@@ -16,7 +16,7 @@ from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.cli.views.questions import YES, ask_before_emergency, ask_before_failing
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import given
-from forewarn.core.words import EXTERNAL, MaintenanceWord
+from forewarn.core.basic_types import EXTERNAL, MaintenanceWord
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 

@@ -12,8 +12,8 @@ from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_machine
 from forewarn.cli.views.questions import confirm
 from forewarn.client.replies import given
+from forewarn.core.basic_types import Action
 from forewarn.core.catalogue import ON_MACHINES
-from forewarn.core.words import Action
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
 from forewarn.wire.fields import Field

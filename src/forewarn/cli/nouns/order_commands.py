@@ -15,8 +15,8 @@ from forewarn.cli.views.order_view import (
 from forewarn.cli.views.step_tables import is_unknown, show_steps
 from forewarn.client.replies import Body
 from forewarn.core.access import Right
+from forewarn.core.basic_types import EXTERNAL, Action, OrderState, ServiceMode, Source, StepState
 from forewarn.core.disclosure import A_HOST
-from forewarn.core.words import EXTERNAL, Action, OrderState, ServiceMode, Source, StepState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     NotedOrderWithEventsAnswer,

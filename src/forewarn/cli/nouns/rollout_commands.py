@@ -12,7 +12,7 @@ from forewarn.cli.session import Noun, Session
 from forewarn.cli.views import rollout_view
 from forewarn.cli.views.questions import YES, ask_before_rollout
 from forewarn.client.replies import RequestRefused
-from forewarn.core.words import MaintenanceWord, RolloutWord
+from forewarn.core.basic_types import MaintenanceWord, RolloutWord
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.texts import is_guid
 

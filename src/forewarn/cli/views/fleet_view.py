@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from forewarn.cli import terminal
+from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.model.declaration import HostSpec, MachineSpec
 from forewarn.core.model.fleet_counts import DomainSummary, GroupSummary
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.moments import write_span
-from forewarn.core.words import HostName, MachineName
 from forewarn.wire import fields
 from forewarn.wire.answers.fleet_answers import SummaryAnswer
 from forewarn.wire.fleet import HOST, POLICY, write_machine, write_policy

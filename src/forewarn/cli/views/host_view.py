@@ -7,7 +7,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
 from forewarn.cli.views.order_view import name_order, show_waiting_of
 from forewarn.client.replies import PAGE
-from forewarn.core.words import HostState, Mobility
+from forewarn.core.basic_types import HostState, Mobility
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 

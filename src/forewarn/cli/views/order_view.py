@@ -10,8 +10,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
 from forewarn.client.replies import FORBIDDEN, RequestRefused
 from forewarn.core.access import Right
-from forewarn.core.disclosure import A_HOST
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     HINTS,
     Action,
@@ -25,6 +24,7 @@ from forewarn.core.words import (
     StageState,
     StepState,
 )
+from forewarn.core.disclosure import A_HOST
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import (

@@ -8,8 +8,8 @@ from enum import Enum
 from forewarn.cli import terminal
 from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
+from forewarn.core.basic_types import HostState, OrderState, StageKind, StageState
 from forewarn.core.model.rollout import WaveState
-from forewarn.core.words import HostState, OrderState, StageKind, StageState
 from forewarn.wire.answers.fleet_answers import HostAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer, WaveAnswer

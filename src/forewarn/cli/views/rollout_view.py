@@ -8,9 +8,9 @@ from forewarn.cli.session import Session
 from forewarn.cli.views.order_view import show_waiting
 from forewarn.cli.views.rollout_night import show_night
 from forewarn.client.replies import AnswerNotUnderstood
+from forewarn.core.basic_types import EXTERNAL, SIMULATED, RolloutAction, ServiceMode
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.words import EXTERNAL, SIMULATED, RolloutAction, ServiceMode
 from forewarn.wire.answers.order_answers import WaitingAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer, WaveAnswer
 from forewarn.wire.texts import is_guid

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from forewarn.cli import formatting, terminal
+from forewarn.core.basic_types import StageKind, StepState, Work
 from forewarn.core.disclosure import A_HOST
 from forewarn.core.moments import format_span
-from forewarn.core.words import StageKind, StepState, Work
 from forewarn.wire.answers.order_answers import HostStepAnswer, OrderAnswer, StageAnswer, StepAnswer
 
 # Stages come one after another, and are counted from one.

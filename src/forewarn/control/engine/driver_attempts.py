@@ -33,9 +33,9 @@ from forewarn.control.engine.driver_calls import (
     perform,
 )
 from forewarn.control.steps_under_way import StepUnderWay
+from forewarn.core.basic_types import HostName, OrderId
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
-from forewarn.core.words import HostName, OrderId
 
 # When a driver that could not tell is asked again, if it does not say.
 ASK_AGAIN = timedelta(seconds=10)

@@ -25,13 +25,13 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.basic_types import HOOK, HostName, Work
 from forewarn.core.disclosure import said_by_driver
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
 from forewarn.core.redaction import driver_named
 from forewarn.core.rollouts.emptying import MoveAnswer
-from forewarn.core.words import HOOK, HostName, Work
 from forewarn.durations import Distribution
 
 log = logging.getLogger(__name__)

@@ -17,13 +17,13 @@ from forewarn.control.engine.pruning import RecordPruning
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine
 from forewarn.control.use_case import EngineContext, UseCase
+from forewarn.core.basic_types import Kind, OrderId
 from forewarn.core.errors import Unavailable
 from forewarn.core.guests import listening
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.constraints import Grace
 from forewarn.core.model.group import Group
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.words import Kind, OrderId
 from forewarn.store.batch import Transaction
 from forewarn.store.saved import Saved
 

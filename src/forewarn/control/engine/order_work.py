@@ -19,12 +19,12 @@ from forewarn.control.engine.driver_calls import (
 )
 from forewarn.control.steps_under_way import StepUnderWay, steps_of
 from forewarn.control.use_case import EngineContext, UseCase
+from forewarn.core.basic_types import EXTERNAL, HostName, OrderId
 from forewarn.core.draft import Draft, RoomNotLoaded
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId, HostStep, Order, Step
 from forewarn.core.orders import lifecycle, move_prechecks, reports
-from forewarn.core.words import EXTERNAL, HostName, OrderId
 from forewarn.store.batch import Transaction
 
 log = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ from forewarn.control.interfaces import ExternalReports
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext, UseCase
+from forewarn.core.basic_types import FOREWARN, HostName, OrderId
 from forewarn.core.model.clock_slew import TimeKind
 from forewarn.core.model.order import Order
 from forewarn.core.orders import lost_hosts, reports
 from forewarn.core.orders.reports import Presence
-from forewarn.core.words import FOREWARN, HostName, OrderId
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.service_time import TimeQueries
 

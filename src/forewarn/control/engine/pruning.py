@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.control.webhook_use_cases import MOST_WEBHOOKS
 from forewarn.core import retention
+from forewarn.core.basic_types import Kind
 from forewarn.core.filters import RecordFilter
 from forewarn.core.model.record import Record
 from forewarn.core.moments import format_span
 from forewarn.core.retention import Needed, Pruning
 from forewarn.core.spelling import counted
-from forewarn.core.words import Kind
 from forewarn.store.batch import Transaction
 
 # A few milliseconds of work, for which a use case may have to wait.

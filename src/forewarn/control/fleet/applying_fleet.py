@@ -18,6 +18,7 @@ from forewarn.control.use_case import Context, UseCase
 from forewarn.control.webhook_use_cases import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core.access import Token
+from forewarn.core.basic_types import DEFAULT_PROJECT, Kind, MachineId, ProjectName
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
 from forewarn.core.filters import MachineFilter
@@ -27,7 +28,6 @@ from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.slice import Slice
 from forewarn.core.push import Webhook
 from forewarn.core.spelling import counted
-from forewarn.core.words import DEFAULT_PROJECT, Kind, MachineId, ProjectName
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.callers import WebhookQueries

@@ -15,6 +15,7 @@ from forewarn.control.fleet.applying_fleet import (
 )
 from forewarn.control.fleet.importing_fleet import ImportDryRuns
 from forewarn.control.use_case import Context, Reading, UseCase
+from forewarn.core.basic_types import GroupKind, GroupName, Kind, NameKind, ProjectName
 from forewarn.core.errors import Conflict, Invalid, NotFound, UnknownName
 from forewarn.core.fleet import applying, machines
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, cut, difference
@@ -23,7 +24,6 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.slice import Slice
 from forewarn.core.moments import format_span
 from forewarn.core.rollouts.domain_fitting import FittedDomains, fit
-from forewarn.core.words import GroupKind, GroupName, Kind, NameKind, ProjectName
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries

@@ -7,6 +7,7 @@ from datetime import timedelta
 from forewarn.control import naming
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.control.use_case import Reading
+from forewarn.core.basic_types import GroupKind, HostName, NameKind
 from forewarn.core.fleet import machines
 from forewarn.core.model import declaration
 from forewarn.core.model.constraints import Hold
@@ -14,7 +15,6 @@ from forewarn.core.model.declaration import FleetSpec, HostDrivers
 from forewarn.core.model.host import Host, HostLoad
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
-from forewarn.core.words import GroupKind, HostName, NameKind
 from forewarn.store.queries.metrics import MetricQueries
 
 

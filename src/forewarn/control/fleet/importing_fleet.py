@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet
 from forewarn.control.use_case import Reading
+from forewarn.core.basic_types import GroupName, HostName, MachineId, ProjectName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
 from forewarn.core.fleet.found_machines import TAKEN, fit_name, is_awkward
@@ -17,7 +18,6 @@ from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine
 from forewarn.core.model.host import Host
 from forewarn.core.model.slice import Slice
 from forewarn.core.spelling import counted, hint
-from forewarn.core.words import GroupName, HostName, MachineId, ProjectName
 from forewarn.wire import fields
 
 T = TypeVar("T")

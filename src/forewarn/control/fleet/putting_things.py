@@ -7,6 +7,14 @@ from forewarn.control import naming
 from forewarn.control.fleet.applying_fleet import CheckedFleet
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.use_case import Context, UseCase
+from forewarn.core.basic_types import (
+    DEFAULT_PROJECT,
+    GroupKind,
+    GroupName,
+    HostName,
+    NameKind,
+    ProjectName,
+)
 from forewarn.core.errors import Conflict
 from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet import parts
@@ -17,14 +25,6 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
-from forewarn.core.words import (
-    DEFAULT_PROJECT,
-    GroupKind,
-    GroupName,
-    HostName,
-    NameKind,
-    ProjectName,
-)
 from forewarn.store.batch import Transaction
 
 _PAGE = 1_000

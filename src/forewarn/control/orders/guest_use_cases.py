@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
 from forewarn.control.use_case import UseCase
+from forewarn.core.basic_types import ApprovedBy, EventId, GroupName, Kind, MachineId
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.guests import listening
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.machine import Machine
 from forewarn.core.orders import lifecycle
-from forewarn.core.words import ApprovedBy, EventId, GroupName, Kind, MachineId
 from forewarn.store.batch import Transaction
 from forewarn.store.snapshots import Snapshot
 

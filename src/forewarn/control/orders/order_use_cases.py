@@ -10,18 +10,7 @@ from forewarn.control.use_case import Context, UseCase
 from forewarn.core.access import check_change, check_terms
 from forewarn.core.admission import holds
 from forewarn.core.admission.timing import check_deadline
-from forewarn.core.catalogue import ACTIONS
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict
-from forewarn.core.filters import MachineFilter
-from forewarn.core.model.constraints import Hold
-from forewarn.core.model.event import Approval, Event
-from forewarn.core.model.order import Order
-from forewarn.core.orders import interventions, lifecycle, lost_hosts, reports, requests
-from forewarn.core.orders.recommendations import recommends
-from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.scope import EVERYTHING
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     ApprovedBy,
     EventId,
@@ -33,6 +22,17 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
+from forewarn.core.catalogue import ACTIONS
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.filters import MachineFilter
+from forewarn.core.model.constraints import Hold
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.order import Order
+from forewarn.core.orders import interventions, lifecycle, lost_hosts, reports, requests
+from forewarn.core.orders.recommendations import recommends
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.scope import EVERYTHING
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.queries.work import WorkQueries
 

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Protocol
 
 from forewarn.control.use_case import Context, UseCase
+from forewarn.core.basic_types import FOREWARN, Kind, MachineId, OrderId, OrderState, ProjectName
 from forewarn.core.errors import Conflict, Uncertain
 from forewarn.core.filters import OrderFilter
 from forewarn.core.model.order import Order
@@ -24,7 +25,6 @@ from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
 from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.rehearsal_rules import Fault, KeptRehearsal
-from forewarn.core.words import FOREWARN, Kind, MachineId, OrderId, OrderState, ProjectName
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.queries.work import WorkQueries

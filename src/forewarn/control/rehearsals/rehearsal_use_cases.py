@@ -14,13 +14,13 @@ from forewarn.control.rehearsals.open_rehearsals import (
     declared_project,
 )
 from forewarn.control.use_case import Context, ScopedReading, UseCase
+from forewarn.core.basic_types import Kind, MachineId, OrderId, ProjectName
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.filters import MachineFilter
 from forewarn.core.model.project import Project
 from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.rehearsal_rules import Fault, how_to_mark
 from forewarn.core.scope import Scope
-from forewarn.core.words import Kind, MachineId, OrderId, ProjectName
 from forewarn.store.batch import ScopedTransaction, Transact
 from forewarn.store.queries.fleet import FleetQueries
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from forewarn.control.use_case import Reading, UseCase
+from forewarn.core.basic_types import FOREWARN, HostName, MachineId, MachineState
 from forewarn.core.fleet import sightings
 from forewarn.core.fleet.parts import SeenMachine
 from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout, RolloutState
 from forewarn.core.rollouts import machine_health
-from forewarn.core.words import FOREWARN, HostName, MachineId, MachineState
 from forewarn.store.batch import Transaction
 from forewarn.store.snapshots import Snapshot
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from forewarn.clock import monotonic
 from forewarn.control.driver import DriverTask
 from forewarn.control.plan_prechecks import PlanPrechecks, move_of
+from forewarn.core.basic_types import Action, HostName, MachineName, OrderId, Work
 from forewarn.core.filters import MachineFilter
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
@@ -22,7 +23,6 @@ from forewarn.core.rollouts.emptying import (
     planned_moves,
     verdict,
 )
-from forewarn.core.words import Action, HostName, MachineName, OrderId, Work
 from forewarn.store.snapshots import Snapshot
 
 # A person waits for a plan, in seconds. It shows of which moves nothing was heard by then.

@@ -6,6 +6,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from forewarn.core.basic_types import HostName, MachineId, MachineState, OrderId
 from forewarn.core.guests import notice
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.footprint import Footprint
@@ -13,7 +14,6 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.progress import Orders
-from forewarn.core.words import HostName, MachineId, MachineState, OrderId
 from forewarn.store.batch import Transaction
 from forewarn.store.saved import Saved, SavedChanges
 from forewarn.store.snapshots import Snapshot

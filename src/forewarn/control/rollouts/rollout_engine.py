@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from forewarn.control.rollouts.rollout_cache import NoticeSums, RolloutCache
 from forewarn.control.unsaved_activity import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
+from forewarn.core.basic_types import FOREWARN, HostName, Kind, OrderId
 from forewarn.core.draft import Draft
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.order import Order, OrderTerms, Step
@@ -25,7 +26,6 @@ from forewarn.core.rollouts import (
     progress,
 )
 from forewarn.core.rollouts.progress import Orders, Quiet
-from forewarn.core.words import FOREWARN, HostName, Kind, OrderId
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.rollouts import RolloutQueries
 

@@ -15,11 +15,11 @@ from forewarn.control.rollouts.rollout_views import (
 )
 from forewarn.control.unsaved_activity import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
+from forewarn.core.basic_types import Kind
 from forewarn.core.errors import Conflict
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.rollouts import planning, progress
 from forewarn.core.spelling import counted
-from forewarn.core.words import Kind
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.rollouts import RolloutQueries
 

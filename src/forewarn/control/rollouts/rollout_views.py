@@ -15,6 +15,7 @@ from forewarn.control.rollouts.rollout_engine import surveyed, with_alike
 from forewarn.control.unsaved_activity import UnsavedPolls
 from forewarn.control.use_case import Context, Reading
 from forewarn.core.admission.timing import check_deadline
+from forewarn.core.basic_types import HostName, HostState, NameKind, RolloutAction, ServiceMode, Work
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Invalid
 from forewarn.core.model.changes import UNSAVED
@@ -26,7 +27,6 @@ from forewarn.core.rollouts import emptying, forecast, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.emptying import Emptying, EmptyingInput
 from forewarn.core.rollouts.forecast import Expected, on_one_host
-from forewarn.core.words import HostName, HostState, NameKind, RolloutAction, ServiceMode, Work
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
 from forewarn.wire.texts import either

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.core.admission.timing import Timing
+from forewarn.core.basic_types import GroupName, MachineName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.constraints import ArmedDomain, Budget, Waiting
 from forewarn.core.model.footprint import Footprint
-from forewarn.core.words import GroupName, MachineName
 
 # Hosts that a refusal names; the others are counted.
 MOST_NAMED = 5

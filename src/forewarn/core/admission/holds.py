@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
+from forewarn.core.basic_types import HostName, Kind, ProjectName
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.constraints import FLEET_REACH, Hold, Waiting
 from forewarn.core.model.host import Host
 from forewarn.core.model.project import Project
 from forewarn.core.moments import format_time
-from forewarn.core.words import HostName, Kind, ProjectName
 
 
 def put(draft: Draft, hold: Hold, *, late: bool = False) -> Hold:

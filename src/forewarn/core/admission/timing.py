@@ -4,13 +4,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import Invalid
 from forewarn.core.model.clock_slew import Slew
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.project import DAY, Calendar, Opening, Project, overlap
 from forewarn.core.moments import format_span, format_time, whole_second
 from forewarn.core.redaction import project_name
-from forewarn.core.words import ProjectName
 
 # How far ahead a moment that fits is looked for, near first; what has not come by then never will.
 REACHES = (8 * DAY, 60 * DAY, 400 * DAY)

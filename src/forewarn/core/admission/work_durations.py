@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
+from forewarn.core.basic_types import EXTERNAL, Action, Mobility, Work
 from forewarn.core.model.footprint import NO_MOVES, DomainShare, MovePace
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.policy import Policy
-from forewarn.core.words import EXTERNAL, Action, Mobility, Work
 
 # What is done to machines that leave their host, by how they can.
 MOVES = {

@@ -9,6 +9,16 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from forewarn.core.basic_types import (
+    ANSWERING_AT_ONCE,
+    EXTERNAL,
+    HOOK,
+    GroupName,
+    HostName,
+    Kind,
+    MachineId,
+    ProjectName,
+)
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import machines, sightings
@@ -21,16 +31,6 @@ from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.model.project import Project
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted, hint, paired
-from forewarn.core.words import (
-    ANSWERING_AT_ONCE,
-    EXTERNAL,
-    HOOK,
-    GroupName,
-    HostName,
-    Kind,
-    MachineId,
-    ProjectName,
-)
 
 WORK_WAITS = "where a host says nothing, work waits for somebody's word (external)"
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from forewarn.core.basic_types import DEFAULT_PROJECT, GroupName, MachineId, ProjectName
 from forewarn.core.draft import Draft
 from forewarn.core.fleet.found_machines import Candidate, places
 from forewarn.core.fleet.import_terms import Dispute
@@ -18,7 +19,6 @@ from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.project import Project
-from forewarn.core.words import DEFAULT_PROJECT, GroupName, MachineId, ProjectName
 
 
 def with_group_names(found: FoundFleet, draft: Draft) -> FoundFleet:

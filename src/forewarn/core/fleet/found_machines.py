@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
+from forewarn.core.basic_types import GroupName, MachineId, MachineName, ProjectName
 from forewarn.core.fleet.parts import Claim, claims
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.found_fleet import FoundMachine
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import GroupName, MachineId, MachineName, ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,14 @@ as a conflict. Where a machine runs is nobody's declaration: that follows the so
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from forewarn.core.basic_types import (
+    BY_PEOPLE,
+    GroupKind,
+    GroupName,
+    HostName,
+    HostState,
+    MachineId,
+)
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines, sightings
 from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
@@ -18,14 +26,6 @@ from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.found_fleet import FoundFleet, FoundMachine
 from forewarn.core.model.machine import Machine
 from forewarn.core.spelling import counted
-from forewarn.core.words import (
-    BY_PEOPLE,
-    GroupKind,
-    GroupName,
-    HostName,
-    HostState,
-    MachineId,
-)
 
 # The machines that one note names; the others are counted.
 _MOST_NAMED = 5

@@ -3,14 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, replace
 
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.model.declaration import MachineSpec
-from forewarn.core.model.group import Group
-from forewarn.core.model.machine import TRAITS, Machine
-from forewarn.core.orders import departures
-from forewarn.core.spelling import paired
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     BY_PEOPLE,
     EXTERNAL,
     PUT,
@@ -27,6 +20,13 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.model.group import Group
+from forewarn.core.model.machine import TRAITS, Machine
+from forewarn.core.orders import departures
+from forewarn.core.spelling import paired
 
 # What a declaration says of a machine that may change at any time, because it disturbs no guest.
 PLAIN = tuple(trait for trait in TRAITS if trait != "update_domain")

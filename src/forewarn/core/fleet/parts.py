@@ -4,18 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias, TypeVar
 
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import machines
-from forewarn.core.model import declaration
-from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
-from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.project import Project
-from forewarn.core.model.slice import Slice
-from forewarn.core.spelling import counted, hint
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     BY_PEOPLE,
     DECLARED,
     PUT,
@@ -29,6 +18,17 @@ from forewarn.core.words import (
     ProjectName,
     StepState,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.fleet import machines
+from forewarn.core.model import declaration
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.project import Project
+from forewarn.core.model.slice import Slice
+from forewarn.core.spelling import counted, hint
 
 # A host that is known is loaded with all that it carries.
 _KNOWN_HOST_WEIGHS = 20

@@ -9,14 +9,7 @@ it, a record says so: that belongs to the proof of notice.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from forewarn.core.draft import Draft
-from forewarn.core.fleet import machines
-from forewarn.core.fleet.parts import Hands, SeenMachine
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order
-from forewarn.core.orders import departures
-from forewarn.core.orders.steps import SETTLED
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     OTHER_HANDS,
     HostName,
     HostState,
@@ -25,6 +18,13 @@ from forewarn.core.words import (
     MachineState,
     StepState,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.fleet import machines
+from forewarn.core.fleet.parts import Hands, SeenMachine
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.orders import departures
+from forewarn.core.orders.steps import SETTLED
 
 _AT_IT = (StepState.RUNNING, StepState.FAILED)
 

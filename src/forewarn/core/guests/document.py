@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 
+from forewarn.core.basic_types import GroupKind, GroupName, MachineName
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
-from forewarn.core.words import GroupKind, GroupName, MachineName
 
 # Enough that no two groups of a fleet share a tag by chance, and short enough to send with every answer.
 TAG_LENGTH = 12

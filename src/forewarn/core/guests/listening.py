@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from forewarn.core.basic_types import Kind
 from forewarn.core.draft import Draft
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.group import Group
 from forewarn.core.policy import Policy
-from forewarn.core.words import Kind
 
 # A service that is back for less than that between two absences was not there for its guests.
 SHORTEST_PRESENCE = timedelta(minutes=1)

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from forewarn.core.basic_types import Kind, MachineId, MachineName
 from forewarn.core.draft import Draft
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.event import Event, NoticeSummary, Resource
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.record import PromiseCounts
 from forewarn.core.moments import format_span
-from forewarn.core.words import Kind, MachineId, MachineName
 
 # Guests poll; one that polls as seldom as this still gets its notice.
 TOLERANCE = timedelta(seconds=30)

@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Self, TypeVar
 
+from forewarn.core.basic_types import GroupName, HostName, Kind, MachineId, MachineState, OrderId, ProjectName
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Event
@@ -19,7 +20,6 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.record import MonthlyPromises, Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice
-from forewarn.core.words import GroupName, HostName, Kind, MachineId, MachineState, OrderId, ProjectName
 
 # Above every number that a store will ever give: what is new comes after all that is known.
 UNSAVED = 1 << 62

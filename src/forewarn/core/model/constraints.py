@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from forewarn.core.model.event import Event
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EventType,
     GroupName,
     HostName,
@@ -14,6 +13,7 @@ from forewarn.core.words import (
     OrderId,
     ProjectName,
 )
+from forewarn.core.model.event import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.host import Host, HostResource
-from forewarn.core.model.machine import MachineTraits
-from forewarn.core.model.project import Project
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DECLARED,
     DEFAULT_PROJECT,
     EXTERNAL,
@@ -18,6 +14,10 @@ from forewarn.core.words import (
     MachineName,
     ProjectName,
 )
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.host import Host, HostResource
+from forewarn.core.model.machine import MachineTraits
+from forewarn.core.model.project import Project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     HINTS,
     ApprovalRule,
     ApprovedBy,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from forewarn.core.words import GroupKind, GroupName, ProjectName
+from forewarn.core.basic_types import GroupKind, GroupName, ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

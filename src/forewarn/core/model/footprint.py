@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from forewarn.core.words import GroupName, Mobility, ProjectName
+from forewarn.core.basic_types import GroupName, Mobility, ProjectName
 
 # What update domains are counted as that do not count.
 ANY_DOMAIN = -1

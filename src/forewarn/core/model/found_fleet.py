@@ -6,8 +6,7 @@ None always means that the source says nothing of it, so that what is known stay
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from forewarn.core.model.host import HostResource
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     GroupKind,
     GroupName,
     HostName,
@@ -16,6 +15,7 @@ from forewarn.core.words import (
     Mobility,
     ProjectName,
 )
+from forewarn.core.model.host import HostResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.words import DECLARED, ApprovalRule, GroupKind, GroupName, ProjectName, Work
+from forewarn.core.basic_types import DECLARED, ApprovalRule, GroupKind, GroupName, ProjectName, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol, Self
 
+from forewarn.core.basic_types import DECLARED, GroupName, HostName, HostState, OrderId
 from forewarn.core.model.machine import Machine
 from forewarn.core.moments import format_time
-from forewarn.core.words import DECLARED, GroupName, HostName, HostState, OrderId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     DECLARED,
     GroupName,
     HostName,

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     SIMULATED,
     Action,
@@ -26,6 +25,7 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.constraints import Waiting
 
 
 class AttemptId(NamedTuple):

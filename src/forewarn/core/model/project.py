@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-from forewarn.core.words import DECLARED, ProjectName
+from forewarn.core.basic_types import DECLARED, ProjectName
 
 DAY = timedelta(days=1)
 

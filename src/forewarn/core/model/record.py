@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from forewarn.core.words import EventId, GroupName, HostName, MachineName, OrderId, ProjectName
+from forewarn.core.basic_types import EventId, GroupName, HostName, MachineName, OrderId, ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.declaration import HostDrivers
-from forewarn.core.model.event import NoticeSummary
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     HOOK,
     Action,
     HostName,
@@ -20,6 +17,9 @@ from forewarn.core.words import (
     ServiceMode,
     Work,
 )
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.declaration import HostDrivers
+from forewarn.core.model.event import NoticeSummary
 
 
 class RolloutState(StrEnum):

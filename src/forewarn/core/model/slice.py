@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from forewarn.core.basic_types import EventId, GroupName, HostName, MachineId, OrderId, ProjectName, Work
 from forewarn.core.model.clock_slew import Absence, Slew
 from forewarn.core.model.constraints import ArmedDomain, Budget, Grace, Hold
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
@@ -15,7 +16,6 @@ from forewarn.core.model.host import Host, Room
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
-from forewarn.core.words import EventId, GroupName, HostName, MachineId, OrderId, ProjectName, Work
 
 # When each machine was first sent each event.
 Sent: TypeAlias = Mapping[EventId, Mapping[MachineId, datetime]]

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from forewarn.core.basic_types import FOREWARN, EventStatus, Kind, OrderState, StepState
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.orders import departures, events, host_steps, host_work, reasons, stages, steps
 from forewarn.core.redaction import machine_names
-from forewarn.core.words import FOREWARN, EventStatus, Kind, OrderState, StepState
 
 
 def begin(draft: Draft, order: Order, *, by: str) -> Order:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from forewarn.core.admission import announcing
 from forewarn.core.admission.announcing import Proposal
+from forewarn.core.basic_types import Kind
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
@@ -13,7 +14,6 @@ from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import events, reasons
 from forewarn.core.orders.events import arm_at, is_ready, postponed_until
 from forewarn.core.policy import Policy
-from forewarn.core.words import Kind
 
 # Why an approved event waits. The events that hinder its host may be another project's: it names none.
 OTHERS_IN_GROUP = "other machines of its group"

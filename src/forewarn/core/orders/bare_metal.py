@@ -1,12 +1,12 @@
 """Bare metal: a host that is itself the one machine that it carries, and so goes nowhere."""
 
+from forewarn.core.basic_types import Action, HostName, HostState, ServiceMode, Work
 from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.words import Action, HostName, HostState, ServiceMode, Work
 
 
 def host_of(draft: Draft, machine: Machine) -> Host | None:

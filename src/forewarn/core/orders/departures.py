@@ -4,16 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from forewarn.core.catalogue import ACTIONS
-from forewarn.core.draft import Draft
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.event import Event
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Step
-from forewarn.core.moments import format_time
-from forewarn.core.orders import events, host_steps, stages, steps
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     EventStatus,
     GroupKind,
@@ -27,6 +18,15 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.catalogue import ACTIONS
+from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.event import Event
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Step
+from forewarn.core.moments import format_time
+from forewarn.core.orders import events, host_steps, stages, steps
+from forewarn.core.policy import Policy
 
 
 def leave_scheduled(draft: Draft, machine: Machine, *, why: str, keep: OrderId) -> None:

@@ -5,15 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from forewarn.core.catalogue import WORKS
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict
-from forewarn.core.guests import notice as notices
-from forewarn.core.model.event import Approval, Deferral, Event, Postponement, Resource
-from forewarn.core.model.order import Order, Step
-from forewarn.core.moments import format_span, format_time, whole_second
-from forewarn.core.policy import Notice, Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     ApprovalRule,
     ApprovedBy,
     EventId,
@@ -24,6 +16,14 @@ from forewarn.core.words import (
     MachineName,
     Source,
 )
+from forewarn.core.catalogue import WORKS
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.guests import notice as notices
+from forewarn.core.model.event import Approval, Deferral, Event, Postponement, Resource
+from forewarn.core.model.order import Order, Step
+from forewarn.core.moments import format_span, format_time, whole_second
+from forewarn.core.policy import Notice, Policy
 
 # However short work is said to be: an event that is looked at again and again is no better off.
 LEAST_MOVE = timedelta(minutes=1)

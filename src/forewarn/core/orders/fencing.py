@@ -2,14 +2,7 @@
 
 from dataclasses import replace
 
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.host import Host
-from forewarn.core.model.order import HostStep, Order
-from forewarn.core.orders import host_failures, host_steps, steps, superseding
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     HOOK,
     SIMULATED,
@@ -20,6 +13,13 @@ from forewarn.core.words import (
     Kind,
     StepState,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.host import Host
+from forewarn.core.model.order import HostStep, Order
+from forewarn.core.orders import host_failures, host_steps, steps, superseding
+from forewarn.core.policy import Policy
 
 
 def go_on(draft: Draft, order: Order, policy: Policy) -> Order:

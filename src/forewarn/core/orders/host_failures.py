@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
+from forewarn.core.basic_types import Action, HostName, HostState, MachineId, MachineName, StepState, Work
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.words import Action, HostName, HostState, MachineId, MachineName, StepState, Work
 
 # Work that brings a machine up that runs nowhere else: whoever knows its target knows where it may run.
 BRINGS_UP = frozenset({Work.RECOVER, Work.START})

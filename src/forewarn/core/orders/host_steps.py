@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from forewarn.core.basic_types import SIMULATED, HostTask, Kind, StepState
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order
 from forewarn.core.orders import steps
 from forewarn.core.redaction import driver_named
-from forewarn.core.words import SIMULATED, HostTask, Kind, StepState
 
 SETTLED = frozenset({StepState.DONE, StepState.MOOT})
 

@@ -5,13 +5,7 @@ A host is let go, and machines return to it, once its health is known: a host th
 
 from dataclasses import replace
 
-from forewarn.core.draft import Draft
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.order import HostStep, Order, Step
-from forewarn.core.orders import departures, host_steps, service, stages, steps
-from forewarn.core.policy import Policy
-from forewarn.core.redaction import driver_named
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     HOOK,
     Action,
@@ -22,6 +16,12 @@ from forewarn.core.words import (
     StageState,
     StepState,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.order import HostStep, Order, Step
+from forewarn.core.orders import departures, host_steps, service, stages, steps
+from forewarn.core.policy import Policy
+from forewarn.core.redaction import driver_named
 
 # In the order in which they are done; a failed host is fenced instead.
 TURNS = (

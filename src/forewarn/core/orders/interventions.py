@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from forewarn.core.admission import holds
+from forewarn.core.basic_types import Action, EventStatus, Kind, OrderId, OrderState, StageState, StepState
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Hold
@@ -18,7 +19,6 @@ from forewarn.core.orders import (
     steps,
 )
 from forewarn.core.policy import Policy
-from forewarn.core.words import Action, EventStatus, Kind, OrderId, OrderState, StageState, StepState
 
 
 def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> Order:

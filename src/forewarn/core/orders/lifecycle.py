@@ -7,6 +7,16 @@ the second time. All that waits carries its reason.
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from forewarn.core.basic_types import (
+    Action,
+    EventStatus,
+    Kind,
+    MachineName,
+    OrderId,
+    OrderState,
+    StageState,
+    StepState,
+)
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Waiting
@@ -29,16 +39,6 @@ from forewarn.core.orders import (
     winding_down,
 )
 from forewarn.core.policy import Policy
-from forewarn.core.words import (
-    Action,
-    EventStatus,
-    Kind,
-    MachineName,
-    OrderId,
-    OrderState,
-    StageState,
-    StepState,
-)
 
 
 def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:

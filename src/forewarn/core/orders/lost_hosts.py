@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from forewarn.core.basic_types import FOREWARN, Action, HostName, HostState, HostTask, Kind, StepState
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Waiting
@@ -13,7 +14,6 @@ from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.moments import format_span, format_span_briefly, format_time
 from forewarn.core.orders import departures, host_steps
 from forewarn.core.policy import Policy
-from forewarn.core.words import FOREWARN, Action, HostName, HostState, HostTask, Kind, StepState
 
 
 def note_unreachable(draft: Draft, host: HostName, *, why: str) -> None:

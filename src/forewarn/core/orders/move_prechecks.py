@@ -11,15 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.core.admission import work_durations
-from forewarn.core.draft import Draft
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.host import Room
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import AttemptId, Order, Precheck, RefusedHost, Step
-from forewarn.core.orders import placement, stages, steps
-from forewarn.core.policy import Policy
-from forewarn.core.redaction import driver_named
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     HostName,
     MachineId,
@@ -28,6 +20,14 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.host import Room
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId, Order, Precheck, RefusedHost, Step
+from forewarn.core.orders import placement, stages, steps
+from forewarn.core.policy import Policy
+from forewarn.core.redaction import driver_named
 
 LIVE_ONLY = "it is live-only, so it is not redeployed and stays"
 

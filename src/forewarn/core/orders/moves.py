@@ -5,15 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.core.admission import work_durations
-from forewarn.core.draft import Draft
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.event import Event
-from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.moments import format_time
-from forewarn.core.orders import events, stages, steps
-from forewarn.core.orders.move_prechecks import LIVE_ONLY, MOST_DOUBLINGS, REFUSED_FOR
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     FOREWARN,
     EventStatus,
@@ -23,6 +15,14 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.event import Event
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.moments import format_time
+from forewarn.core.orders import events, stages, steps
+from forewarn.core.orders.move_prechecks import LIVE_ONLY, MOST_DOUBLINGS, REFUSED_FOR
+from forewarn.core.policy import Policy
 
 # A move that has taken this long will hardly end soon: who waits for its slot is put off by more at a time.
 LONG_MOVE = timedelta(hours=6)

@@ -5,15 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from forewarn.core.admission import work_durations
-from forewarn.core.catalogue import WORKS
-from forewarn.core.draft import Draft
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.host import RACK, Room, most_lack, no_room_for, unreached
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Step
-from forewarn.core.model.slice import Slice
-from forewarn.core.orders import bare_metal
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     ANSWERING_AT_ONCE,
     Action,
     GroupName,
@@ -26,6 +18,14 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.catalogue import WORKS
+from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.host import RACK, Room, most_lack, no_room_for, unreached
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Step
+from forewarn.core.model.slice import Slice
+from forewarn.core.orders import bare_metal
 
 # Those that have failed may be tried again elsewhere.
 _TO_BE_PLACED = (StepState.WAITING, StepState.FAILED)

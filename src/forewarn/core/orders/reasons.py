@@ -8,6 +8,17 @@ from datetime import datetime, timedelta
 from forewarn.core.admission import announcing, holds, work_durations
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing, calendars
+from forewarn.core.basic_types import (
+    EXTERNAL,
+    Action,
+    ApprovalRule,
+    GroupName,
+    HostTask,
+    MachineState,
+    StageKind,
+    StepState,
+    Work,
+)
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Budget, Waiting
@@ -20,17 +31,6 @@ from forewarn.core.orders import events, fencing, lost_hosts, placement, steps
 from forewarn.core.orders.host_failures import not_empty
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.redaction import machine_names
-from forewarn.core.words import (
-    EXTERNAL,
-    Action,
-    ApprovalRule,
-    GroupName,
-    HostTask,
-    MachineState,
-    StageKind,
-    StepState,
-    Work,
-)
 
 
 def not_to_announce(

@@ -5,6 +5,7 @@ Nothing waits for it and it waits for nobody but a hold: no rule counts it, and 
 
 from dataclasses import replace
 
+from forewarn.core.basic_types import Action, Kind, OrderState
 from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
@@ -13,7 +14,6 @@ from forewarn.core.model.order import Order
 from forewarn.core.moments import format_time
 from forewarn.core.orders import departures, events, reasons, stages
 from forewarn.core.policy import Policy, notice_of, work_of
-from forewarn.core.words import Action, Kind, OrderState
 
 
 def recommends(action: Action) -> bool:

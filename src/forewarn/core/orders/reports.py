@@ -4,6 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from forewarn.core.basic_types import (
+    EXTERNAL,
+    FOREWARN,
+    HostName,
+    HostState,
+    HostTask,
+    Kind,
+    OrderId,
+    StepState,
+    Work,
+)
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.disclosure import as_driver_said
 from forewarn.core.draft import Draft
@@ -23,17 +34,6 @@ from forewarn.core.orders import (
 )
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import driver_named
-from forewarn.core.words import (
-    EXTERNAL,
-    FOREWARN,
-    HostName,
-    HostState,
-    HostTask,
-    Kind,
-    OrderId,
-    StepState,
-    Work,
-)
 
 # Whole orders, as those report who work outside
 

@@ -3,6 +3,22 @@
 from dataclasses import dataclass, replace
 
 from forewarn.core import rehearsal_rules
+from forewarn.core.basic_types import (
+    EXTERNAL,
+    SIMULATED,
+    Action,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineState,
+    Mobility,
+    OrderId,
+    OrderState,
+    Priority,
+    Source,
+    Work,
+)
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, LimitReached
@@ -28,22 +44,6 @@ from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy, work_of
 from forewarn.core.redaction import driver_named
-from forewarn.core.words import (
-    EXTERNAL,
-    SIMULATED,
-    Action,
-    HostName,
-    HostState,
-    Kind,
-    MachineId,
-    MachineState,
-    Mobility,
-    OrderId,
-    OrderState,
-    Priority,
-    Source,
-    Work,
-)
 
 NO_TERMS = OrderTerms()
 

@@ -4,14 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from forewarn.core.admission import work_durations
-from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict
-from forewarn.core.model.host import Host
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, OrderTerms, Stage, Step
-from forewarn.core.orders import lost_hosts, reasons, stages
-from forewarn.core.policy import Policy
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     GroupName,
     MachineState,
     Mobility,
@@ -21,6 +14,13 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, OrderTerms, Stage, Step
+from forewarn.core.orders import lost_hosts, reasons, stages
+from forewarn.core.policy import Policy
 
 
 def with_mode(terms: OrderTerms, host: Host) -> OrderTerms:

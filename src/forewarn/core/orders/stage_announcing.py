@@ -7,6 +7,15 @@ domain of a group that go the same way.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from forewarn.core.basic_types import (
+    Action,
+    EventStatus,
+    HostState,
+    StageKind,
+    StageState,
+    StepState,
+    Work,
+)
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
@@ -29,15 +38,6 @@ from forewarn.core.orders.events import armed_at_once
 from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.redaction import machine_names
-from forewarn.core.words import (
-    Action,
-    EventStatus,
-    HostState,
-    StageKind,
-    StageState,
-    StepState,
-    Work,
-)
 
 
 def announce(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Order, tuple[Waiting, ...]]:

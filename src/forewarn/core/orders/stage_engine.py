@@ -8,6 +8,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
 
+from forewarn.core.basic_types import (
+    Action,
+    EventStatus,
+    Kind,
+    MachineId,
+    StageKind,
+    StageState,
+    StepState,
+    Work,
+)
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
@@ -35,16 +45,6 @@ from forewarn.core.orders.events import arm_at
 from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import machine_names
-from forewarn.core.words import (
-    Action,
-    EventStatus,
-    Kind,
-    MachineId,
-    StageKind,
-    StageState,
-    StepState,
-    Work,
-)
 
 # Machines, as a stage of their own, and their events.
 Share: TypeAlias = tuple[Stage, tuple[Event, ...]]

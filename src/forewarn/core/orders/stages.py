@@ -6,14 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from operator import is_
 
-from forewarn.core.catalogue import ACTIONS, WORKS
-from forewarn.core.draft import Draft
-from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.orders import host_failures
-from forewarn.core.policy import work_of
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     GroupName,
     MachineId,
@@ -23,6 +16,13 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.catalogue import ACTIONS, WORKS
+from forewarn.core.draft import Draft
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.orders import host_failures
+from forewarn.core.policy import work_of
 
 SETTLED = frozenset({StepState.DONE, StepState.MOOT})
 

@@ -5,13 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from forewarn.core.admission import work_durations
-from forewarn.core.catalogue import WORKS
-from forewarn.core.draft import Draft
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, RefusedHost, Step
-from forewarn.core.moments import format_span
-from forewarn.core.orders import bare_metal, placement
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     ANSWERING_AT_ONCE,
     EXTERNAL,
     SIMULATED,
@@ -24,6 +18,12 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.catalogue import WORKS
+from forewarn.core.draft import Draft
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, RefusedHost, Step
+from forewarn.core.moments import format_span
+from forewarn.core.orders import bare_metal, placement
 
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
 # No driver could do these to a machine that is on no host.

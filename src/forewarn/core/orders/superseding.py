@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from forewarn.core.basic_types import Action, HostName, MachineId, MachineState, OrderId, StepState
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import departures, host_failures, stages, steps
-from forewarn.core.words import Action, HostName, MachineId, MachineState, OrderId, StepState
 
 
 def supersede(draft: Draft, failure: Order, host: HostName) -> None:

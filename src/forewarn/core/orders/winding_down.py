@@ -7,12 +7,7 @@ bring them back would be new work with new notice.
 
 from dataclasses import replace
 
-from forewarn.core.draft import Draft
-from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.order import HostStep, Order, Stage, Step
-from forewarn.core.orders import departures, events, host_steps, host_work, stages, steps
-from forewarn.core.redaction import machine_names
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EXTERNAL,
     EventStatus,
     HostTask,
@@ -23,6 +18,11 @@ from forewarn.core.words import (
     StageState,
     StepState,
 )
+from forewarn.core.draft import Draft
+from forewarn.core.model.constraints import Waiting
+from forewarn.core.model.order import HostStep, Order, Stage, Step
+from forewarn.core.orders import departures, events, host_steps, host_work, stages, steps
+from forewarn.core.redaction import machine_names
 
 # So many machines are named that stay where they have moved.
 NAMED = 10

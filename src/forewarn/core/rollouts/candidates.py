@@ -9,6 +9,7 @@ from typing import TypeAlias
 from forewarn.core.admission import announcing, holds, work_durations
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import FOR_EVER, Timing, calendars
+from forewarn.core.basic_types import EXTERNAL, HostName, HostState, Mobility, ProjectName, Work
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host
@@ -17,7 +18,6 @@ from forewarn.core.model.slice import HostSurvey
 from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy, event_type
 from forewarn.core.rollouts import machine_health
-from forewarn.core.words import EXTERNAL, HostName, HostState, Mobility, ProjectName, Work
 
 # What notice groups ask for, and whether they have ever listened: most the same.
 _Asked: TypeAlias = frozenset[tuple[timedelta | None, bool]]

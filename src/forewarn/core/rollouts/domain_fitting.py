@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from forewarn.core.basic_types import GroupName, HostName, MachineId, MachineState
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.rollout import Wave
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.waves import WaveLimits
-from forewarn.core.words import GroupName, HostName, MachineId, MachineState
 
 # With more colours than domains small groups are left apart more easily, but each is a wave: so many more.
 _MORE_COLOURS = 1.5

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from forewarn.core.admission import holds, work_durations
+from forewarn.core.basic_types import HostName, MachineName, Mobility, ProjectName, Work
 from forewarn.core.catalogue import WORKS
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.host import RACK, Room, no_room_for, unreached
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.words import HostName, MachineName, Mobility, ProjectName, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from functools import reduce
 from itertools import chain, zip_longest
 
 from forewarn.core.admission.timing import FOR_EVER
+from forewarn.core.basic_types import GroupName, HostName
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.moments import format_time
@@ -14,7 +15,6 @@ from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, waves
 from forewarn.core.rollouts.candidates import Candidates, Stages
 from forewarn.core.rollouts.emptying import HALF_OF_A_RACK, HALF_OF_THOSE_ALIKE, emptying_limits
-from forewarn.core.words import GroupName, HostName
 
 # Hosts that were planned together are seldom apart for long; those that are need a new plan.
 MOST_TRIES = 20

@@ -8,11 +8,11 @@ once, and names the others as homes for what leaves.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from forewarn.core.basic_types import GroupName, HostName
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import InterchangeableHosts, Rollout
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.waves import WaveBuilder, WaveLimits
-from forewarn.core.words import GroupName, HostName
 
 # So many homes are named to each host: enough to choose from, and orders stay small in large fleets.
 MOST_HOMES = 32

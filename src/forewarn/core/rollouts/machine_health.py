@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from forewarn.core.basic_types import OTHER_HANDS, Kind, MachineId, StageKind, StepState
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.moments import format_span
 from forewarn.core.policy import Policy
-from forewarn.core.words import OTHER_HANDS, Kind, MachineId, StageKind, StepState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

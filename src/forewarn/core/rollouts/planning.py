@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.core.admission import announcing
+from forewarn.core.basic_types import GroupName, HostName, OrderId
 from forewarn.core.model.constraints import ArmedDomain, Waiting
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey
@@ -17,7 +18,6 @@ from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health, waves
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.progress import Orders, Quiet, unfinished
-from forewarn.core.words import GroupName, HostName, OrderId
 
 # How often a machine that must poll again is asked after: guests poll once a second.
 LOOK_FOR_POLLS = timedelta(seconds=5)

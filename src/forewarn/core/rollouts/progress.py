@@ -6,15 +6,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from forewarn.core.admission import holds as in_force
-from forewarn.core.errors import Conflict
-from forewarn.core.model.constraints import Hold, Waiting
-from forewarn.core.model.order import Order
-from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, Wave, WaveState
-from forewarn.core.moments import format_time
-from forewarn.core.policy import Policy
-from forewarn.core.rollouts import machine_health
-from forewarn.core.rollouts.machine_health import UnwellMachine
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     HostName,
     HostTask,
     OrderId,
@@ -23,6 +15,14 @@ from forewarn.core.words import (
     StageState,
     StepState,
 )
+from forewarn.core.errors import Conflict
+from forewarn.core.model.constraints import Hold, Waiting
+from forewarn.core.model.order import Order
+from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, Wave, WaveState
+from forewarn.core.moments import format_time
+from forewarn.core.policy import Policy
+from forewarn.core.rollouts import machine_health
+from forewarn.core.rollouts.machine_health import UnwellMachine
 
 Orders: TypeAlias = Mapping[OrderId, Order]
 Quiet: TypeAlias = Sequence[UnwellMachine]

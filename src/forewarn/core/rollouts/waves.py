@@ -11,11 +11,11 @@ from datetime import timedelta
 from heapq import heapify, heappop, heappush
 from itertools import zip_longest
 
+from forewarn.core.basic_types import GroupName, HostName
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.emptying import EmptyingLimit, emptying_limits
-from forewarn.core.words import GroupName, HostName
 
 # Looking for fewer waves takes several times as long; a tenth less of them would not be worth that.
 _GOOD_ENOUGH = 1.1

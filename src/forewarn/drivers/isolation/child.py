@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 
 from forewarn.clock import monotonic
 from forewarn.control.driver import Driver
+from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import ForewarnError
-from forewarn.core.words import MachineId
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.isolation import messages
 from forewarn.drivers.isolation.messages import Message, Received, TooLong

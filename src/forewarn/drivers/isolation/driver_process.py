@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import Unavailable
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted
-from forewarn.core.words import MachineId
 from forewarn.drivers.isolation import messages
 from forewarn.drivers.isolation.messages import Message, Received, TooLong
 from forewarn.platform import system

@@ -17,8 +17,8 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.basic_types import Work
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import Work
 from forewarn.drivers.libvirt import decisions, disks
 from forewarn.drivers.libvirt.acts import Acts
 from forewarn.drivers.libvirt.decisions import Act, Broken, Finished, Next

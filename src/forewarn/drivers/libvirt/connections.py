@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from forewarn.core.basic_types import HostName, MachineId
 from forewarn.core.model.host import Host
 from forewarn.core.moments import format_span
-from forewarn.core.words import HostName, MachineId
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.library import NoAnswer, is_alive, load
 from forewarn.drivers.libvirt.options import LibvirtOptions

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from forewarn.control.driver import Running, Unknown
+from forewarn.core.basic_types import Work
 from forewarn.core.moments import format_span
-from forewarn.core.words import Work
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.sights import DomainState, Mark, Seen, Sight
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from xml.etree import ElementTree
 
-from forewarn.core.words import HostName
+from forewarn.core.basic_types import HostName
 from forewarn.drivers.libvirt.sights import MARK_NAMESPACE, MARK_PREFIX, Mark, mark_as_xml, read_mark
 
 # What its owner says of a machine: `<forewarn:machine xmlns:forewarn="urn:forewarn:machine:1">`.

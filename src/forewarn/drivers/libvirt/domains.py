@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from forewarn.core.words import HostName
+from forewarn.core.basic_types import HostName
 from forewarn.drivers.libvirt import definitions
 from forewarn.drivers.libvirt.definitions import (
     LEFT_NAMESPACE,

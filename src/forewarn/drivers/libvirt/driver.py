@@ -16,10 +16,10 @@ from forewarn.control.driver import (
     Failed,
     Unknown,
 )
+from forewarn.core.basic_types import MachineId, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.found_fleet import FoundFleet, together
 from forewarn.core.model.host import Host
-from forewarn.core.words import MachineId, Work
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.libvirt import inventory
 from forewarn.drivers.libvirt.attempts import Attempt

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from forewarn.core.words import HostName
+from forewarn.core.basic_types import HostName
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.library import Declined, Gone, asking, is_alive
 

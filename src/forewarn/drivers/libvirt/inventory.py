@@ -17,10 +17,10 @@ from ipaddress import ip_address
 from typing import Any
 from xml.etree import ElementTree
 
+from forewarn.core.basic_types import GroupName, MachineId, MachineName, Mobility, ProjectName
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.found_fleet import FoundFleet, FoundHost, FoundMachine, unknown_metadata
 from forewarn.core.model.host import Host, HostResource
-from forewarn.core.words import GroupName, MachineId, MachineName, Mobility, ProjectName
 from forewarn.drivers.libvirt import definitions
 from forewarn.drivers.libvirt.definitions import MACHINE_NAMESPACE
 from forewarn.drivers.libvirt.domains import Domain

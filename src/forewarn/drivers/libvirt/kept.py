@@ -23,9 +23,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from forewarn.core.basic_types import HostName
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
-from forewarn.core.words import HostName
 from forewarn.drivers.libvirt.library import Declined, NoAnswer
 from forewarn.drivers.libvirt.sights import LongCall
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from forewarn.core.words import HostName
+from forewarn.core.basic_types import HostName
 from forewarn.drivers.driver_setup import UnusableDriver
 
 log = logging.getLogger(__name__)

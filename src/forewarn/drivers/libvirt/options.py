@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from forewarn.core.words import HostName
+from forewarn.core.basic_types import HostName
 from forewarn.drivers.driver_setup import CallOptions
 
 

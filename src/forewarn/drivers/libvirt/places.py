@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.control.driver import DriverTask
+from forewarn.core.basic_types import HostName, Work
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import HostName, Work
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.hypervisor import Hypervisor

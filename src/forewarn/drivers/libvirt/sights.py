@@ -11,8 +11,8 @@ from enum import StrEnum
 from xml.etree import ElementTree
 
 from forewarn.control.driver import DriverTask
+from forewarn.core.basic_types import HostName, OrderId, Work
 from forewarn.core.model.order import AttemptId
-from forewarn.core.words import HostName, OrderId, Work
 from forewarn.wire.codec import Codec
 
 _MARKS = Codec({datetime: (datetime.isoformat, datetime.fromisoformat)})

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from forewarn.core.basic_types import HostName
 from forewarn.core.model.host import Host
-from forewarn.core.words import HostName
 from forewarn.drivers.libvirt import disks
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.domains import Domain

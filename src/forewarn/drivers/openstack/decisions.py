@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from forewarn.control.driver import DriverTask
-from forewarn.core.words import Work
+from forewarn.core.basic_types import Work
 from forewarn.drivers.openstack.options import OpenStackOptions
 from forewarn.drivers.openstack.sights import How, Mark, Server, ServerAction, Sight
 

@@ -16,9 +16,9 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.basic_types import HostTask
 from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
-from forewarn.core.words import HostTask
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.openstack import inventory
 from forewarn.drivers.openstack.attempts import Attempts

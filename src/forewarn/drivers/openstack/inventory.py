@@ -11,9 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from forewarn.core.basic_types import (
+    GroupKind,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    Mobility,
+    ProjectName,
+)
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine, unknown_metadata
-from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, MachineName, Mobility, ProjectName
 from forewarn.drivers.openstack.compute_api import ComputeApi, ComputeService, NoAnswerError, RefusedError
 from forewarn.drivers.openstack.sights import MARK_KEY
 

@@ -21,8 +21,8 @@ from forewarn.control.driver import (
     TooLate,
     Unknown,
 )
+from forewarn.core.basic_types import HostName, Work
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import HostName, Work
 from forewarn.drivers.openstack import decisions
 from forewarn.drivers.openstack.attempts import Attempts
 from forewarn.drivers.openstack.compute_api import (

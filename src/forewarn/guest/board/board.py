@@ -10,11 +10,11 @@ from sys import intern
 from types import MappingProxyType
 from typing import TypeAlias
 
+from forewarn.core.basic_types import EventId, GroupName, MachineId, ProjectName
 from forewarn.core.feed import Delta
 from forewarn.core.guests.document import entity_tag, tag
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.members import NO_NEWS, Allowance, BoardGroup, BoardMachine, Waiters
 from forewarn.guest.board.rehearsal_state import RehearsalState
 from forewarn.wire.azure import VERSIONS, write_document

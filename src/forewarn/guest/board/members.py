@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
+from forewarn.core.basic_types import GroupKind, GroupName, MachineId
 from forewarn.core.guests.document import Document, document
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import GroupKind, GroupName, MachineId
 from forewarn.guest.board.rehearsal_state import RehearsalState
 from forewarn.wire.azure import VERSIONS
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from math import inf
 from typing import Protocol
 
-from forewarn.core.words import MachineId
+from forewarn.core.basic_types import MachineId
 from forewarn.guest.board.members import Allowance
 from forewarn.guest.guest_service import GuestService
 from forewarn.guest.http.link_layer import LinkLayer

@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import Conflict
-from forewarn.core.words import MachineId
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.connection import Connection
 from forewarn.guest.http.connections import OpenConnections

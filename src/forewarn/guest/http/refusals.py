@@ -7,9 +7,9 @@ import asyncio
 import logging
 from enum import StrEnum
 
+from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import MachineId
 from forewarn.guest.settings import GuestCommands
 
 log = logging.getLogger(__name__)

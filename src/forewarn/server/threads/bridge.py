@@ -9,12 +9,12 @@ from typing import TypeVar
 from forewarn.clock import Clock
 from forewarn.control.interfaces import LastPolls, SentSoFar
 from forewarn.control.orders.guest_use_cases import GuestUseCases
+from forewarn.core.basic_types import EventId, GroupName, MachineId, ProjectName
 from forewarn.core.errors import NotFound, Unavailable, Uncertain
 from forewarn.core.feed import Delta
 from forewarn.core.model.slice import Sent
 from forewarn.core.rehearsal_ledger import Account
 from forewarn.core.rehearsal_rules import Fault
-from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.rehearsal import RehearsalRegistry

@@ -15,11 +15,11 @@ from typing import TypeAlias
 
 from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, Failed, NotBegun, Unknown
 from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb
+from forewarn.core.basic_types import MachineId, OrderId
 from forewarn.core.model.order import AttemptId
 from forewarn.core.moments import format_span
 from forewarn.core.redaction import driver_named
 from forewarn.core.spelling import counted
-from forewarn.core.words import MachineId, OrderId
 from forewarn.server.threads.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)

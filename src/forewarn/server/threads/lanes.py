@@ -27,9 +27,9 @@ from forewarn.control.engine.driver_calls import (
     Verb,
     perform,
 )
+from forewarn.core.basic_types import MachineId
 from forewarn.core.model.order import AttemptId
 from forewarn.core.redaction import driver_named
-from forewarn.core.words import MachineId
 from forewarn.durations import Durations
 from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues, PlacedCall
 from forewarn.supervision import BackgroundTask, Supervisor

@@ -16,10 +16,10 @@ from forewarn.control.driver import DriverTask, Unknown
 from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, Reached, Refused, Verb
 from forewarn.control.reached_hosts import UNKNOWN, Reachability, ReachState
 from forewarn.control.use_case import Context
+from forewarn.core.basic_types import Action, HostName, OrderId, Work
 from forewarn.core.disclosure import as_driver_said
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
-from forewarn.core.words import Action, HostName, OrderId, Work
 from forewarn.store.saved import Saved
 
 log = logging.getLogger(__name__)

@@ -13,10 +13,10 @@ from weakref import WeakValueDictionary
 import httpx
 
 from forewarn.control.webhook_use_cases import WHO_ALLOWS
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import LimitReached
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook, is_public
-from forewarn.core.words import ProjectName
 from forewarn.wire import cloudevents
 
 # Gives the addresses of a name, as the system would try them; OSError, or nothing, if there are none.

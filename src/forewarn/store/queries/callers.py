@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import Select, bindparam, delete, literal, or_, select
 
 from forewarn.core.access import Token
+from forewarn.core.basic_types import ProjectName
 from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.session_cookies import BrowserSession
-from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.loading import SELECT_ANSWERS
 from forewarn.store.reads.reader import Reader

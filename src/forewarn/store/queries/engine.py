@@ -6,14 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, ScalarSelect, Text, bindparam, cast, func, select
 
-from forewarn.core.model.declaration import HostDrivers
-from forewarn.core.model.event import Event
-from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host, HostLoad
-from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order
-from forewarn.core.model.slice import Slice
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     EventId,
     GroupName,
     HostName,
@@ -21,6 +14,13 @@ from forewarn.core.words import (
     OrderId,
     OrderState,
 )
+from forewarn.core.model.declaration import HostDrivers
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host, HostLoad
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.slice import Slice
 from forewarn.store import tables
 from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among
 from forewarn.store.reads.slice_reads import ALL_DOMAIN_COUNTS, DomainCounts, ScopedRuleQueries

@@ -19,6 +19,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from forewarn.core.basic_types import GroupName, HostName, MachineId, MachineState, NameKind, ProjectName
 from forewarn.core.disclosure import Names
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.filters import ANY_MACHINE, LEAST_OF_ID, MachineFilter
@@ -28,7 +29,6 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.spelling import MOST_SLIPS
-from forewarn.core.words import GroupName, HostName, MachineId, MachineState, NameKind, ProjectName
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.queries.metrics import SummaryReads

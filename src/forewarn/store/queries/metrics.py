@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Text, and_, case, cast, func, not_, select
 
-from forewarn.core.model.fleet_counts import DomainSummary, FleetSummary, GroupSummary
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     STANDALONE,
     EventStatus,
     GroupKind,
@@ -20,6 +19,7 @@ from forewarn.core.words import (
     OrderState,
     ProjectName,
 )
+from forewarn.core.model.fleet_counts import DomainSummary, FleetSummary, GroupSummary
 from forewarn.store import tables
 from forewarn.store.reads.reader import EVENT_PROJECT, Reader
 from forewarn.store.rows.mapping import moment_or_none

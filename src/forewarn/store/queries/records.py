@@ -6,12 +6,12 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Select, exists, func, select, update
 
+from forewarn.core.basic_types import EventId, GroupName
 from forewarn.core.feed import Delta
 from forewarn.core.filters import Following, HistoryFilter, RecordFilter
 from forewarn.core.model.event import Event
 from forewarn.core.model.record import Record
 from forewarn.core.retention import Pruning
-from forewarn.core.words import EventId, GroupName
 from forewarn.store import tables
 from forewarn.store.key_lists import one_found, one_of
 from forewarn.store.reads.reader import Reader, chunks, concerning

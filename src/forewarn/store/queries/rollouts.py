@@ -7,14 +7,7 @@ from datetime import datetime
 from sqlalchemy import and_, exists, func, or_, select
 
 from forewarn.core.admission.work_durations import MEMORY
-from forewarn.core.model.event import Event
-from forewarn.core.model.footprint import DomainShare, Footprint
-from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Order
-from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts.emptying import EmptyingInput
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     STANDALONE,
     GroupName,
     HostName,
@@ -25,6 +18,13 @@ from forewarn.core.words import (
     Mobility,
     OrderId,
 )
+from forewarn.core.model.event import Event
+from forewarn.core.model.footprint import DomainShare, Footprint
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.slice import HostSurvey
+from forewarn.core.rollouts.emptying import EmptyingInput
 from forewarn.store import tables
 from forewarn.store.reads.capacity import GROUP_SIZES, BudgetReads, EmptyingReads
 from forewarn.store.reads.open_transaction import OpenTransaction

@@ -6,13 +6,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, func, or_, select, union
 
-from forewarn.core.filters import ANY_ORDER, CURRENT_EVENTS, EventFilter, OrderFilter
-from forewarn.core.model.clock_slew import Absence
-from forewarn.core.model.event import Event
-from forewarn.core.model.order import HostStep, Order, really_works_on_host
-from forewarn.core.model.record import MonthlyPromises
-from forewarn.core.model.slice import Sent
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     SIMULATED,
     EventId,
     HostName,
@@ -20,6 +14,12 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
+from forewarn.core.filters import ANY_ORDER, CURRENT_EVENTS, EventFilter, OrderFilter
+from forewarn.core.model.clock_slew import Absence
+from forewarn.core.model.event import Event
+from forewarn.core.model.order import HostStep, Order, really_works_on_host
+from forewarn.core.model.record import MonthlyPromises
+from forewarn.core.model.slice import Sent
 from forewarn.store import tables
 from forewarn.store.reads.loading import IS_SCHEDULED
 from forewarn.store.reads.promises import NoticeReads, PromiseReads

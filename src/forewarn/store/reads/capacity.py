@@ -7,13 +7,7 @@ from typing import Any
 
 from sqlalchemy import Integer, Select, bindparam, func, literal_column, select, tuple_, union_all
 
-from forewarn.core.model.constraints import Budget
-from forewarn.core.model.event import Resource
-from forewarn.core.model.group import Group
-from forewarn.core.model.host import RACK, Host, HostLoad, HostResource, Room
-from forewarn.core.model.machine import Machine
-from forewarn.core.rollouts.emptying import EmptyingInput, Leaver
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     GroupKind,
     GroupName,
     HostName,
@@ -23,6 +17,12 @@ from forewarn.core.words import (
     MachineState,
     Mobility,
 )
+from forewarn.core.model.constraints import Budget
+from forewarn.core.model.event import Resource
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import RACK, Host, HostLoad, HostResource, Room
+from forewarn.core.model.machine import Machine
+from forewarn.core.rollouts.emptying import EmptyingInput, Leaver
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.reader import Reader, among, chunks

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Select, func, literal, select, union_all
 
-from forewarn.core.words import ProjectName, Source
+from forewarn.core.basic_types import ProjectName, Source
 from forewarn.store import tables
 from forewarn.store.foreseen import NOT_STARTED, Foreseen, Loaded, Rows
 from forewarn.store.key_lists import key_list, one_of

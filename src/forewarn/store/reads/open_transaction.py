@@ -6,11 +6,11 @@ from functools import cached_property
 
 from sqlalchemy import Connection, Update, update
 
+from forewarn.core.basic_types import GroupName, MachineId, ProjectName
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.foreseen import Loaded
 from forewarn.store.rows.mapping import Columns, Row

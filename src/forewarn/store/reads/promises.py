@@ -5,9 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import select
 
+from forewarn.core.basic_types import EventId, Kind, MachineId
 from forewarn.core.model.record import MonthlyPromises
 from forewarn.core.model.slice import Sent
-from forewarn.core.words import EventId, Kind, MachineId
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader, among
 from forewarn.store.rows.mapping import Row, moment

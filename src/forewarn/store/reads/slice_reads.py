@@ -6,6 +6,7 @@ from itertools import chain
 
 from sqlalchemy import and_, case, func, not_, select, union_all
 
+from forewarn.core.basic_types import Action, EventType, GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.core.model.constraints import ArmedDomain, Hold
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
@@ -15,7 +16,6 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
 from forewarn.core.orders.placement import placed_together, to_be_placed
-from forewarn.core.words import Action, EventType, GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_found, one_of
 from forewarn.store.reads.capacity import BudgetReads, RoomReads

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.core.access import Token
+from forewarn.core.basic_types import Work
 from forewarn.core.catalogue import WORKS
 from forewarn.core.model.clock_slew import Absence, Slew, TimeKind
 from forewarn.core.model.constraints import Grace, Hold, Waiting
@@ -22,7 +23,6 @@ from forewarn.core.push import Webhook
 from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.retention import Pruning
 from forewarn.core.session_cookies import BrowserSession
-from forewarn.core.words import Work
 from forewarn.store import tables
 from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped, micros, micros_or_none, moment
 from forewarn.wire.codec import Codec, Shape

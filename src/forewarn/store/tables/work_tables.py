@@ -15,7 +15,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from forewarn.core.words import HINTS
+from forewarn.core.basic_types import HINTS
 from forewarn.store.tables.columns import NAME, TIME, index_where, is_open, metadata, while_open
 
 orders = Table(

@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Integer, bindparam, delete, insert, select, update
 
+from forewarn.core.basic_types import GroupName, HostName, MachineId
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
-from forewarn.core.words import GroupName, HostName, MachineId
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.reader import Reader, among, chunks

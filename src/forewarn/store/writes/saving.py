@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Table, Update, bindparam, delete, func, insert, or_, select, update
 
+from forewarn.core.basic_types import StageKind, StageState, StepState
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import ROOM, Changes
 from forewarn.core.model.constraints import Waiting
@@ -16,7 +17,6 @@ from forewarn.core.model.footprint import NO_MOVES
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Sent
-from forewarn.core.words import StageKind, StageState, StepState
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_found, one_of
 from forewarn.store.reads.open_transaction import OpenTransaction

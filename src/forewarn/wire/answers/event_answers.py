@@ -5,11 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Self
 
-from forewarn.core.guests.document import resource_names
-from forewarn.core.guests.notice import MachineNotice
-from forewarn.core.model.event import Event, NoticeSummary
-from forewarn.core.orders import events
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     STANDALONE,
     ApprovalRule,
     ApprovedBy,
@@ -18,6 +14,10 @@ from forewarn.core.words import (
     GroupName,
     Source,
 )
+from forewarn.core.guests.document import resource_names
+from forewarn.core.guests.notice import MachineNotice
+from forewarn.core.model.event import Event, NoticeSummary
+from forewarn.core.orders import events
 from forewarn.wire.answers.answer import ApiAnswer
 
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, ClassVar, Self
 
+from forewarn.core.basic_types import GroupKind, HostState, MachineState
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.fleet_counts import FleetSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host, HostLoad, HostResource
 from forewarn.core.model.machine import Machine, MachineTraits
 from forewarn.core.model.project import Project
-from forewarn.core.words import GroupKind, HostState, MachineState
 from forewarn.wire.answers.answer import ApiAnswer, leading
 from forewarn.wire.fleet import write_policy
 from forewarn.wire.projects import PROJECT

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Self
 
-from forewarn.core.model.constraints import first_end
-from forewarn.core.model.event import Event
-from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.words import (
+from forewarn.core.basic_types import (
     Action,
     HostTask,
     OrderState,
@@ -19,6 +16,9 @@ from forewarn.core.words import (
     StepState,
     Work,
 )
+from forewarn.core.model.constraints import first_end
+from forewarn.core.model.event import Event
+from forewarn.core.model.order import Order, Stage, Step
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import EventAnswer, NotedEventAnswer, NoticeAnswer
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Self
 
+from forewarn.core.basic_types import Kind
 from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
 from forewarn.core.topics import Topic, topics_of
-from forewarn.core.words import Kind
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import listed_group
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Self
 
+from forewarn.core.basic_types import SIMULATED, HostName, RolloutAction, ServiceMode
 from forewarn.core.guests import notice
 from forewarn.core.model.constraints import Waiting, first_end
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.rollouts.emptying import Emptying
 from forewarn.core.rollouts.forecast import Expected
-from forewarn.core.words import SIMULATED, HostName, RolloutAction, ServiceMode
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import NoticeAnswer
 from forewarn.wire.answers.order_answers import WaitingAnswer

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from forewarn.core.admission.holds import reach
+from forewarn.core.basic_types import EXTERNAL
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.order import Order, Step
-from forewarn.core.words import EXTERNAL
 from forewarn.wire.answers.answer import ApiAnswer
 
 
