@@ -92,7 +92,7 @@ bench-night: $(VENV)/.dev
 
 # What docs/reference has from the code; a test compares it.
 reference: $(VENV)/.dev
-	$(BIN)/python -m tests.reference
+	$(BIN)/python -m tests.helpers.documents.reference
 
 # A source archive and a wheel in dist, for a release: both contain the console's page as a bundle.
 wheel: $(VENV)/.dev node_modules/.installed
@@ -153,7 +153,7 @@ node_modules/.installed: package.json .npmrc | $(VENV)/.dev
 
 # Written anew only if it has changed, and then the types with it.
 node_modules/openapi.json: FORCE | $(VENV)/.dev node_modules/.installed
-	@$(BIN)/python -m tests.openapi_file $@
+	@$(BIN)/python -m tests.helpers.documents.openapi_file $@
 
 $(WEB)/generated/api.d.ts: node_modules/openapi.json
 	$(NODE) node_modules/openapi-typescript/bin/cli.js $< --output $@ > node_modules/types.log || { cat node_modules/types.log; exit 1; }

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rich.console import Console
-from tests.harness import Service
+from tests.helpers.service.harness import Service
 
 from bench.computer import this_computer
 from bench.night_audit import Night, broken

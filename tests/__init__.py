@@ -1,0 +1,6 @@
+"""The tests."""
+
+from pathlib import Path
+
+# The repository.
+ROOT = Path(__file__).parents[1]

@@ -18,9 +18,10 @@ import psycopg
 import pytest
 from hypothesis import settings
 
-from tests import forked, process, stores
-from tests.counts import tries
-from tests.process import until
+from tests.helpers.database import stores
+from tests.helpers.programs import forked, process
+from tests.helpers.programs.process import until
+from tests.helpers.service.counts import tries
 
 # How long an example takes says more about the computer than about the code.
 settings.register_profile("forewarn", deadline=None, max_examples=tries(50, long=1000))

@@ -8,8 +8,8 @@ from bench.fleets import make_store, racks
 from playwright.sync_api import Page
 
 from forewarn.clock import monotonic
-from tests.console_fixtures import Serve, Visit
-from tests.process import Program
+from tests.helpers.console.console_fixtures import Serve, Visit
+from tests.helpers.programs.process import Program
 
 VIEWS = ("fleet", "timeline", "history")
 MINUTES = float(os.environ.get("FOREWARN_TEST_MINUTES") or 10)

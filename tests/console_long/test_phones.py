@@ -7,11 +7,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests import accessibility, console_story
-from tests.browsing import PHONE, THEMES
-from tests.console_fixtures import Visit
-from tests.console_story import VIEWS, Story
-from tests.process import Program
+from tests.helpers.console import accessibility, console_story
+from tests.helpers.console.browsing import PHONE, THEMES
+from tests.helpers.console.console_fixtures import Visit
+from tests.helpers.console.console_story import VIEWS, Story
+from tests.helpers.programs.process import Program
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests import console_story
-from tests.browsing import SCREENS, THEMES
-from tests.console_fixtures import Visit
-from tests.console_story import VIEWS, Story
+from tests.helpers.console import console_story
+from tests.helpers.console.browsing import SCREENS, THEMES
+from tests.helpers.console.console_fixtures import Visit
+from tests.helpers.console.console_story import VIEWS, Story
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from textwrap import dedent
 import pytest
 from playwright.sync_api import expect
 
-from tests import certificates
-from tests.console_fixtures import Serve, Visit, let_in
-from tests.nginx import Nginx
-from tests.process import Program, free_port
+from tests.helpers.console.console_fixtures import Serve, Visit, let_in
+from tests.helpers.programs import certificates
+from tests.helpers.programs.nginx import Nginx
+from tests.helpers.programs.process import Program, free_port
 from tests.system.console.acting import answer, go, press
 
 GUIDE = Path(__file__).parents[2] / "docs/how-to/serve-the-console-behind-a-proxy.md"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from bench.fleets import racks
 
-from tests import wheels
-from tests.browsing import wait_until
-from tests.console_fixtures import Serve, Visit
 from tests.console_long.test_speed import FIRST_VIEW, with_fleet
+from tests.helpers.console.browsing import wait_until
+from tests.helpers.console.console_fixtures import Serve, Visit
+from tests.helpers.programs import wheels
 
 LATENCY = 150  # milliseconds
 BYTES_PER_SECOND = 200_000

@@ -9,9 +9,9 @@ from bench.fleets import make_store, one_group, racks
 from playwright.sync_api import Page
 
 from forewarn.core.model.declaration import FleetSpec
-from tests.browsing import wait_until
-from tests.console_fixtures import Serve, Visit
-from tests.process import Program, run
+from tests.helpers.console.browsing import wait_until
+from tests.helpers.console.console_fixtures import Serve, Visit
+from tests.helpers.programs.process import Program, run
 
 # Whatever else the computer does makes a page slower, never faster.
 TRIES = 3

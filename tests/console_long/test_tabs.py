@@ -2,8 +2,8 @@
 
 from playwright.sync_api import Route, expect
 
-from tests.console_fixtures import Visit
-from tests.process import Program
+from tests.helpers.console.console_fixtures import Visit
+from tests.helpers.programs.process import Program
 
 # However a call ends that was under way when the server was stopped.
 AWAY = "^net::ERR_"

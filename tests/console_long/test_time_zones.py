@@ -2,8 +2,8 @@
 
 from playwright.sync_api import expect
 
-from tests.console_fixtures import Visit
-from tests.process import Program
+from tests.helpers.console.console_fixtures import Visit
+from tests.helpers.programs.process import Program
 
 
 def test_times_are_typed_in_the_chosen_zone(server: Program, visit: Visit) -> None:

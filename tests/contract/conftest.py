@@ -10,7 +10,7 @@ from forewarn.store import tables
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.engines import create_engines
 from forewarn.store.sql import Store, open_store
-from tests import stores
+from tests.helpers.database import stores
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

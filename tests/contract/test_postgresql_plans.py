@@ -29,7 +29,7 @@ from tests.contract.samples import (
     stage,
     step,
 )
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
 
 # psycopg prepares a statement, which then has a plan, when it is executed for the sixth time.
 UNTIL_PREPARED = 6

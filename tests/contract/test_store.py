@@ -42,7 +42,7 @@ from tests.contract.samples import (
     save,
     save_fleet,
 )
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
 
 ELSEWHERE = ProjectName("elsewhere")
 

@@ -17,7 +17,7 @@ from forewarn.store.opening.schema import any_token
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, event, event_id, group, machine, order, order_id, save, save_fleet
 from tests.contract.test_store_lists import pages
-from tests.transactions import writing, writing_as
+from tests.helpers.database.transactions import writing, writing_as
 
 A, B = ProjectName("a"), ProjectName("b")
 

@@ -22,7 +22,7 @@ from tests.contract.samples import (
     save,
     save_fleet,
 )
-from tests.transactions import holding, writing
+from tests.helpers.database.transactions import holding, writing
 
 A, B, C = GroupName("a"), GroupName("b"), GroupName("c")
 

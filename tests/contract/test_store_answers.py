@@ -12,7 +12,7 @@ from forewarn.store.queries.callers import SavedAnswer
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW
 from tests.contract.test_store_access import token
-from tests.transactions import holding, writing
+from tests.helpers.database.transactions import holding, writing
 
 SECOND = timedelta(seconds=1)
 

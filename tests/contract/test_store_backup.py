@@ -26,7 +26,7 @@ from tests.contract.samples import (
     stage,
     step,
 )
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
 
 
 def reopen(file: Path) -> Store:

@@ -13,8 +13,8 @@ from forewarn.store.saved import Saved
 from forewarn.store.sql import Store
 from tests.contract.samples import machine, save
 from tests.contract.test_store_answers import answer, find, keep
-from tests.statements import counted
-from tests.transactions import writing
+from tests.helpers.database.statements import counted
+from tests.helpers.database.transactions import writing
 
 
 def kept(store: Store, *numbers: int) -> list[bool]:

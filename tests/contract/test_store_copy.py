@@ -18,8 +18,8 @@ from forewarn.store.opening.lock import hold
 from forewarn.store.sql import open_store
 from tests.contract.later_forewarn import upgrade_forewarn
 from tests.contract.samples import everything, machine, save_fleet, session
-from tests.process import until
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
+from tests.helpers.programs.process import until
 
 
 @pytest.fixture(params=["sqlite to postgresql", "postgresql to sqlite"])

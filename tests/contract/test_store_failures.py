@@ -18,8 +18,8 @@ from forewarn.store.batch import Transaction
 from forewarn.store.opening import database, deadlines
 from forewarn.store.sql import Store, open_store
 from tests.contract.samples import NOW, everything, group, machine, record, save, save_fleet
-from tests.process import until
-from tests.transactions import holding, writing
+from tests.helpers.database.transactions import holding, writing
+from tests.helpers.programs.process import until
 
 
 @pytest.fixture

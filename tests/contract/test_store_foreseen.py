@@ -27,8 +27,8 @@ from tests.contract.samples import (
     step,
 )
 from tests.contract.test_store_answers import answer, find, key_of
-from tests.statements import counted
-from tests.transactions import writing
+from tests.helpers.database.statements import counted
+from tests.helpers.database.transactions import writing
 
 NAMES = ("web-0", "web-1", "db-0")
 CALLS = [Foreseen(machine=name, answer=("alice", f"key-{name}")) for name in NAMES]

@@ -11,7 +11,7 @@ from forewarn.core.model.record import MonthlyPromises
 from forewarn.core.scope import Scope
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, event, event_id, machine_id, order, record, save, save_fleet
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
 
 ONE, TWO = machine_id("web-0"), machine_id("web-1")
 LATER = NOW + timedelta(minutes=1)

@@ -26,8 +26,8 @@ from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, migrate
 from forewarn.store.sql import Store, open_store
 from tests.contract.later_forewarn import upgrade_forewarn
 from tests.contract.samples import everything, machine, save_fleet
-from tests.process import until
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
+from tests.helpers.programs.process import until
 
 # How each database says what its indexes are; SQLite says it as it was told.
 INDEXES = {

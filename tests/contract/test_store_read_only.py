@@ -6,8 +6,8 @@ from sqlalchemy import update
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.store import tables
 from forewarn.store.sql import Store, open_store
-from tests.harness import START
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
+from tests.helpers.service.harness import START
 
 
 @pytest.fixture

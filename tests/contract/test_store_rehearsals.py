@@ -8,7 +8,7 @@ from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
 from forewarn.core.scope import Scope
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND
-from tests.transactions import writing, writing_as
+from tests.helpers.database.transactions import writing, writing_as
 
 LAB, SHOP = ProjectName("lab"), ProjectName("shop")
 

@@ -9,7 +9,7 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.retention import Pruning
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, order, order_id, record, save
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
 
 
 def test_records_that_are_removed_are_gone_and_the_numbers_go_on(store: Store) -> None:

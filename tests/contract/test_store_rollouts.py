@@ -22,7 +22,7 @@ from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND, event, group, host, machine, order, order_id
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
 
 ONE, TWO = HostName("host-1"), HostName("host-2")
 

@@ -21,8 +21,8 @@ from forewarn.core.model.record import Record
 from forewarn.store.batch import Transaction
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW
-from tests.counts import tries
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
+from tests.helpers.service.counts import tries
 
 # PostgreSQL keeps no NUL in a text, and surrogates are no text at all.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)

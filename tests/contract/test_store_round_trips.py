@@ -25,9 +25,9 @@ from tests.contract.samples import NOW, everything, record
 from tests.contract.test_store_answers import answer, find, keep
 from tests.contract.test_store_failures import cut_off
 from tests.contract.test_store_foreseen import CALLS, announce, save_three
-from tests.round_trips import counted_trips
-from tests.statements import counted
-from tests.transactions import holding
+from tests.helpers.database.round_trips import counted_trips
+from tests.helpers.database.statements import counted
+from tests.helpers.database.transactions import holding
 
 NOTHING = answer(9, status=None)  # which no database takes
 

@@ -28,8 +28,8 @@ from tests.contract.samples import (
     step,
 )
 from tests.contract.test_store_rollouts import rollout
-from tests.statements import Statements, counted
-from tests.transactions import writing
+from tests.helpers.database.statements import Statements, counted
+from tests.helpers.database.transactions import writing
 
 HOLD = Hold(id="H", reason="heat", by="ops", at=NOW)
 

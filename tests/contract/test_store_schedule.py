@@ -8,7 +8,7 @@ from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.constraints import Waiting
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND, event, group, host, order, order_id, save
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
 
 
 def due(store: Store, now: datetime = NOW, limit: int = 10) -> list[OrderId]:

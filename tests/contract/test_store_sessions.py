@@ -10,7 +10,7 @@ from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND, session
 from tests.contract.test_store_access import keep, token
 from tests.contract.test_store_answers import fail_after
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
 
 
 def begin(store: Store, *sessions: BrowserSession) -> None:

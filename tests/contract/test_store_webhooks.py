@@ -8,7 +8,7 @@ from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.scope import Scope
 from forewarn.store.sql import Store
 from tests.contract.samples import NOW, SECOND
-from tests.transactions import writing
+from tests.helpers.database.transactions import writing
 
 
 def webhook(number: int, **more: Any) -> Webhook:

@@ -19,7 +19,7 @@ from forewarn.store.batch import Batch, Transaction
 from forewarn.store.snapshots import Snapshot
 from forewarn.store.sql import Store
 from forewarn.store.writes.saving import ChangeSaving
-from tests.harness import Service
+from tests.helpers.service.harness import Service
 from tests.rules import Change, violations
 
 # Of which orders each machine has heard.

@@ -8,7 +8,7 @@ from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec,
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.project import Project
-from tests.harness import group
+from tests.helpers.service.harness import group
 from tests.histories.histories import GROUPS, NAMES, act
 from tests.histories.rollout_histories import RollingHistories
 

@@ -42,12 +42,12 @@ from forewarn.core.model.project import ALWAYS, Calendar, Project, Window
 from forewarn.core.model.slice import Slice
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.store.saved import Saved
-from tests.boards import read_whole, sent_by
-from tests.harness import START, Service, fleet, group, machine
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.boards import read_whole, sent_by
+from tests.helpers.service.harness import START, Service, fleet, group, machine
 from tests.histories.checked_store import Announced, CheckedStore
 from tests.histories.situations import Look, Reached
 from tests.rules import misplaced, overdue, unexplained
-from tests.stores import sqlite_url
 
 T = TypeVar("T")
 H = TypeVar("H", bound="Histories")

@@ -9,7 +9,7 @@ from forewarn.core.basic_types import DEFAULT_PROJECT, Action, EventStatus, Grou
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.project import Project
-from tests.harness import fleet, group, machine
+from tests.helpers.service.harness import fleet, group, machine
 from tests.histories.histories import GROUPS, HOSTS, NAMES, Histories, act
 from tests.histories.situations import Look, Situation
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.reached_hosts import UNKNOWN
 from forewarn.core.basic_types import HostName, Kind, ServiceMode, StageKind, StageState
+from tests.helpers.database.transactions import InTransactions
 from tests.histories.histories import HOSTS, act
 from tests.histories.moving_histories import MovingHistories
 from tests.histories.progress_histories import ProgressHistories
 from tests.histories.service_histories import ServiceHistories, in_stage
 from tests.histories.situations import Situation
-from tests.transactions import InTransactions
 
 
 class ReachHistories(ProgressHistories, ServiceHistories, MovingHistories):

@@ -23,12 +23,12 @@ from forewarn.core.model.rollout import RolloutTerms
 from forewarn.core.model.slice import Slice
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues, PlacedCall
-from tests.harness import Service
+from tests.helpers.service.harness import Service
+from tests.helpers.service.unruly_driver import UNRULY, UnrulyDriver, World
 from tests.histories.histories import HOSTS, NAMES, act
 from tests.histories.rollout_histories import ROLLOUT_SITUATIONS, RollingHistories
 from tests.histories.service_histories import in_stage
 from tests.histories.situations import Look, Reached, Situation
-from tests.unruly_driver import UNRULY, UnrulyDriver, World
 
 # From a moment to what is long past every time-out, in real seconds.
 WAITS = (0.1, 1.0, 5.0, 12.0, 31.0, 70.0)

@@ -8,7 +8,7 @@ memory as the system counts them, compared with those of a plain request or with
 needed, never with a time.
 
 `make test-system` runs them in a short form, of about a minute; `make test-long` in a long one
-(`tests/counts.py`).
+(`tests/helpers/service/counts.py`).
 
 What a single limit does is tested beside the code it is of, in `tests/unit` and `tests/integration`; here it
 is tested that all of them together keep a promise.

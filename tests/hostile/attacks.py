@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.helpers.programs.process import EVENTS, NEWEST, Program
 from tests.integration.guest.guest_face import Client
-from tests.process import EVENTS, NEWEST, Program
 
 # A machine's requests come from its own address; attackers have networks of their own.
 HONEST, STRANGERS = "127.1", "127.2"

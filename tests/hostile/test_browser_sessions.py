@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.counts import tries
+from tests.helpers.programs.process import Program
+from tests.helpers.service.counts import tries
 from tests.hostile.attacks import STRANGERS, Usage, address, place
 from tests.hostile.test_noisy_tenant import FLEET, Tenants, bearer
 from tests.integration.guest.guest_face import Answer, Client, request
-from tests.process import Program
 
 MIB = 2**20
 SIGN_INS = tries(1000, long=20_000)

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.counts import tries
+from tests.helpers.programs.process import Program, until
+from tests.helpers.service.counts import tries
 from tests.hostile.attacks import (
     STRANGERS,
     Usage,
@@ -17,7 +18,6 @@ from tests.hostile.attacks import (
     operators_are_answered,
     refused,
 )
-from tests.process import Program, until
 
 # So few that an attack is soon done; the shares are the same as with the usual 1,024.
 FEW = tries(256, long=1024)

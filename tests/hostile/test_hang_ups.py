@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.console_fixtures import let_in
-from tests.counts import tries
+from tests.helpers.console.console_fixtures import let_in
+from tests.helpers.programs.process import Program, until
+from tests.helpers.service.counts import tries
 from tests.hostile.attacks import fleet, place, send_if_open
 from tests.integration.guest.guest_face import Client, request
-from tests.process import Program, until
 
 TIMES = tries(50, long=2000)
 PROBE = request("GET", "/healthz")

@@ -7,9 +7,9 @@ import pytest
 
 from forewarn.core.policy import Policy
 from forewarn.store.sql import open_store
-from tests.counts import tries
-from tests.load import Ledger, Load, check, finish, kill_at_start
-from tests.process import Program, sample_fleet
+from tests.helpers.programs.load import Ledger, Load, check, finish, kill_at_start
+from tests.helpers.programs.process import Program, sample_fleet
+from tests.helpers.service.counts import tries
 from tests.rules import Change, misplaced, unexplained, violations
 
 pytestmark = pytest.mark.usefixtures("with_fsync")

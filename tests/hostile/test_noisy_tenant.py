@@ -10,10 +10,10 @@ from select import select
 
 import pytest
 
-from tests.counts import tries
+from tests.helpers.programs.process import Program, until
+from tests.helpers.service.counts import tries
 from tests.hostile.attacks import STRANGERS, Usage, address, connections, place, send_if_open
 from tests.integration.guest.guest_face import Client, request
-from tests.process import Program, until
 
 MIB = 2**20
 FLEET = f"""

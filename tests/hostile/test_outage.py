@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from forewarn.clock import SystemClock, monotonic
-from tests.counts import LONG
+from tests.helpers.programs.process import Guest, Program, sample_fleet, until
+from tests.helpers.service.counts import LONG
 from tests.hostile.faked_clock import INSTALLED, MISSING, WallClock
-from tests.process import Guest, Program, sample_fleet, until
 
 pytestmark = pytest.mark.skipif(not INSTALLED, reason=MISSING)
 

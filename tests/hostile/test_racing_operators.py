@@ -13,8 +13,8 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.counts import tries
-from tests.process import PATIENCE, Program, operator_client, sample_fleet
+from tests.helpers.programs.process import PATIENCE, Program, operator_client, sample_fleet
+from tests.helpers.service.counts import tries
 
 RACERS = 16
 ROUNDS = tries(3, long=40)

@@ -14,10 +14,18 @@ import httpx
 import psycopg
 import pytest
 
-from tests.counts import LONG
-from tests.outage_load import Load, address_of, check_books, check_in_time, check_polls, name_of, write_fleet
-from tests.own_postgresql import OwnPostgres, own_postgres
-from tests.process import Program, until
+from tests.helpers.database.outage_load import (
+    Load,
+    address_of,
+    check_books,
+    check_in_time,
+    check_polls,
+    name_of,
+    write_fleet,
+)
+from tests.helpers.database.own_postgresql import OwnPostgres, own_postgres
+from tests.helpers.programs.process import Program, until
+from tests.helpers.service.counts import LONG
 
 # Machines that no order is asked for by the load: it begins at the other end.
 QUIET, APPROVED = 899, 898

@@ -7,7 +7,8 @@ from threading import Event
 import pytest
 
 from forewarn.clock import monotonic
-from tests.counts import tries
+from tests.helpers.programs.process import PATIENCE, Program
+from tests.helpers.service.counts import tries
 from tests.hostile.attacks import (
     POLL,
     STRANGERS,
@@ -21,7 +22,6 @@ from tests.hostile.attacks import (
     send_if_open,
 )
 from tests.integration.guest.guest_face import Client, request
-from tests.process import PATIENCE, Program
 
 MANY = tries(40, long=400)
 # A byte in each of so many seconds: whoever waits for silence never ends it.

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.counts import tries
+from tests.helpers.programs.process import Program
+from tests.helpers.service.counts import tries
 from tests.hostile.attacks import (
     POLL,
     STRANGERS,
@@ -18,7 +19,6 @@ from tests.hostile.attacks import (
     send_if_open,
 )
 from tests.integration.guest.guest_face import Client, request
-from tests.process import Program
 
 REQUESTS = tries(3000, long=30_000)
 PIPELINED = 16

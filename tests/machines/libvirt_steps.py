@@ -23,9 +23,9 @@ from forewarn.control.driver import (
 from forewarn.core.basic_types import HostName, MachineId, OrderId, Work
 from forewarn.core.model.host import Host
 from forewarn.drivers.registry import Drivers
-from tests.driver_calls import task
+from tests.helpers.programs.process import until
+from tests.helpers.service.driver_calls import task
 from tests.machines.bed import Bed, Guest
-from tests.process import until
 
 # A boot under emulation, beside others who need the processors too.
 PATIENCE = 240.0

@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.helpers.programs.process import Output, until
 from tests.machines.bed import Bed, keepers
-from tests.process import Output, until
 
 
 class Lifecycle:

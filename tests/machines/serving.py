@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 
+from tests.helpers.programs.process import Program, until
 from tests.machines.bed import Bed, Guest
 from tests.machines.bed.bed import METADATA
-from tests.process import Program, until
 
 # Emulated machines beside busy tests: what takes a second alone may take a minute.
 WORK_PATIENCE = 240.0

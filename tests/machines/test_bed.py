@@ -5,9 +5,9 @@ import signal
 import subprocess
 import sys
 
+from tests.helpers.programs.process import until
 from tests.machines.bed import Bed
 from tests.machines.bed.bed import BEDS, SERVER, remove_stale
-from tests.process import until
 
 
 def test_a_guest_boots_and_a_reboot_shows_on_its_console(bed: Bed) -> None:

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from forewarn.clock import monotonic
-from tests import process
-from tests.counts import LONG
+from tests.helpers.programs import process
+from tests.helpers.programs.process import FOREWARN, Output
+from tests.helpers.service.counts import LONG
 from tests.machines.bed import Bed, Guest
 from tests.machines.bed.bed import METADATA, SERVER
 from tests.machines.lifecycle import lifecycle
 from tests.machines.serving import Service, serving
-from tests.process import FOREWARN, Output
 
 # Seconds in all, of each cut, and of silence after which libvirt asks whether a host is there. A cut must be
 # longer than four such silences: the library gives the connection up then, and that is when it may crash.

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.programs.process import until
 from tests.machines.bed import Bed, Guest
 from tests.machines.serving import WORK_PATIENCE, Service, serving
-from tests.process import until
 
 # Of a guest's memory some 60 MiB have something in them: long enough to cut.
 SLOWLY = {"bandwidth": "1"}

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.programs.process import until
 from tests.machines.bed import Bed
 from tests.machines.serving import Service, serving
-from tests.process import until
 
 METADATA = (
     '<forewarn:machine xmlns:forewarn="urn:forewarn:machine:1" '

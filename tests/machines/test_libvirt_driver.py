@@ -10,9 +10,9 @@ import pytest
 from forewarn.clock import monotonic
 from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, TooLate, Unknown
 from forewarn.core.basic_types import Work
+from tests.helpers.programs.process import until
 from tests.machines.bed import Bed, Guest
 from tests.machines.libvirt_steps import LibvirtBed, booted
-from tests.process import until
 
 IMAGES = "/var/lib/libvirt/images"
 EPHEMERAL = (

@@ -11,9 +11,9 @@ import pytest
 from forewarn.core.basic_types import Work
 from forewarn.drivers.libvirt.driver import LibvirtDriver
 from forewarn.drivers.libvirt.options import LibvirtOptions
+from tests.helpers.programs.process import until
 from tests.machines.bed import Guest
 from tests.machines.libvirt_steps import LibvirtBed, booted
-from tests.process import until
 
 SOON = timedelta(seconds=2)
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.programs.process import until
 from tests.machines import bed as beds
 from tests.machines.bed import Bed
 from tests.machines.bed.bed import HOSTS
 from tests.machines.serving import WORK_PATIENCE, Service, serving
-from tests.process import until
 
 EPHEMERAL = "<f:machine xmlns:f='urn:forewarn:machine:1'><f:ephemeral disk='vda'/></f:machine>"
 EVACUATE = {"mode": "evacuate", "host_work": "external"}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.programs.process import until
 from tests.machines.bed import Bed, Guest
 from tests.machines.lifecycle import Lifecycle, lifecycle
 from tests.machines.serving import WORK_PATIENCE, Service, serving
-from tests.process import until
 
 Sign = Callable[[Bed, Guest, Lifecycle], object]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.programs.process import until
 from tests.machines.bed import Bed
 from tests.machines.serving import WORK_PATIENCE, Service, serving
-from tests.process import until
 
 EVACUATE = {"mode": "evacuate", "host_work": "external"}
 # Memory goes slowly enough to be cut off, and quickly enough to arrive.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.programs.process import Program, until
 from tests.machines.bed import Bed
-from tests.process import Program, until
 
 VIRSH = Path(__file__).parents[2] / "examples" / "drivers" / "virsh"
 SETTINGS = """

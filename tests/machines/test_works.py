@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.programs.process import until
 from tests.machines.bed import Bed, Guest
 from tests.machines.lifecycle import lifecycle
 from tests.machines.serving import serving
-from tests.process import until
 
 Figure = Callable[[str], None]
 

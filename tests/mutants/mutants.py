@@ -46,16 +46,24 @@ Real = Callable[..., Any]
 SECOND, NOTHING = timedelta(seconds=1), timedelta()
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
-EVENTS, LIFECYCLE, STAGES = "unit/test_events.py", "unit/test_lifecycle.py", "unit/test_stages.py"
-REASONS, DRAFT, ROLLOUT = "unit/test_reasons.py", "unit/test_draft.py", "unit/test_rollout.py"
+EVENTS, LIFECYCLE, STAGES = (
+    "unit/core/orders/test_events.py",
+    "unit/core/orders/test_lifecycle.py",
+    "unit/core/orders/test_stages.py",
+)
+REASONS, DRAFT, ROLLOUT = (
+    "unit/core/orders/test_reasons.py",
+    "unit/core/test_draft.py",
+    "unit/core/model/test_rollout.py",
+)
 OPERATING, ORDERS = "integration/service/test_operating.py", "integration/service/test_orders.py"
 OUTAGES = "integration/service/test_outages.py"
-FENCING, LOST = "unit/test_fencing.py", "unit/test_lost_hosts.py"
-TWICE = "unit/test_failed_twice.py"
-WHOLE = "unit/test_whole_hosts.py"
-SERVICE, HOST_HOOKS = "unit/test_service.py", "unit/test_host_hooks.py"
-WINDING_DOWN = "unit/test_winding_down.py"
-ARMING, GANGS = "unit/test_arming.py", "unit/test_gangs.py"
+FENCING, LOST = "unit/core/orders/test_fencing.py", "unit/core/orders/test_lost_hosts.py"
+TWICE = "unit/core/orders/test_failed_twice.py"
+WHOLE = "unit/core/orders/test_whole_hosts.py"
+SERVICE, HOST_HOOKS = "unit/core/orders/test_service.py", "unit/core/orders/test_host_hooks.py"
+WINDING_DOWN = "unit/core/orders/test_winding_down.py"
+ARMING, GANGS = "unit/core/orders/test_arming.py", "unit/core/rollouts/test_gangs.py"
 
 
 # Rule 1: notice
@@ -364,7 +372,7 @@ def an_approval_is_counted(real: Real, known: Event | None) -> tuple[object, ...
 # Rule 7: durable answers
 
 
-@mutant("server.threads.bridge:WorkerCommands.approve", "unit/test_worker.py", rule="7")
+@mutant("server.threads.bridge:WorkerCommands.approve", "unit/server/threads/test_worker.py", rule="7")
 async def a_guest_is_answered_before_its_approval_is_saved(
     real: Real, commands: Any, machine: MachineId, listed: Sequence[EventId], *, address: str
 ) -> None:
@@ -373,7 +381,7 @@ async def a_guest_is_answered_before_its_approval_is_saved(
     waiting.close()
 
 
-@mutant("server.threads.worker:Worker._do", "unit/test_worker.py", rule="7")
+@mutant("server.threads.worker:Worker._do", "unit/server/threads/test_worker.py", rule="7")
 def a_caller_is_answered_before_guests_are_shown_it(real: Real, worker: Any, jobs: Any) -> int:
     worker._catch_up = lambda: None
     done: int = real(worker, jobs)
@@ -382,7 +390,7 @@ def a_caller_is_answered_before_guests_are_shown_it(real: Real, worker: Any, job
     return done
 
 
-@mutant("server.threads.batches:Batches.run", "unit/test_batches.py", rule="7")
+@mutant("server.threads.batches:Batches.run", "unit/server/threads/test_batches.py", rule="7")
 def a_caller_is_answered_as_if_the_commit_had_not_failed(
     real: Real, batches: Batches, jobs: Sequence[Callable[[Transaction], Any]], **more: Any
 ) -> list[Outcome]:
@@ -395,7 +403,7 @@ def a_caller_is_answered_as_if_the_commit_had_not_failed(
     return [Outcome(result) for result in done] if len(done) == len(outcomes) else outcomes
 
 
-@mutant("server.threads.batches:Batches._run_one", "unit/test_batches.py", rule="7")
+@mutant("server.threads.batches:Batches._run_one", "unit/server/threads/test_batches.py", rule="7")
 def a_job_that_fails_is_saved_all_the_same(
     real: Real, batches: Batches, batch: Batch, job: Callable[[Transaction], Any]
 ) -> Outcome:
@@ -427,7 +435,7 @@ def a_commit_is_not_on_disk(real: Real, *args: Any, **more: Any) -> Engine:
 # Rule 8: steps
 
 
-@mutant("core.orders.host_work:go_on", "unit/test_verified_restarts.py", rule="8")
+@mutant("core.orders.host_work:go_on", "unit/core/orders/test_verified_restarts.py", rule="8")
 def a_machine_that_restarts_with_its_host_is_not_verified(
     real: Real, draft: Draft, order: Order, policy: Policy
 ) -> Order:
@@ -439,28 +447,28 @@ def a_step_is_begun_whenever_it_is_looked_at(real: Real, *_: Any) -> Verb:
     return Verb.BEGIN
 
 
-@mutant("core.orders.interventions:_tried_again", "unit/test_interventions.py", rule="8")
+@mutant("core.orders.interventions:_tried_again", "unit/core/orders/test_interventions.py", rule="8")
 def a_retry_runs_finished_steps_again(real: Real, step: Step) -> Step:
     return real(replace(step, state=StepState.FAILED) if step.state is StepState.DONE else step)
 
 
-@mutant("core.orders.reports:_running_step", "unit/test_reports.py", rule="8")
+@mutant("core.orders.reports:_running_step", "unit/core/orders/test_reports.py", rule="8")
 def a_late_report_touches_a_finished_step(real: Real, draft: Draft, attempt: AttemptId) -> Step | None:
     mine = draft.orders[attempt.order].steps
     return next((step for step in mine if step.machine == attempt.subject), None)
 
 
-@mutant("core.orders.reports:step_failed", "unit/test_reports.py", rule="8")
+@mutant("core.orders.reports:step_failed", "unit/core/orders/test_reports.py", rule="8")
 def a_failure_is_neither_recorded_nor_shown(real: Real, *_: Any, **__: Any) -> None:
     return
 
 
-@mutant("core.orders.placement:why_not_there", "unit/test_moves.py", rule="5")
+@mutant("core.orders.placement:why_not_there", "unit/core/orders/test_moves.py", rule="5")
 def a_move_goes_to_a_host_that_takes_no_machines(real: Real, *_: Any) -> str:
     return ""
 
 
-@mutant("core.orders.steps:_is_reached", "unit/test_importing.py", rule="8")
+@mutant("core.orders.steps:_is_reached", "unit/core/fleet/test_importing.py", rule="8")
 def a_step_is_done_again_that_was_done_outside(real: Real, *_: Any, **__: Any) -> bool:
     return False
 
@@ -479,12 +487,12 @@ def a_guest_of_another_group_approves(
     return caller, {each.id: each for each in known if each is not None}
 
 
-@mutant("core.access:check_change", "unit/test_access.py", rule="9")
+@mutant("core.access:check_change", "unit/core/test_access.py", rule="9")
 def a_project_cancels_what_the_platform_has_ordered(real: Real, *_: Any, **__: Any) -> None:
     return
 
 
-@mutant("core.redaction:without_operators_words", "unit/test_disclosure.py", rule="9")
+@mutant("core.redaction:without_operators_words", "unit/core/test_disclosure.py", rule="9")
 def a_project_reads_what_an_operator_writes(real: Real, text: str) -> str:
     return text
 
@@ -591,7 +599,7 @@ def what_was_announced_is_done_unannounced_if_nobody_listens(
     return real(draft, replace(order, announced_at=None), affected)
 
 
-@mutant("core.guests.listening:silent_since", "unit/test_listening.py", rule="12")
+@mutant("core.guests.listening:silent_since", "unit/core/guests/test_listening.py", rule="12")
 def an_absence_counts_as_silence(real: Real, now: datetime, _: object, *, policy: Policy) -> datetime:
     return real(now, (), policy=policy)
 
@@ -601,7 +609,7 @@ def nobody_notices_an_absence(real: Real, watch: object) -> None:
     return
 
 
-@mutant("core.guests.notice:_was_short", "unit/test_judging.py", rule="promises")
+@mutant("core.guests.notice:_was_short", "unit/core/orders/test_judging.py", rule="promises")
 def notice_is_never_late(real: Real, *_: Any) -> bool:
     return False
 
@@ -609,17 +617,17 @@ def notice_is_never_late(real: Real, *_: Any) -> bool:
 # Prechecks
 
 
-@mutant("core.orders.move_prechecks:waiting", "unit/test_move_prechecks.py", rule="prechecks")
+@mutant("core.orders.move_prechecks:waiting", "unit/core/orders/test_move_prechecks.py", rule="prechecks")
 def moves_are_announced_before_their_driver_has_agreed(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
 
-@mutant("core.orders.move_prechecks:_stays_live", "unit/test_move_prechecks.py", rule="prechecks")
+@mutant("core.orders.move_prechecks:_stays_live", "unit/core/orders/test_move_prechecks.py", rule="prechecks")
 def a_machine_that_is_live_only_is_redeployed(real: Real, *_: Any) -> bool:
     return False
 
 
-@mutant("core.orders.moves:_kept_live", "unit/test_ladder.py", rule="prechecks")
+@mutant("core.orders.moves:_kept_live", "unit/core/orders/test_ladder.py", rule="prechecks")
 def a_live_only_machine_whose_move_fails_is_left_as_it_is(
     real: Real, draft: Draft, order: Order, step: Step, policy: object
 ) -> Step:
@@ -629,7 +637,12 @@ def a_live_only_machine_whose_move_fails_is_left_as_it_is(
 # Windows, budgets, holds, deferrals, placement
 
 
-@mutant("core.admission.timing:JointCalendar._openings", "unit/test_windows.py", OUTAGES, rule="windows")
+@mutant(
+    "core.admission.timing:JointCalendar._openings",
+    "unit/core/admission/test_windows.py",
+    OUTAGES,
+    rule="windows",
+)
 def windows_open_by_service_time_that_is_ahead(
     real: Real, joint: object, calendar: Calendar, until: datetime
 ) -> list[Opening]:
@@ -647,7 +660,7 @@ def work_is_announced_outside_its_window(real: Real, *_: Any, **__: Any) -> tupl
     return ()
 
 
-@mutant("core.model.project:Calendar._blackouts", "unit/test_windows.py", rule="windows")
+@mutant("core.model.project:Calendar._blackouts", "unit/core/admission/test_windows.py", rule="windows")
 def a_blackout_day_is_a_day_as_any(real: Real, *_: Any) -> Iterator[object]:
     return iter(())
 
@@ -657,7 +670,7 @@ def a_budget_is_not_asked(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
 
-@mutant("core.model.constraints:Budget.unwell", "unit/test_announcing.py", rule="budgets")
+@mutant("core.model.constraints:Budget.unwell", "unit/core/admission/test_announcing.py", rule="budgets")
 def a_machine_under_an_event_counts_as_healthy(real: Real, budget: Budget) -> frozenset[MachineId]:
     return frozenset(budget.down)
 
@@ -679,41 +692,47 @@ def a_guest_defers_past_its_window(real: Real, *_: Any, **__: Any) -> datetime |
     return None
 
 
-@mutant("core.orders.placement:_is_sound", "unit/test_placement.py", rule="placement")
+@mutant("core.orders.placement:_is_sound", "unit/core/orders/test_placement.py", rule="placement")
 def a_cordoned_host_is_a_target(real: Real, draft: Draft, name: HostName) -> bool:
     host = draft.hosts.get(name)
     return real(draft, name) or (host is not None and host.state is HostState.CORDONED)
 
 
-@mutant("core.orders.placement:is_usable", "unit/test_reachability.py", rule="placement")
+@mutant("core.orders.placement:is_usable", "unit/core/orders/test_reachability.py", rule="placement")
 def a_host_that_cannot_be_reached_is_a_target(real: Real, draft: Draft, name: HostName) -> bool:
     host = draft.hosts.get(name)
     return real(draft, name) or (host is not None and host.unreachable_since is not None)
 
 
-@mutant("core.orders.placement:out_of_reach", "unit/test_reachability.py", rule="placement")
+@mutant("core.orders.placement:out_of_reach", "unit/core/orders/test_reachability.py", rule="placement")
 def a_machine_without_a_reachable_target_does_not_wait(real: Real, *_: Any, **__: Any) -> tuple[()]:
     return ()
 
 
-@mutant("core.rollouts.machine_health:off", "unit/test_machine_health.py", rule="health")
+@mutant("core.rollouts.machine_health:off", "unit/core/rollouts/test_machine_health.py", rule="health")
 def machines_that_are_off_are_well(real: Real, *_: Any) -> tuple[()]:
     return ()
 
 
-@mutant("core.rollouts.emptying:_larger", "unit/test_interchangeable_hosts.py", rule="placement")
+@mutant(
+    "core.rollouts.emptying:_larger", "unit/core/rollouts/test_interchangeable_hosts.py", rule="placement"
+)
 def a_wave_empties_all_hosts_that_are_alike(real: Real, hosts: int) -> int:
     return hosts
 
 
-@mutant("core.rollouts.interchangeable_hosts:homes", "unit/test_interchangeable_hosts.py", rule="placement")
+@mutant(
+    "core.rollouts.interchangeable_hosts:homes",
+    "unit/core/rollouts/test_interchangeable_hosts.py",
+    rule="placement",
+)
 def hosts_that_are_being_emptied_are_homes(
     real: Real, rollout: Rollout, emptied: Sequence[HostName]
 ) -> dict[HostName, tuple[HostName, ...]]:
     return {host: alike for alike in rollout.alike for host in alike if host in emptied}
 
 
-@mutant("core.orders.placement:best", "unit/test_placement.py", rule="placement")
+@mutant("core.orders.placement:best", "unit/core/orders/test_placement.py", rule="placement")
 def machines_go_elsewhere_than_to_their_homes(
     real: Real, draft: Draft, machine: Machine, *, order: Order | None = None, **more: Any
 ) -> HostName | None:
@@ -725,11 +744,11 @@ def machines_go_elsewhere_than_to_their_homes(
 # Callers wait for each other no longer than they must
 
 
-@mutant("server.threads.jobs:Jobs._next", "unit/test_jobs.py", rule="fairness")
+@mutant("server.threads.jobs:Jobs._next", "unit/server/threads/test_jobs.py", rule="fairness")
 def a_guest_waits_for_all_that_was_taken_before_it(real: Real, jobs: Any, **_: Any) -> Any:
     return real(jobs, after=())
 
 
-@mutant("core.spelling:_alike", "unit/test_spelling.py", rule="spelling")
+@mutant("core.spelling:_alike", "unit/core/test_spelling.py", rule="spelling")
 def names_are_taken_to_begin_alike_where_they_differ(real: Real, one: str, other: str) -> int:
     return min(int(real(one, other)) + 1, len(one), len(other))

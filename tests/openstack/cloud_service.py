@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.programs.process import Program, until
 from tests.openstack.real_nova import Nova
-from tests.process import Program, until
 
 SETTINGS = """
 [times]

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from tests.process import Output, ending, until
+from tests.helpers.programs.process import Output, ending, until
 
 PYTHON = Path(sys.executable).parents[1] / "nova" / "bin" / "python"
 SERVER = Path(__file__).with_name("nova_server.py")

@@ -9,10 +9,10 @@ from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, 
 from forewarn.core.basic_types import Work
 from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN
 from forewarn.drivers.openstack.driver import OpenStackDriver
+from tests.helpers.programs.process import until
 from tests.openstack.driver_calls import LIBRARY_WARNINGS, SavedStep, made, task
 from tests.openstack.real_nova import Nova
 from tests.openstack.small_keystone import a_keystone
-from tests.process import until
 
 pytestmark = LIBRARY_WARNINGS
 

@@ -9,9 +9,9 @@ from forewarn.control.driver import Unknown
 from forewarn.core.basic_types import HostName, MachineId, Work
 from forewarn.core.errors import Unavailable
 from forewarn.drivers.openstack.driver import OpenStackDriver
+from tests.helpers.programs.process import free_port
 from tests.openstack.driver_calls import COMPUTE1, LIBRARY_WARNINGS, SavedStep, made, task
 from tests.openstack.real_nova import Nova
-from tests.process import free_port
 
 pytestmark = LIBRARY_WARNINGS
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.programs.process import until
 from tests.openstack.cloud_service import CloudService, serving
 from tests.openstack.real_nova import Nova
-from tests.process import until
 
 # What nova is asked for in each work: the mark comes first.
 MARK = ("PUT", "forewarn:step")

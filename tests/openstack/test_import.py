@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.programs.process import free_port, run, until
 from tests.openstack.cloud_service import CloudService, serving
 from tests.openstack.real_nova import Nova
-from tests.process import free_port, run, until
 
 
 def imported(service: CloudService, **more: Any) -> Any:

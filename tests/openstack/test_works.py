@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from tests.helpers.programs.process import until
 from tests.openstack.cloud_service import serving
 from tests.openstack.real_nova import Nova
-from tests.process import until
 
 
 def test_a_freeze_in_place_pauses_the_server_and_knows_for_how_long(nova: Nova, tmp_path: Path) -> None:

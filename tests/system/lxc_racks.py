@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from shutil import copy
 
-from tests.process import PATIENCE, ending
+from tests.helpers.programs.process import PATIENCE, ending
 
 # Private mounts: nothing of them is seen outside, and all is gone with the last process inside.
 MOUNTS = """

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.process import FOREWARN, PATIENCE
+from tests.helpers.programs.process import FOREWARN, PATIENCE
 
 METADATA = "169.254.169.254"
 HOST, HOST_SIX = "10.77.0.1", "fd77::1"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.process import on_a_thread, until
+from tests.helpers.programs.process import on_a_thread, until
 
 BIN = Path("/usr/lib/postgresql/15/bin")
 TABLE = "CREATE TABLE numbers (number integer PRIMARY KEY)"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.process import Program
+from tests.helpers.programs.process import Program
 from tests.system.namespaces import HOST_SIX, METADATA, Network, network
 
 VERSIONS = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process import PATIENCE, Output, Program, ending, started, until
+from tests.helpers.programs.process import PATIENCE, Output, Program, ending, started, until
 from tests.system.namespaces import HOST, METADATA, Network, network
 
 FLEET = """

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.process import run
+from tests.helpers.programs.process import run
 
 GUEST = str(Path(__file__).with_name("dask_guest.py"))
 WATCHES = """

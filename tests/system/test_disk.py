@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import outage_load
-from tests.outage_load import Load
-from tests.own_postgresql import OwnPostgres, own_postgres
-from tests.process import Program, run, sample_fleet, until
+from tests.helpers.database import outage_load
+from tests.helpers.database.outage_load import Load
+from tests.helpers.database.own_postgresql import OwnPostgres, own_postgres
+from tests.helpers.programs.process import Program, run, sample_fleet, until
 
 WEB_0, WEB_1 = "127.0.1.10", "127.0.1.11"
 FREE = ("--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0")

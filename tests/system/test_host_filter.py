@@ -14,9 +14,9 @@ from subprocess import PIPE, Popen
 import pytest
 
 from forewarn.cli.views.host_filter import ENDPOINT, Filter, Tap, filter_rules
-from tests.process import FOREWARN, PATIENCE, Program, running, until
+from tests.helpers.programs.process import FOREWARN, PATIENCE, Program, running, until
 from tests.system.namespaces import Network, network
-from tests.unit.test_host_filter import machine
+from tests.unit.cli.views.test_host_filter import machine
 
 EVERYBODY = "ff:ff:ff:ff:ff:ff"
 ARP, IP, IP6, VLAN = 0x0806, 0x0800, 0x86DD, 0x8100

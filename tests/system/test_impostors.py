@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.process import Program, until
+from tests.helpers.programs.process import Program, until
 from tests.system.namespaces import HOST, HOST_SIX, METADATA, Network, network
 
 OWN, THIEF = "52:54:00:00:00:10", "52:54:00:00:00:66"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process import NEWEST, PATIENCE, Program, sample_fleet
+from tests.helpers.programs.process import NEWEST, PATIENCE, Program, sample_fleet
 
 SOURCE = Path(__file__).with_name("Approve.java")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.process import Program, ending, until
+from tests.helpers.programs.process import Program, ending, until
 from tests.system.lxc_racks import Racks, lxc_racks
 
 LXC = Path(__file__).parents[2] / "examples" / "drivers" / "lxc"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.process import Program, until
+from tests.helpers.programs.process import Program, until
 from tests.system.namespaces import METADATA, Network, network
 
 FLEET = """

@@ -12,8 +12,8 @@ from forewarn.agent.setup import recipe
 from forewarn.cli.nouns.unit_commands import SERVICES
 from forewarn.console import web_files
 from forewarn.version import built_version
-from tests import wheels
-from tests.wheels import ROOT, BuildFailed
+from tests.helpers.programs import wheels
+from tests.helpers.programs.wheels import ROOT, BuildFailed
 
 PAGE = "forewarn/console/web/"
 # As it is where Node.js is not installed: only git, which says the version.

@@ -13,9 +13,9 @@ import pytest
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
 from forewarn.platform import system
-from tests.agent_program import AgentProgram, lines_of, serving
-from tests.process import Program, running, until
-from tests.recipe_agents import EXAMPLES, agent_with, rehearsed
+from tests.helpers.programs.agent_program import AgentProgram, lines_of, serving
+from tests.helpers.programs.process import Program, running, until
+from tests.helpers.programs.recipe_agents import EXAMPLES, agent_with, rehearsed
 
 
 @dataclass

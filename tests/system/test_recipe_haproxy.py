@@ -16,10 +16,10 @@ import pytest
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Over
-from tests.agent_program import serving
-from tests.process import Program, free_port, on_a_thread, running, until
-from tests.recipe_agents import EXAMPLES, agent_with, moved, rehearsed
-from tests.web import Web
+from tests.helpers.console.web import Web
+from tests.helpers.programs.agent_program import serving
+from tests.helpers.programs.process import Program, free_port, on_a_thread, running, until
+from tests.helpers.programs.recipe_agents import EXAMPLES, agent_with, moved, rehearsed
 
 
 class Balancer:

@@ -11,9 +11,9 @@ import pytest
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
-from tests.agent_program import AgentProgram, serving
-from tests.process import Program
-from tests.recipe_agents import EXAMPLES, agent_with
+from tests.helpers.programs.agent_program import AgentProgram, serving
+from tests.helpers.programs.process import Program
+from tests.helpers.programs.recipe_agents import EXAMPLES, agent_with
 from tests.system.kubernetes_api import NODE, Cluster, kubernetes
 
 # Where `make test-system` unpacks Debian's package: another kubectl may be installed.

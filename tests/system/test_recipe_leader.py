@@ -9,9 +9,9 @@ import pytest
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Over
 from forewarn.agent.verdicts import SUCCESSION_SECONDS
-from tests.agent_program import AgentProgram
-from tests.process import Program, free_port
-from tests.recipe_agents import agent_with
+from tests.helpers.programs.agent_program import AgentProgram
+from tests.helpers.programs.process import Program, free_port
+from tests.helpers.programs.recipe_agents import agent_with
 
 NAMES = ("web-0", "web-1", "web-2")
 # So that the 30 s until the second speaks are two of ours, and the third would need four.

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.agent.journal.entries import Approved, Over
-from tests.agent_program import AgentProgram, json_lines, serving
-from tests.process import Program, until
-from tests.recipe_agents import agent_with
+from tests.helpers.programs.agent_program import AgentProgram, json_lines, serving
+from tests.helpers.programs.process import Program, until
+from tests.helpers.programs.recipe_agents import agent_with
 
 # What is ordered, and the event that comes of it; whether the recipe approves it.
 ORDERS = (

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Over
-from tests.agent_program import serving
-from tests.mail_server import mail_server
-from tests.process import until
-from tests.receiver import receiving
-from tests.recipe_agents import agent_with, installed, rehearsed
+from tests.helpers.programs.agent_program import serving
+from tests.helpers.programs.mail_server import mail_server
+from tests.helpers.programs.process import until
+from tests.helpers.programs.receiver import receiving
+from tests.helpers.programs.recipe_agents import agent_with, installed, rehearsed
 
 
 def test_an_administrator_gets_mail_when_it_comes_and_when_it_is_over(tmp_path: Path) -> None:

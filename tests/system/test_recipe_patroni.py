@@ -10,9 +10,9 @@ import pytest
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
-from tests.agent_program import AgentProgram, serving
-from tests.process import PATIENCE, Process, Program, free_port, running, until
-from tests.recipe_agents import agent_with
+from tests.helpers.programs.agent_program import AgentProgram, serving
+from tests.helpers.programs.process import PATIENCE, Process, Program, free_port, running, until
+from tests.helpers.programs.recipe_agents import agent_with
 from tests.system.postgresql_servers import (
     BIN,
     TABLE,

@@ -13,9 +13,9 @@ import pytest
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
-from tests.agent_program import AgentProgram, serving
-from tests.process import Program, free_port, until
-from tests.recipe_agents import EXAMPLES, agent_with, readme, rehearsed
+from tests.helpers.programs.agent_program import AgentProgram, serving
+from tests.helpers.programs.process import Program, free_port, until
+from tests.helpers.programs.recipe_agents import EXAMPLES, agent_with, readme, rehearsed
 from tests.system.postgresql_servers import (
     BIN,
     TABLE,

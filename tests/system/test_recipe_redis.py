@@ -11,9 +11,9 @@ import pytest
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
-from tests.agent_program import serving
-from tests.process import PATIENCE, free_port, on_a_thread, running, until
-from tests.recipe_agents import agent_with, rehearsed
+from tests.helpers.programs.agent_program import serving
+from tests.helpers.programs.process import PATIENCE, free_port, on_a_thread, running, until
+from tests.helpers.programs.recipe_agents import agent_with, rehearsed
 
 CONFIG = """
 port {port}

@@ -9,11 +9,11 @@ import pytest
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Begun, Ended, Over
-from tests.agent_program import serving
-from tests.nginx import Nginx
-from tests.process import free_port, until
-from tests.recipe_agents import agent_with, rehearsed
-from tests.web import Web
+from tests.helpers.console.web import Web
+from tests.helpers.programs.agent_program import serving
+from tests.helpers.programs.nginx import Nginx
+from tests.helpers.programs.process import free_port, until
+from tests.helpers.programs.recipe_agents import agent_with, rehearsed
 
 
 class WebServer(Nginx):

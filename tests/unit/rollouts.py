@@ -17,7 +17,7 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.model.rollout import Rollout, Wave, WaveState
-from tests.unit.test_rollout import NOW, carries, host, over, survey
+from tests.unit.core.model.test_rollout import NOW, carries, host, over, survey
 
 
 def step(name: str, state: StepState = StepState.DONE, **more: Any) -> Step:

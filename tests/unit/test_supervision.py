@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.supervision import KEEPS_FAILING, BackgroundTask, RestartPace, Supervisor
-from tests.process import PATIENCE, until
+from tests.helpers.programs.process import PATIENCE, until
 
 AT_ONCE = RestartPace(first=0, longest=0, sound_after=20)
 FOR_EVER = RestartPace(first=3600, longest=3600)

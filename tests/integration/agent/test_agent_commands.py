@@ -27,8 +27,8 @@ from forewarn.rehearsal.rehearse_agent import (
 )
 from forewarn.rehearsal.report import GuestEvent
 from forewarn.sdk.documents import Event
-from tests.agents import NOW, event, started
-from tests.process import FOREWARN, run, until
+from tests.helpers.programs.agents import NOW, event, started
+from tests.helpers.programs.process import FOREWARN, run, until
 
 UNIT = Path(__file__).parents[3] / "packaging/systemd/forewarn-agent.service"
 HOOK = """#!/bin/sh

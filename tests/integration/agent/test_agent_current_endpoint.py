@@ -9,8 +9,8 @@ from forewarn.agent.care import current_endpoint
 from forewarn.agent.care.current_endpoint import CurrentEndpoint
 from forewarn.sdk.documents import Document
 from forewarn.sdk.guest_errors import Refused
-from tests.process import PATIENCE
-from tests.scripted import answer, scripted
+from tests.helpers.programs.process import PATIENCE
+from tests.helpers.service.scripted import answer, scripted
 
 AWAY = answer(503)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from forewarn.agent import facts
 from forewarn.agent.handlers import kinds
 from forewarn.agent.setup.agent_config import _AGENT, _HANDLER, _WHEN, parse
-from tests.process import shell_function
+from tests.helpers.programs.process import shell_function
 
 DOCS = Path(__file__).parents[3] / "docs"
 REFERENCE = (DOCS / "reference/agent.md").read_text()

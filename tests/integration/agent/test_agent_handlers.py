@@ -24,10 +24,10 @@ from forewarn.agent.setup.agent_config import parse
 from forewarn.agent.setup.handler import Handler
 from forewarn.platform import system
 from forewarn.programs.kept_program import KEEPER, Output
-from tests.agents import MACHINE, AgentHarness, event, settled
-from tests.mail_server import mail_server
-from tests.process import PATIENCE, until
-from tests.receiver import receiving
+from tests.helpers.programs.agents import MACHINE, AgentHarness, event, settled
+from tests.helpers.programs.mail_server import mail_server
+from tests.helpers.programs.process import PATIENCE, until
+from tests.helpers.programs.receiver import receiving
 
 T = TypeVar("T")
 

@@ -22,10 +22,10 @@ from forewarn.agent.setup.handler import Handler
 from forewarn.cli import terminal
 from forewarn.platform.systemd import Systemd
 from forewarn.sdk.documents import Event
-from tests.agents import MACHINE, AgentHarness, event
-from tests.mail_server import mail_server
-from tests.process import PATIENCE
-from tests.receiver import receiving
+from tests.helpers.programs.agents import MACHINE, AgentHarness, event
+from tests.helpers.programs.mail_server import mail_server
+from tests.helpers.programs.process import PATIENCE
+from tests.helpers.programs.receiver import receiving
 
 WORST = "a\0b\r\nREADY=1\n2026-01-05 12:00:00 approved\x1b[2J\u2028\x85é;\\ " + "x" * 300_000
 

@@ -17,10 +17,18 @@ import pytest
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Over, ProgramRunning, TakenUp
 from forewarn.agent.journal.journal_file import Journal
-from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, port_of, serving
-from tests.agents import NOW, event
-from tests.process import Program, free_port, operator_client, run, until
-from tests.receiver import receiving
+from tests.helpers.programs.agent_program import (
+    AgentProgram,
+    agent_of,
+    config,
+    json_lines,
+    lines_of,
+    port_of,
+    serving,
+)
+from tests.helpers.programs.agents import NOW, event
+from tests.helpers.programs.process import Program, free_port, operator_client, run, until
+from tests.helpers.programs.receiver import receiving
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from forewarn.agent.handling import Again, Outcome, Ready, Side, Task
 from forewarn.agent.setup.handler import Handler
-from tests.agents import AgentHarness, event, settled
-from tests.counts import tries
+from tests.helpers.programs.agents import AgentHarness, event, settled
+from tests.helpers.service.counts import tries
 
 IDS = ("A", "B", "C")
 THINGS = ("app", "db")

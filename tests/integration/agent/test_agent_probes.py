@@ -7,7 +7,7 @@ from http import HTTPStatus
 import pytest
 
 from forewarn.agent.probes import MOST_CONNECTIONS, REQUEST_SECONDS, ProbePage, ProbeServer
-from tests.process import PATIENCE
+from tests.helpers.programs.process import PATIENCE
 
 HALF_OPEN = 300
 BUSY = b"busy " * 1_000_000  # more than the system buffers for a connection

@@ -15,9 +15,17 @@ import pytest
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Changed, Ended, Left, Over, Owed, ProgramRunning, TakenUp
 from forewarn.platform import system
-from tests.agent_program import NAMED, AgentProgram, agent_of, config, lines_of, port_of, serving
-from tests.process import Program, free_port, until
-from tests.scripted import answer, scripted
+from tests.helpers.programs.agent_program import (
+    NAMED,
+    AgentProgram,
+    agent_of,
+    config,
+    lines_of,
+    port_of,
+    serving,
+)
+from tests.helpers.programs.process import Program, free_port, until
+from tests.helpers.service.scripted import answer, scripted
 
 
 @pytest.fixture

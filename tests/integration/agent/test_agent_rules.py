@@ -23,8 +23,8 @@ from forewarn.agent.setup.handler import Handler, OnFailure, RecoverAt
 from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
 from forewarn.core.basic_types import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
-from tests.agents import MACHINE, NOW, AgentHarness, Doing, event, settled
-from tests.counts import tries
+from tests.helpers.programs.agents import MACHINE, NOW, AgentHarness, Doing, event, settled
+from tests.helpers.service.counts import tries
 
 IDS = ("A", "B", "C")
 

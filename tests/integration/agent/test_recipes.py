@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.agent.setup import recipe
-from tests.process import run, until
-from tests.recipe_agents import EXAMPLES, installed, readme, rehearsed
+from tests.helpers.programs.process import run, until
+from tests.helpers.programs.recipe_agents import EXAMPLES, installed, readme, rehearsed
 
 INDEX = (EXAMPLES / "README.md").read_text()
 HEADINGS = ["## What you need", "## Install", "## Rehearse", "## What to change"]

@@ -25,10 +25,10 @@ from forewarn.core.push import Webhook
 from forewarn.core.session_cookies import Credentials
 from forewarn.wire.answers.service_answers import StatusAnswer
 from forewarn.wire.fleet import write_fleet
-from tests.harness import TEST, Ids, Secrets, Service
-from tests.served import Api, app_of
-from tests.stores import prepared_sqlite
-from tests.tenants import (
+from tests.helpers.database.stores import prepared_sqlite
+from tests.helpers.service.harness import TEST, Ids, Secrets, Service
+from tests.helpers.service.served import Api, app_of
+from tests.helpers.service.tenants import (
     A_USER,
     A_VIEWER,
     B_USER,
@@ -69,7 +69,7 @@ def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]
 
 @pytest.fixture
 def tokens() -> None:
-    """Ask for a service that lets in only those of `tests/tenants.py`."""
+    """Ask for a service that lets in only those of `tests/helpers/service/tenants.py`."""
 
 
 @pytest.fixture

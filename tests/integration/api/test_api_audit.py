@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.harness import Service
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of
+from tests.helpers.service.tenants import A_USER, A_VIEWER, OPERATOR, bearer, let_in, two_projects
 from tests.integration.api.test_api_access import BODIES, CALLS, prepared
-from tests.served import Api, app_of
-from tests.stores import sqlite_url
-from tests.tenants import A_USER, A_VIEWER, OPERATOR, bearer, let_in, two_projects
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from starlette.types import ASGIApp
 
 from forewarn.api.services import ApiSettings
 from forewarn.server.threads.operator_server import operator_app
-from tests.harness import Service
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of
+from tests.helpers.service.tenants import OPERATOR, bearer
 from tests.integration.api.test_api_access import opened
-from tests.served import Api, app_of
-from tests.tenants import OPERATOR, bearer
 
 NAMES = ("ops.example",)
 ORIGINS = ("https://forewarn.example", "https://other.example:8443", "https://[2001:db8::1]")

@@ -23,11 +23,11 @@ from forewarn.server.threads.pusher import Pace, PushContext, WebhookSender
 from forewarn.store.batch import Transaction
 from forewarn.wire import cloudevents
 from forewarn.wire.fleet import write_fleet
-from tests.follower import Follower
-from tests.harness import SIMULATION, Service, machine
-from tests.served import Api, app_of, serving
-from tests.stores import sqlite_url
-from tests.tenants import bearer
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.programs.follower import Follower
+from tests.helpers.service.harness import SIMULATION, Service, machine
+from tests.helpers.service.served import Api, app_of, serving
+from tests.helpers.service.tenants import bearer
 
 # Every name that the people of project a must not read has this in it.
 SECRET = "zeppelin"

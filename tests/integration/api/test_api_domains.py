@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.wire.answers.fleet_answers import FittedDomainsAnswer
-from tests.harness import Service, fleet, group, machine
-from tests.served import Api, app_of, check_answer
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, group, machine
+from tests.helpers.service.served import Api, app_of, check_answer
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from forewarn.core.model.declaration import FleetDefaults
-from tests.harness import Service
-from tests.served import Api, app_of
-from tests.stores import sqlite_url
-from tests.tenants import A_USER, bearer, let_in, two_projects
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of
+from tests.helpers.service.tenants import A_USER, bearer, let_in, two_projects
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 
 from forewarn.core.basic_types import Action, Work
 from forewarn.wire.answers.fleet_answers import SummaryAnswer
-from tests.harness import TEST, Service
-from tests.served import Api, app_of, check_answer
-from tests.stores import sqlite_url
-from tests.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import TEST, Service
+from tests.helpers.service.served import Api, app_of, check_answer
+from tests.helpers.service.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
 
 UNKNOWN_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
 

@@ -11,9 +11,9 @@ from starlette.types import ASGIApp
 from forewarn.api.services import ApiSettings
 from forewarn.core.errors import Unavailable
 from forewarn.version import RELEASE
-from tests.harness import Service
-from tests.served import Api, Health, app_of, sample, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, Health, app_of, sample, serving
 
 
 # One for all: what is refused leaves no trace.

@@ -10,10 +10,10 @@ import pytest
 from forewarn.control import idempotent_calls
 from forewarn.core.basic_types import Action
 from forewarn.core.errors import Unavailable
-from tests.harness import Service
-from tests.served import Api, app_of, sample
-from tests.stores import sqlite_url
-from tests.tenants import A_USER, OPERATOR, let_in, two_projects
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of, sample
+from tests.helpers.service.tenants import A_USER, OPERATOR, let_in, two_projects
 
 RESTART = "/v1/machines/web-0/restart"
 DAY = 24 * 3600.0

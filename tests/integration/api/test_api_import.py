@@ -14,10 +14,10 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.model.found_fleet import FoundFleet, FoundMachine
 from forewarn.wire.answers.fleet_answers import ImportAnswer
-from tests.harness import Service, fleet, machine
-from tests.listing_driver import IDS, Hypervisor
-from tests.served import Api, app_of, check_answer
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, machine
+from tests.helpers.service.listing_driver import IDS, Hypervisor
+from tests.helpers.service.served import Api, app_of, check_answer
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from forewarn.api.limits import BodyLimits, CallerLimits, LimitExceeded
 from forewarn.api.services import ApiSettings
 from forewarn.client.calls import OperatorClient
 from forewarn.wire.answers.service_answers import ClockAnswer
-from tests.harness import Service
-from tests.served import Api, app_of, serving
-from tests.stores import sqlite_url
-from tests.tenants import A_USER, B_USER, OPERATOR, bearer, let_in, two_projects
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of, serving
+from tests.helpers.service.tenants import A_USER, B_USER, OPERATOR, bearer, let_in, two_projects
 
 FEW = CallerLimits(rate=0.001, calls=1, streams=1)
 FREE = CallerLimits(rate=0, calls=1, streams=2)

@@ -16,9 +16,9 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.guest.board.board import Board
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings
-from tests.harness import TEST, Service, fleet, machine
-from tests.served import Api, app_of, sample
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import TEST, Service, fleet, machine
+from tests.helpers.service.served import Api, app_of, sample
 
 DOCUMENTED = Path(__file__).parents[3] / "docs/reference/metrics.md"
 

@@ -16,9 +16,9 @@ from forewarn.wire.answers.order_answers import (
     OrderWithEventsAnswer,
 )
 from forewarn.wire.answers.record_answers import RecordsAnswer
-from tests.harness import Service
-from tests.served import Api, app_of, check_answer, check_page, sample
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of, check_answer, check_page, sample
 
 
 @pytest.fixture

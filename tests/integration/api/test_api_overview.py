@@ -10,10 +10,10 @@ from forewarn.api.endpoints import overview_endpoints
 from forewarn.core.basic_types import Action
 from forewarn.server.threads.operator_server import operator_app
 from forewarn.wire.answers.overview_answers import OverviewAnswer
-from tests.harness import Service
-from tests.served import Api, app_of, check_answer
-from tests.stores import sqlite_url
-from tests.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of, check_answer
+from tests.helpers.service.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
 
 LISTS = {
     "machines": "machines?limit=1000",

@@ -13,12 +13,12 @@ from forewarn.control.webhook_use_cases import MOST_OF_A_PROJECT
 from forewarn.core.access import Grant, Role
 from forewarn.core.basic_types import DEFAULT_PROJECT
 from forewarn.core.push import TRIES_BEFORE_REPORTING
-from tests.follower import Follower
-from tests.harness import Service
-from tests.process import operator_client
-from tests.served import Api, app_of, serving
-from tests.stores import sqlite_url
-from tests.tenants import (
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.programs.follower import Follower
+from tests.helpers.programs.process import operator_client
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of, serving
+from tests.helpers.service.tenants import (
     A_USER,
     A_VIEWER,
     B_USER,

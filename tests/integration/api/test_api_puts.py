@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from forewarn.wire.answers.fleet_answers import GroupAnswer, HostWithMachinesAnswer, ProjectAnswer
-from tests.harness import Service
-from tests.served import Api, app_of, check_answer, sample
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of, check_answer, sample
 
 
 @pytest.fixture

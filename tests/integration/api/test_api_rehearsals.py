@@ -13,10 +13,10 @@ from forewarn.core.redaction import unmarked
 from forewarn.store.opening import database
 from forewarn.store.sql import open_store
 from forewarn.wire.fleet import read_fleet
-from tests.harness import Service
-from tests.served import Api, app_of
-from tests.stores import sqlite_url
-from tests.transactions import holding
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.database.transactions import holding
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of
 
 FLEET = {
     "projects": {

@@ -9,9 +9,9 @@ import pytest
 from forewarn.core.basic_types import Action, HostTask, Work
 from forewarn.core.policy import Policy
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
-from tests.harness import Service, fleet, machine
-from tests.served import Api, app_of, check_answer, sample
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, machine
+from tests.helpers.service.served import Api, app_of, check_answer, sample
 
 
 @pytest.fixture

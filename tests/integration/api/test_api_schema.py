@@ -28,11 +28,11 @@ from forewarn.api.guards import OPEN_TO_ALL
 from forewarn.clock import ManualClock
 from forewarn.core import access
 from forewarn.core.basic_types import Action, ProjectName
-from tests.counts import tries
-from tests.harness import START, TEST, Service
-from tests.served import app_of
-from tests.stores import sqlite_url
-from tests.tenants import GRANTS, ROLES, A, B, bearer, let_in, two_projects
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.counts import tries
+from tests.helpers.service.harness import START, TEST, Service
+from tests.helpers.service.served import app_of
+from tests.helpers.service.tenants import GRANTS, ROLES, A, B, bearer, let_in, two_projects
 
 # Requests for each operation, of those that the document allows and of those that it does not.
 EXAMPLES = tries(2, long=50)

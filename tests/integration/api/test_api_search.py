@@ -11,10 +11,10 @@ from forewarn.api.endpoints import history_endpoints
 from forewarn.control import views
 from forewarn.core.basic_types import Action, Work
 from forewarn.core.orders.requests import OrderRequest
-from tests.harness import Service
-from tests.served import Api, app_of
-from tests.stores import sqlite_url
-from tests.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of
+from tests.helpers.service.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from forewarn.core.access import LOCAL_OPERATOR, Grant, Role, digest_of
 from forewarn.core.errors import Anonymous
 from forewarn.core.session_cookies import CSRF_HEADER, MOST_SESSIONS, Credentials, Identified
 from forewarn.wire.answers.access_answers import SessionAnswer
-from tests.follower import Follower
-from tests.harness import Service
+from tests.helpers.database.transactions import writing
+from tests.helpers.programs.follower import Follower
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import app_of, check_answer, serving
+from tests.helpers.service.tenants import A_USER, A_VIEWER, OPERATOR, VIEWER, bearer
 from tests.integration.api.test_api_access import Store, error_of, opened
-from tests.served import app_of, check_answer, serving
-from tests.tenants import A_USER, A_VIEWER, OPERATOR, VIEWER, bearer
-from tests.transactions import writing
 
 HERE = "http://127.0.0.1:8170"
 COOKIE = "forewarn-session-8170"

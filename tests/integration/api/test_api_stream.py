@@ -9,11 +9,11 @@ import pytest
 
 from forewarn.api.services import ApiSettings
 from tests.contract.samples import record, save
-from tests.follower import Follower
-from tests.harness import Service
-from tests.process import operator_client, until
-from tests.served import app_of, sample, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.programs.follower import Follower
+from tests.helpers.programs.process import operator_client, until
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import app_of, sample, serving
 
 # More than any socket between two ends of this machine holds.
 MANY = 40_000

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookAnswer
-from tests.harness import Service
-from tests.served import Api, app_of, check_answer, check_page, sample
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of, check_answer, check_page, sample
 
 URL = "https://ops.example/hook?token=x"
 ID = "602D9444-D2CD-49C7-8624-8643E7171297"

@@ -19,12 +19,12 @@ from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.policy import Policy
 from forewarn.server.threads.lane_queues import LaneQueues
-from tests.counts import tries
-from tests.harness import SIMULATION, Service, machine
-from tests.scripted_driver import ScriptedDriver, make_calls
-from tests.served import Api, app_of
-from tests.stores import sqlite_url
-from tests.tenants import bearer
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.counts import tries
+from tests.helpers.service.harness import SIMULATION, Service, machine
+from tests.helpers.service.scripted_driver import ScriptedDriver, make_calls
+from tests.helpers.service.served import Api, app_of
+from tests.helpers.service.tenants import bearer
 
 MINE, THEIRS = ProjectName("shop"), ProjectName("narwhal")
 # Plain words, as machines are often called, that no sentence of forewarn's has.

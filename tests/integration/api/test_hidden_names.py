@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import Connection
 
 from forewarn.core.basic_types import Action
-from tests.harness import Service
-from tests.served import Api, app_of
-from tests.statements import counted, listening
-from tests.stores import sqlite_url
-from tests.tenants import A_USER, bearer, let_in, two_projects
-from tests.working import WorkerByHand
+from tests.helpers.database.statements import counted, listening
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of
+from tests.helpers.service.tenants import A_USER, bearer, let_in, two_projects
+from tests.helpers.service.working import WorkerByHand
 
 NOBODYS_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
 BY_MACHINE = (

@@ -8,9 +8,9 @@ import pytest
 
 from forewarn.console.console_app import SECURITY_HEADERS
 from forewarn.server.threads.operator_server import operator_app
-from tests.harness import Service
-from tests.served import Api, app_of, sample
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of, sample
 
 
 @pytest.fixture(scope="module")

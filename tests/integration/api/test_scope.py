@@ -20,10 +20,10 @@ from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.server.threads.listings import Listings
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ScopedSnapshot, Snapshot
-from tests.harness import Service
-from tests.served import Health, Nobody, Worker
-from tests.stores import sqlite_url
-from tests.tenants import A, B, two_projects
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Health, Nobody, Worker
+from tests.helpers.service.tenants import A, B, two_projects
 
 WRITING = (ScopedTransaction, Transaction)
 # What a project's snapshot gives of others: numbers alone, and what the rules need to decide.

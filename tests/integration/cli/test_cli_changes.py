@@ -12,10 +12,10 @@ from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.core.basic_types import Action
 from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
-from tests.harness import Service
-from tests.process import until
-from tests.served import app_of, sample, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.programs.process import until
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import app_of, sample, serving
 
 
 @pytest.fixture

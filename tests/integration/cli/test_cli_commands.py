@@ -17,9 +17,9 @@ from forewarn.cli.main import app
 from forewarn.client.calls import OperatorClient
 from forewarn.core.basic_types import Action, Work
 from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer
-from tests.harness import Service
-from tests.served import app_of, sample, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import app_of, sample, serving
 
 
 class ScatteredIds:

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from forewarn.cli.main import app
 from forewarn.core.basic_types import Action, Work
-from tests.harness import Service
-from tests.process import FOREWARN, until
-from tests.served import app_of, sample, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.programs.process import FOREWARN, until
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import app_of, sample, serving
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process import run
+from tests.helpers.programs.process import run
 
 PROGRAM = """
 case "$1" in

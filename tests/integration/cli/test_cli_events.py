@@ -15,9 +15,9 @@ from forewarn.core.basic_types import Action, ApprovalRule, Priority, Work
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import GroupPolicy
-from tests.harness import Service, fleet, group, machine
-from tests.served import app_of, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, group, machine
+from tests.helpers.service.served import app_of, serving
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ from forewarn.core.basic_types import Action, OrderId, StepState
 from forewarn.core.model.declaration import NO_DEFAULTS
 from forewarn.wire.answers.coding import read_body
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
-from tests.harness import Service
-from tests.process import FOREWARN, Program, run, sample_fleet, started, until
-from tests.served import app_of, sample, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.programs.process import FOREWARN, Program, run, sample_fleet, started, until
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import app_of, sample, serving
 
 
 @pytest.fixture

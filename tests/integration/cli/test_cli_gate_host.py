@@ -14,9 +14,9 @@ from forewarn.core.basic_types import EXTERNAL, Action, HostName, HostState, Kin
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.redaction import unmarked
-from tests.harness import Service, fleet, group, machine
-from tests.served import app_of, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, group, machine
+from tests.helpers.service.served import app_of, serving
 
 # The guests of an emergency are not waited for.
 AT_ONCE = ("--action", "reboot", "--emergency", "coolant leak")

@@ -12,9 +12,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from forewarn.cli.gate import rollout_gate
 from forewarn.cli.main import app as main
 from forewarn.core.basic_types import OrderId, StepState
-from tests.harness import Service, fleet, group, machine
-from tests.served import app_of, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, group, machine
+from tests.helpers.service.served import app_of, serving
 
 NOTE = 'echo "$FOREWARN_HOST:$FOREWARN_MACHINES" >> ran'
 

@@ -15,8 +15,8 @@ import pytest
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tests.harness import Service
-from tests.process import (
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.programs.process import (
     FOREWARN,
     PATIENCE,
     Output,
@@ -29,8 +29,8 @@ from tests.process import (
     started,
     until,
 )
-from tests.served import app_of, sample, serving
-from tests.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import app_of, sample, serving
 
 WEB_0 = "127.0.1.10"
 FREEZE = ("machine", "db", "--action", "freeze")

@@ -18,10 +18,10 @@ from forewarn.core.basic_types import EventStatus, EventType
 from forewarn.sdk.blocking_client import GuestClient
 from forewarn.sdk.connected_processes import connected_processes, connections_to
 from forewarn.sdk.guest_errors import Unavailable
+from tests.helpers.programs.process import FOREWARN, PATIENCE, Output, ending, started
+from tests.helpers.service.scripted import answer as written
+from tests.helpers.service.scripted import scripted
 from tests.integration.guest.guest_face import START, Face, event, serving
-from tests.process import FOREWARN, PATIENCE, Output, ending, started
-from tests.scripted import answer as written
-from tests.scripted import scripted
 
 REBOOT = replace(event(EventType.REBOOT), not_before=START + timedelta(minutes=15))
 STARTED = replace(event(EventType.REBOOT, EventStatus.STARTED), not_before=START)

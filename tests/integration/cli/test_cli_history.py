@@ -20,11 +20,11 @@ from forewarn.core.model.project import Project
 from forewarn.core.retention import Pruning
 from forewarn.wire.answers.record_answers import RecordsAnswer
 from tests.contract.samples import record, save
-from tests.harness import START, Service
-from tests.process import FOREWARN
-from tests.served import app_of, sample, serving
-from tests.stores import sqlite_url
-from tests.transactions import writing
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.database.transactions import writing
+from tests.helpers.programs.process import FOREWARN
+from tests.helpers.service.harness import START, Service
+from tests.helpers.service.served import app_of, sample, serving
 
 MANY = 2500
 

@@ -9,10 +9,10 @@ from click.testing import CliRunner, Result
 from forewarn.cli import terminal
 from forewarn.cli.main import app
 from forewarn.cli.nouns import fleet_commands
-from tests.harness import Service
-from tests.listing_driver import IDS, Hypervisor
-from tests.served import app_of, sample, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.listing_driver import IDS, Hypervisor
+from tests.helpers.service.served import app_of, sample, serving
 
 KVM01 = "kvm01=qemu+ssh://kvm01/system"
 

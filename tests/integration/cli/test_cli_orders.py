@@ -15,10 +15,10 @@ from forewarn.control.driver import Done, Unknown
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.basic_types import Action
 from forewarn.core.model.declaration import FleetDefaults
-from tests.harness import Service, fleet, machine
-from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
-from tests.served import app_of, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, machine
+from tests.helpers.service.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
+from tests.helpers.service.served import app_of, serving
 
 
 @pytest.fixture

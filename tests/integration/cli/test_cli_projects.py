@@ -13,10 +13,10 @@ from click.testing import CliRunner, Result
 from forewarn.cli import terminal
 from forewarn.cli.main import app
 from forewarn.core.basic_types import Action, Work
-from tests.harness import Service
-from tests.served import app_of, serving
-from tests.stores import sqlite_url
-from tests.tenants import A_USER, OPERATOR, let_in, two_projects
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import app_of, serving
+from tests.helpers.service.tenants import A_USER, OPERATOR, let_in, two_projects
 
 URL = "https://hooks.example/a"
 

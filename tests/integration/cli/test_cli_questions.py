@@ -16,9 +16,9 @@ from forewarn.cli.main import app
 from forewarn.cli.views import questions
 from forewarn.core.access import Grant, Role
 from forewarn.core.basic_types import DEFAULT_PROJECT, Action, Work
-from tests.harness import Service, fleet, group, machine
-from tests.served import app_of, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, group, machine
+from tests.helpers.service.served import app_of, serving
 
 FAIL = ("host", "fail", "host-1")
 EMERGENCY = ("host", "maintenance", "host-1", "--action", "reboot", "--emergency", "smoke in rack 3")

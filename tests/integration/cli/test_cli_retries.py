@@ -12,9 +12,9 @@ from forewarn.api.error_answers import refusal
 from forewarn.cli.main import app
 from forewarn.client import retrying
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
-from tests.harness import Service
-from tests.served import app_of, sample, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import app_of, sample, serving
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ from forewarn.core.basic_types import DEFAULT_PROJECT, Action, HostName, Mobilit
 from forewarn.core.model.declaration import NO_DEFAULTS, HostSpec
 from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.wire.answers.service_answers import ClockAnswer
-from tests.harness import Service, fleet, machine
-from tests.process import FOREWARN, Output, ending, started, until
-from tests.served import app_of, sample, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.programs.process import FOREWARN, Output, ending, started, until
+from tests.helpers.service.harness import Service, fleet, machine
+from tests.helpers.service.served import app_of, sample, serving
 
 
 @pytest.fixture

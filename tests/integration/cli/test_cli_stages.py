@@ -15,9 +15,9 @@ from forewarn.core.basic_types import HostName, HostTask, Mobility, StepState
 from forewarn.core.model.declaration import HostSpec
 from forewarn.core.model.host import HostResource
 from forewarn.wire.answers.order_answers import HostStepAnswer
-from tests.harness import Service, fleet, group, machine
-from tests.served import app_of, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, group, machine
+from tests.helpers.service.served import app_of, serving
 
 
 @pytest.fixture

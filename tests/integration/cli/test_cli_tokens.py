@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.process import PATIENCE, Program, run, sample_fleet
+from tests.helpers.programs.process import PATIENCE, Program, run, sample_fleet
 
 STORE = "sqlite:///forewarn.db"
 OPERATOR = ("token", "create", "--role", "operator", "--name", "olga")

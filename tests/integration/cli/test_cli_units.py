@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process import FOREWARN, run
+from tests.helpers.programs.process import FOREWARN, run
 
 
 @pytest.fixture

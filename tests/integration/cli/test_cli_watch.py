@@ -13,7 +13,17 @@ from typing import Any
 
 import pytest
 
-from tests.process import FOREWARN, Output, Program, ending, free_port, run, sample_fleet, started, until
+from tests.helpers.programs.process import (
+    FOREWARN,
+    Output,
+    Program,
+    ending,
+    free_port,
+    run,
+    sample_fleet,
+    started,
+    until,
+)
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from forewarn.cli.command_group import CommandAfterDashes
 from forewarn.cli.main import LazyCommand, app
-from tests.harness import Service
-from tests.served import Api, app_of
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import Api, app_of
 
 ROOT = Path(__file__).parents[3]
 

@@ -14,9 +14,9 @@ from forewarn.cli import terminal
 from forewarn.cli.main import app
 from forewarn.core.basic_types import HostName
 from forewarn.core.model.declaration import HostSpec
-from tests.harness import Service, fleet, group, machine
-from tests.served import app_of, serving
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, group, machine
+from tests.helpers.service.served import app_of, serving
 
 WIDTHS = (60, 80, 120, 200)
 NAMES = [f"frontend-{number}.shop" for number in range(6)]

@@ -13,8 +13,8 @@ import pytest
 
 from forewarn.cli.main import LazyCommand, app
 from forewarn.core.basic_types import Kind
-from tests.process import Program, sample_fleet, shell_function
-from tests.receiver import receiving
+from tests.helpers.programs.process import Program, sample_fleet, shell_function
+from tests.helpers.programs.receiver import receiving
 
 ROOT = Path(__file__).parents[3]
 FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)

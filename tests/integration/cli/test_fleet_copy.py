@@ -16,12 +16,12 @@ from forewarn.core.basic_types import Action, Work
 from forewarn.core.model.record import Record
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.wire.answers.record_answers import RecordAnswer
-from tests.counts import seeds
-from tests.harness import Service, fleet
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.counts import seeds
+from tests.helpers.service.harness import Service, fleet
+from tests.helpers.service.served import app_of, sample, serving
 from tests.histories.followed_histories import FollowedHistories
 from tests.histories.situations import Reached
-from tests.served import app_of, sample, serving
-from tests.stores import sqlite_url
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from forewarn.cli.main import app
 from forewarn.core.model.clock_slew import TimeKind
 from forewarn.store.sql import open_store
-from tests import stores
-from tests.process import Program, until
-from tests.transactions import writing
+from tests.helpers.database import stores
+from tests.helpers.database.transactions import writing
+from tests.helpers.programs.process import Program, until
 
 ROOT = Path(__file__).parents[3]
 HOW_TO = ROOT / "docs/how-to/a-night-of-maintenance.md"

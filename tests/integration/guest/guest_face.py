@@ -24,7 +24,7 @@ from forewarn.guest.board.board import Board
 from forewarn.guest.http.listeners import Listen
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings, Limits
-from tests.process import PATIENCE
+from tests.helpers.programs.process import PATIENCE
 from tests.unit.documents import event as event
 
 Result = TypeVar("Result")

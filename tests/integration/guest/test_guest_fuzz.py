@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from forewarn.guest.http.parser import HEAD_TOO_LARGE, RequestParser
 from forewarn.guest.settings import Limits
-from tests.counts import tries
+from tests.helpers.service.counts import tries
 from tests.integration.guest.guest_face import EVENTS, Client, Face, machine, request, serving, with_limits
 
 H2C = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c")

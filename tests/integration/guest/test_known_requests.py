@@ -18,7 +18,7 @@ from forewarn.guest.board.board import Board
 from forewarn.guest.http.connection import Connection
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings, GuestCommands, Limits
-from tests.counts import tries
+from tests.helpers.service.counts import tries
 from tests.integration.guest.guest_face import START, event, group, machine, request
 
 MACHINES = ("web-0", "web-1", "db-0")

@@ -6,9 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests import process
-from tests.forked import Forked, can_fork, plain_environment
-from tests.process import FOREWARN, PATIENCE, Program, run, sample_fleet, shell_function, started
+from tests.helpers.programs import process
+from tests.helpers.programs.forked import Forked, can_fork, plain_environment
+from tests.helpers.programs.process import (
+    FOREWARN,
+    PATIENCE,
+    Program,
+    run,
+    sample_fleet,
+    shell_function,
+    started,
+)
 
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["machine", "list"], ["no-such-command"]])

@@ -19,9 +19,9 @@ from forewarn.server import addresses
 from forewarn.server.threads.acceptor import Caps
 from forewarn.server.threads.operator_connection import HEAD_BYTES, HEADERS, Patience, PortCounts
 from forewarn.server.threads.operator_server import OperatorServer, Tls
-from tests import certificates
+from tests.helpers.programs import certificates
+from tests.helpers.programs.process import until
 from tests.integration.guest.guest_face import Client, request
-from tests.process import until
 
 ROOMY = Caps(whole=100, per_address=100)
 GET = request("GET", "/")

@@ -15,12 +15,12 @@ import httpx
 import pytest
 
 from forewarn.supervision import KEEPS_FAILING, BackgroundTask
-from tests import faulty_forewarn
-from tests.process import Program, sample_fleet, until
-from tests.receiver import Receiver, receiving
+from tests.helpers.programs import faulty_forewarn
+from tests.helpers.programs.process import Program, sample_fleet, until
+from tests.helpers.programs.receiver import Receiver, receiving
 
 EACH = tuple(task for _, _, task in faulty_forewarn.FAILING)
-# Started when there is work for them: tests/unit/test_lanes.py and test_deadlines.py.
+# Started when there is work for them: tests/unit/server/threads/test_lanes.py and test_deadlines.py.
 ELSEWHERE = (BackgroundTask.LANE, BackgroundTask.LANE_TIMER, BackgroundTask.PROBER)
 FOR_EVER = 1_000_000
 

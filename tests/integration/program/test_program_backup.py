@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.process import Program, run, sample_fleet
+from tests.helpers.programs.process import Program, run, sample_fleet
 
 WEB_0 = "127.0.1.10"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.counts import tries
-from tests.load import Ledger, Load, check, finish, kill_at_start, moment
-from tests.process import Program, sample_fleet
+from tests.helpers.programs.load import Ledger, Load, check, finish, kill_at_start, moment
+from tests.helpers.programs.process import Program, sample_fleet
+from tests.helpers.service.counts import tries
 
 pytestmark = pytest.mark.usefixtures("with_fsync")
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.process import EVENTS, NEWEST, Program, sample_fleet
+from tests.helpers.programs.process import EVENTS, NEWEST, Program, sample_fleet
 
 NEVER = "602D9444-D2CD-49C7-8624-8643E7171297"
 POLICY = """

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.programs.process import Program, run, sample_fleet, until
 from tests.integration.cli.test_cli_watch import watching
-from tests.process import Program, run, sample_fleet, until
 
 WEB_0, WEB_1, SHOP = "127.0.1.10", "127.0.1.11", "127.0.1.20"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.process import Program, sample_fleet, until
+from tests.helpers.programs.process import Program, sample_fleet, until
 
 # Its work is to wait for a word; who asks meanwhile is told that it goes on.
 HOOK = """#!/bin/sh

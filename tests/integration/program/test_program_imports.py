@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.cli.main import COMMANDS, LazyCommand
-from tests.process import Program, run, sample_fleet
+from tests.helpers.programs.process import Program, run, sample_fleet
 
 # Has Python say what it imports.
 TELLING = {"PYTHONPROFILEIMPORTTIME": "1"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.process import Program, until
+from tests.helpers.programs.process import Program, until
 
 # Hooks and driver alike: each part takes until nothing holds it, and says how far it is when it is asked.
 PART = """#!/bin/sh

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.process import PATIENCE, Program, run, sample_fleet, until
+from tests.helpers.programs.process import PATIENCE, Program, run, sample_fleet, until
 
 WEB_0, WEB_1, SHOP = "127.0.1.10", "127.0.1.11", "127.0.1.20"
 FREE = ("--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0")

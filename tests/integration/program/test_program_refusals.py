@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process import Program, free_port, run, sample_fleet
+from tests.helpers.programs.process import Program, free_port, run, sample_fleet
 
 FREE = ("--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0", "--clock", "manual")
 

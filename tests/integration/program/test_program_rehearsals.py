@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.process import Guest, Held, Program, free_port, until
+from tests.helpers.programs.process import Guest, Held, Program, free_port, until
 
 FLEET = """
 [projects.lab]

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.process import Guest, Program
+from tests.helpers.programs.process import Guest, Program
 
 FLEET = """
 [defaults]

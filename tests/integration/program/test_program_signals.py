@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests import certificates
-from tests.process import FOREWARN, PATIENCE, Program, until
+from tests.helpers.programs import certificates
+from tests.helpers.programs.process import FOREWARN, PATIENCE, Program, until
 
 UNIT = Path(__file__).parents[3] / "packaging/systemd/forewarn.service"
 

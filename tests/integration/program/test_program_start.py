@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.process import PATIENCE, Held, Program, free_port, sample_fleet, until
+from tests.helpers.programs.process import PATIENCE, Held, Program, free_port, sample_fleet, until
 
 ROOT = Path(__file__).parents[3]
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.follower import Follower
-from tests.process import Program, operator_client, sample_fleet, until
+from tests.helpers.programs.follower import Follower
+from tests.helpers.programs.process import Program, operator_client, sample_fleet, until
 
 ORDERS = 120
 

@@ -12,9 +12,9 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.clock_slew import TOLERANCE, TimeKind
 from forewarn.server import local_tokens
 from forewarn.server.wiring import OpenedService, drivers_of, open_service
-from tests.process import Program, run
-from tests.stores import sqlite_url
-from tests.transactions import writing
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.database.transactions import writing
+from tests.helpers.programs.process import Program, run
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 SPARE = timedelta(minutes=10)  # far longer than a test takes

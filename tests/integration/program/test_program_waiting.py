@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process import Held, Program, sample_fleet, until
+from tests.helpers.programs.process import Held, Program, sample_fleet, until
 
 WEB_0, WEB_1, BATCH_0 = "127.0.1.10", "127.0.1.11", "127.0.1.30"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.process import Program, free_port, run, sample_fleet, until
-from tests.receiver import Receiver, is_signed, receiving
+from tests.helpers.programs.process import Program, free_port, run, sample_fleet, until
+from tests.helpers.programs.receiver import Receiver, is_signed, receiving
 
 NEVER_PUSHED = "webhook-"
 

@@ -20,8 +20,8 @@ from tests.fixtures.agent_story import AGAIN, EVENTS, FINISHED, LATER_ON, LISTED
 from tests.fixtures.player import Player
 from tests.fixtures.story import PORT
 from tests.fixtures.versions import PRESENT, VERSIONS
+from tests.helpers.programs.process import Program, free_port, until
 from tests.histories.checked_store import CheckedStore
-from tests.process import Program, free_port, until
 from tests.rules.standing import misplaced, overdue, unexplained
 
 # What no story on loopback comes to: it takes a bridge with two MACs (tests/system/test_impostors.py),

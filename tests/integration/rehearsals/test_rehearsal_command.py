@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from tests.process import FOREWARN, Guest, Output, ending, free_port, run, started, until
+from tests.helpers.programs.process import FOREWARN, Guest, Output, ending, free_port, run, started, until
 
 QUICK = '[scenario]\nname = "quick"\nclock = "x600"\n'
 RESTART = '[[steps]]\norder = { machine = "web-0", action = "restart" }\n'

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.rehearsal.scenario_file import default_fleet, read_scenario
-from tests.process import Program, free_port, shell_function
+from tests.helpers.programs.process import Program, free_port, shell_function
 
 DOCS = Path(__file__).parents[3] / "docs"
 

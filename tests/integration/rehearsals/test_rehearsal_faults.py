@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from forewarn.clock import monotonic
-from tests.process import Guest, until
-from tests.rehearsals import SPEED, all_at_once, one_machine, rehearsing
+from tests.helpers.programs.process import Guest, until
+from tests.helpers.service.rehearsals import SPEED, all_at_once, one_machine, rehearsing
 
 GuestOf: TypeAlias = Callable[[str], Guest]
 

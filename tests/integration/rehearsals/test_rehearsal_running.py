@@ -12,7 +12,17 @@ from typing import Any
 
 import pytest
 
-from tests.process import FOREWARN, PATIENCE, Output, Program, ending, free_port, run, started, until
+from tests.helpers.programs.process import (
+    FOREWARN,
+    PATIENCE,
+    Output,
+    Program,
+    ending,
+    free_port,
+    run,
+    started,
+    until,
+)
 
 CURL = Path(__file__).with_name("curl-guest.sh")
 

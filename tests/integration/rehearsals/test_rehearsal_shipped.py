@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.process import run
+from tests.helpers.programs.process import run
 
 pytestmark = pytest.mark.skipif(
     shutil.which("curl") is None, reason="curl, the guest of these tests, is absent"

@@ -18,9 +18,9 @@ from forewarn.sdk import answer_reading
 from forewarn.sdk.discovery import Surroundings
 from forewarn.wire.azure import offered
 from forewarn.wire.instance import InstanceMetadata
-from tests.guests import BOTH, Client, Time, discovered
+from tests.helpers.programs.guests import BOTH, Client, Time, discovered
+from tests.helpers.service.scripted import answer, dripping, scripted
 from tests.integration.guest.guest_face import START, Face, event, group, machine, serving
-from tests.scripted import answer, dripping, scripted
 from tests.unit.documents import NOT_BEFORE
 
 Connect = Callable[..., Any]

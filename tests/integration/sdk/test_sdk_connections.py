@@ -19,9 +19,9 @@ from forewarn import AsyncGuestClient, Closed, Unavailable
 from forewarn.sdk.transport import endpoint_urls
 from forewarn.sdk.transport.asyncio_driver import AsyncioConnection
 from forewarn.sdk.transport.exchange import HANGS_UP, LONGEST_HEAD, Reply
-from tests.guests import BOTH
-from tests.process import PATIENCE
-from tests.scripted import answer, scripted
+from tests.helpers.programs.guests import BOTH
+from tests.helpers.programs.process import PATIENCE
+from tests.helpers.service.scripted import answer, scripted
 
 Connect = Callable[..., Any]
 

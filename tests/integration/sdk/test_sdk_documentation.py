@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import forewarn
+from tests.helpers.programs.process import Program, sample_fleet, shell_function
+from tests.helpers.service.scripted import answer, scripted
 from tests.integration.cli.test_documentation import ports_of
-from tests.process import Program, sample_fleet, shell_function
-from tests.scripted import answer, scripted
 
 DOCS = Path(__file__).parents[3] / "docs"
 

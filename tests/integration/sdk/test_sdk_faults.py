@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from forewarn import Document, Unavailable
-from tests.guests import BOTH, Time, awaited, blocking
-from tests.rehearsals import all_at_once, one_machine, rehearsing
+from tests.helpers.programs.guests import BOTH, Time, awaited, blocking
+from tests.helpers.service.rehearsals import all_at_once, one_machine, rehearsing
 
 Connect = Callable[..., Any]
 

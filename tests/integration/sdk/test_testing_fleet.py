@@ -13,7 +13,7 @@ import pytest
 from forewarn.core.errors import Invalid
 from forewarn.testing import Conflict, Fleet, Machine
 from forewarn.testing.fleet import opened_fleet
-from tests.racing import at_once
+from tests.helpers.service.racing import at_once
 
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 

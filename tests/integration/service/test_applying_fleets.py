@@ -16,9 +16,9 @@ from forewarn.core.toml_text import parse_toml
 from forewarn.server.fleet_file import apply_file
 from forewarn.store.batch import Transact
 from forewarn.wire.fleet import read_fleet, write_fleet
-from tests.harness import Service, fleet, group, machine
-from tests.served import Api, app_of
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, group, machine
+from tests.helpers.service.served import Api, app_of
 
 MANY = 6
 on_both = pytest.mark.parametrize("service", ["sqlite", "postgresql"], indirect=True)

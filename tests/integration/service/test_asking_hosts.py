@@ -20,10 +20,10 @@ from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.host import Host
 from forewarn.server.threads.reaching import ASK_AGAIN, ASKED_A_SECOND, HostReaching
 from forewarn.store.snapshots import Snapshot
-from tests.harness import START, Service
-from tests.racing import at_once
-from tests.scripted_driver import ScriptedDriver
-from tests.transactions import InTransactions
+from tests.helpers.database.transactions import InTransactions
+from tests.helpers.service.harness import START, Service
+from tests.helpers.service.racing import at_once
+from tests.helpers.service.scripted_driver import ScriptedDriver
 
 ONE, TWO = HostName("host-1"), HostName("host-2")
 EVERY = 4.0

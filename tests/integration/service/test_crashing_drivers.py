@@ -15,10 +15,10 @@ from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec, 
 from forewarn.drivers import registry
 from forewarn.drivers.registry import ENTRY_POINTS, Drivers
 from forewarn.server.wiring import open_service, wire
-from tests.crashing_driver import begun, calls, crash_in
+from tests.helpers.service.crashing_driver import begun, calls, crash_in
 
 PATIENCE = 60.0
-CRASHING = EntryPoint("crashing", "tests.crashing_driver:make", ENTRY_POINTS)
+CRASHING = EntryPoint("crashing", "tests.helpers.service.crashing_driver:make", ENTRY_POINTS)
 FLEET = FleetSpec(
     defaults=FleetDefaults(driver="crashing"),
     hosts=(HostSpec(name=HostName("host-1")),),

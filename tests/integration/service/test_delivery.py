@@ -25,9 +25,9 @@ from forewarn.server.threads.webhook_delivery import (
     PublicOnly,
     SystemLookup,
 )
-from tests.harness import START, Ids
-from tests.process import PATIENCE
-from tests.receiver import Receiver, receiving
+from tests.helpers.programs.process import PATIENCE
+from tests.helpers.programs.receiver import Receiver, receiving
+from tests.helpers.service.harness import START, Ids
 
 OWN = ProjectName("a")
 RECORD = Record(number=7, at=START, kind=Kind.CLOCK_JUMPED)

@@ -31,10 +31,10 @@ from forewarn.core.orders import lifecycle
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import driver_named
-from tests.harness import TEST, Service, fleet, machine
-from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
-from tests.statements import counted
-from tests.transactions import writing
+from tests.helpers.database.statements import counted
+from tests.helpers.database.transactions import writing
+from tests.helpers.service.harness import TEST, Service, fleet, machine
+from tests.helpers.service.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 
 
 @pytest.fixture

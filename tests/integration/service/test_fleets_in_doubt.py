@@ -16,10 +16,10 @@ from forewarn.core.errors import MAY_STILL_HAPPEN, Conflict, Unavailable, Uncert
 from forewarn.store.batch import Batch, Transaction
 from forewarn.store.sql import Store
 from forewarn.wire.fleet import write_fleet
-from tests.harness import Service, fleet, group, machine
-from tests.lost_answers import lost_commit
-from tests.served import Api, Worker, app_of
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.programs.lost_answers import lost_commit
+from tests.helpers.service.harness import Service, fleet, group, machine
+from tests.helpers.service.served import Api, Worker, app_of
 
 T = TypeVar("T")
 

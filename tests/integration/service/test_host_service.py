@@ -21,8 +21,8 @@ from forewarn.core.basic_types import (
     StageState,
 )
 from forewarn.core.model.order import OrderTerms
-from tests.harness import TEST, Service, fleet, group, machine
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import TEST, Service, fleet, group, machine
 
 HOST = HostName("host-1")
 

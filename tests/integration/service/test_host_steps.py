@@ -25,8 +25,8 @@ from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.order import HostStep, OrderTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
-from tests.harness import Service, fleet, machine
-from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
+from tests.helpers.service.harness import Service, fleet, machine
+from tests.helpers.service.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 
 HOST = HostName("host-1")
 ABLE = frozenset({SCRIPTED})

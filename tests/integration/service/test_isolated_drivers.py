@@ -25,13 +25,13 @@ from forewarn.core.model.host import Host
 from forewarn.drivers.isolation import driver_process
 from forewarn.drivers.isolation.driver_process import DriverBroke
 from forewarn.drivers.registry import ENTRY_POINTS, Drivers
-from tests.crashing_driver import begun, calls, crash_in
-from tests.driver_calls import begin, cancel, check, task
-from tests.process import until
+from tests.helpers.programs.process import until
+from tests.helpers.service.crashing_driver import begun, calls, crash_in
+from tests.helpers.service.driver_calls import begin, cancel, check, task
 
 KVM = Host(name=HostName("kvm04"), uri="crash://kvm04")
 NAME = "crashing"
-CRASHING = EntryPoint(NAME, "tests.crashing_driver:make", ENTRY_POINTS)
+CRASHING = EntryPoint(NAME, "tests.helpers.service.crashing_driver:make", ENTRY_POINTS)
 OWN = EntryPoint(EXTERNAL, "forewarn.drivers.external:make", ENTRY_POINTS)
 
 
@@ -211,7 +211,11 @@ def test_errors_are_the_drivers_own_and_no_crash(
     with pytest.raises(Exception, match=r"pathlib.PosixPath is no part of an answer"):
         driver.reach(Host(name=HostName("strange")))
     assert driver.reach(Host(name=HostName("has-news"))) is None
-    assert ("tests.crashing_driver", logging.WARNING, "seen from afar") in caplog.record_tuples
+    assert (
+        "tests.helpers.service.crashing_driver",
+        logging.WARNING,
+        "seen from afar",
+    ) in caplog.record_tuples
     assert drivers.crashes() == {NAME: 0}
 
 
@@ -322,7 +326,7 @@ def test_a_driver_that_its_process_cannot_make_says_why(made: Callable[..., Driv
 
 
 def test_the_settings_isolate_a_driver_that_does_not_say_so(tmp_path: Path) -> None:
-    rack = EntryPoint("rack", "tests.crashing_driver:make_in_server", ENTRY_POINTS)
+    rack = EntryPoint("rack", "tests.helpers.service.crashing_driver:make_in_server", ENTRY_POINTS)
     for isolated, pids in ((True, 2), (False, 1)):
         settings = Settings(drivers={"rack": {"folder": str(tmp_path), "isolated": isolated}})
         drivers = Drivers(settings, monotonic=lambda: 0.0, found=[OWN, rack])

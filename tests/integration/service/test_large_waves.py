@@ -16,8 +16,8 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout, RolloutState, WaveState
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.store.queries.rollouts import RolloutQueries
-from tests.harness import START, TEST, Service, fleet, machine
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import START, TEST, Service, fleet, machine
 
 HOSTS = TOGETHER + 3
 LAST = HostName(f"host-{HOSTS}")

@@ -21,11 +21,11 @@ from forewarn.server import local_tokens
 from forewarn.server.log_setup import level_of, log_records, set_up_audit, set_up_log
 from forewarn.store.batch import Transaction
 from forewarn.store.saved import records_of
-from tests.harness import TEST, Service
-from tests.process import PATIENCE
-from tests.served import sample
-from tests.stores import sqlite_url
-from tests.transactions import writing
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.database.transactions import writing
+from tests.helpers.programs.process import PATIENCE
+from tests.helpers.service.harness import TEST, Service
+from tests.helpers.service.served import sample
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import pytest
 
 from forewarn.core.basic_types import Action, HostName, HostState, Work
 from forewarn.core.model.rollout import Rollout, RolloutState
-from tests.harness import Service, fleet, machine
+from tests.helpers.service.harness import Service, fleet, machine
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
 from forewarn.server.threads.listings import Listings, MachineWatch
 from forewarn.store.batch import Transaction
-from tests.harness import Service, fleet, machine
-from tests.listing_driver import IDS, Hypervisor
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, machine
+from tests.helpers.service.listing_driver import IDS, Hypervisor
 
 T = TypeVar("T")
 HEALTH = timedelta(minutes=10)

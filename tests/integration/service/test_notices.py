@@ -18,10 +18,10 @@ from forewarn.server.threads.batches import Batches
 from forewarn.store.batch import Transaction
 from forewarn.wire.answers.event_answers import NotedEventAnswer
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
-from tests.harness import START, Polls, Service, fleet, group, machine
-from tests.process import Program, run, sample_fleet
-from tests.served import Api, app_of, check_answer
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.programs.process import Program, run, sample_fleet
+from tests.helpers.service.harness import START, Polls, Service, fleet, group, machine
+from tests.helpers.service.served import Api, app_of, check_answer
 
 
 @pytest.fixture

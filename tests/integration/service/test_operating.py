@@ -25,10 +25,10 @@ from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
-from tests.harness import START, TEST, Service, fleet, group, machine
-from tests.served import Api, app_of
-from tests.stores import sqlite_url
-from tests.transactions import writing
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.database.transactions import writing
+from tests.helpers.service.harness import START, TEST, Service, fleet, group, machine
+from tests.helpers.service.served import Api, app_of
 
 
 def web(policy: GroupPolicy | None = None) -> FleetSpec:

@@ -25,8 +25,8 @@ from forewarn.core.basic_types import (
 from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.project import Project
 from forewarn.core.policy import Policy
-from tests.harness import START, Service, fleet, group, machine
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import START, Service, fleet, group, machine
 
 WEB = (
     group("web"),

@@ -14,8 +14,8 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.server.threads import service_time
 from forewarn.server.threads.service_time import TimeWatch
-from tests.harness import START, Service, fleet, group, machine
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import START, Service, fleet, group, machine
 
 MINUTES, HOURS = timedelta(minutes=1), timedelta(hours=1)
 

@@ -7,8 +7,8 @@ import pytest
 
 from forewarn.core.basic_types import Action, HostName, MachineState, OrderState, StepState
 from forewarn.server.fleet_file import apply_file
-from tests.harness import Service
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service
 
 NIGHT = Path(__file__).parents[3] / "examples/night.toml"
 KVM = HostName("kvm01")

@@ -14,8 +14,8 @@ from forewarn.core.errors import Invalid
 from forewarn.core.model.host import Host
 from forewarn.drivers.isolation.isolated_driver import IsolatedDriver
 from forewarn.drivers.registry import Drivers
-from tests.driver_calls import task
-from tests.spool_driver import installed
+from tests.helpers.service.driver_calls import task
+from tests.helpers.service.spool_driver import installed
 
 
 def drivers(settings: Settings | None = None) -> Drivers:

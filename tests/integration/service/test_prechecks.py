@@ -26,9 +26,9 @@ from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders import move_prechecks
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
-from tests.harness import Service, fleet, machine
-from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
-from tests.statements import counted
+from tests.helpers.database.statements import counted
+from tests.helpers.service.harness import Service, fleet, machine
+from tests.helpers.service.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 
 HOST = HostName("host-1")
 WHY = "disk vda is not seen by both"

@@ -16,8 +16,8 @@ from forewarn.core.basic_types import Action, HostName, Work
 from forewarn.core.errors import NotFound
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.rollout import RolloutState, WaveState
-from tests.harness import TEST, Service, fleet, machine
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import TEST, Service, fleet, machine
 
 HOSTS = MOST_HOSTS_AT_ONCE + 2
 NAMES = tuple(HostName(f"host-{number}") for number in range(1, HOSTS + 1))

@@ -15,10 +15,10 @@ from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.store.writes.saving import ChangeSaving
 from forewarn.wire.answers.record_answers import PromiseAnswer
-from tests.harness import TEST, Service, fleet, group, machine
-from tests.served import Api, app_of, check_page
-from tests.stores import sqlite_url
-from tests.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import TEST, Service, fleet, group, machine
+from tests.helpers.service.served import Api, app_of, check_page
+from tests.helpers.service.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
 
 OUTSIDE = replace(TEST, driver=EXTERNAL)
 

@@ -16,9 +16,9 @@ from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineName, ServiceMode, Work
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.rollout import Rollout, RolloutTerms
-from tests.counts import tries
-from tests.harness import SIMULATION, Service
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.counts import tries
+from tests.helpers.service.harness import SIMULATION, Service
 
 RACKS, HOSTS_EACH, GROUPS, MEMBERS, ALONE = 3, 6, 4, 9, 20
 

@@ -12,10 +12,10 @@ from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.store.opening import database
 from forewarn.store.sql import open_store
 from forewarn.wire.fleet import read_fleet
-from tests.harness import Service
-from tests.lost_answers import lost_commit
-from tests.stores import sqlite_url
-from tests.transactions import holding
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.database.transactions import holding
+from tests.helpers.programs.lost_answers import lost_commit
+from tests.helpers.service.harness import Service
 
 LAB = ProjectName("lab")
 FLEET = {

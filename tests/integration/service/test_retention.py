@@ -10,12 +10,12 @@ from forewarn.control.engine import pruning
 from forewarn.control.engine.pruning import RecordPruning
 from forewarn.core.basic_types import Action, EventId, Kind, Work
 from forewarn.core.filters import EventFilter
-from tests.follower import Follower
-from tests.harness import Service
-from tests.process import Program, sample_fleet
-from tests.served import sample
-from tests.stores import sqlite_url
-from tests.transactions import writing
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.database.transactions import writing
+from tests.helpers.programs.follower import Follower
+from tests.helpers.programs.process import Program, sample_fleet
+from tests.helpers.service.harness import Service
+from tests.helpers.service.served import sample
 
 KEEP = timedelta(days=30)
 

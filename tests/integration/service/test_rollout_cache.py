@@ -12,9 +12,9 @@ from forewarn.core.basic_types import Action, HostName, Mobility, Priority
 from forewarn.core.model.slice import HostSurvey
 from forewarn.store.queries.rollouts import RolloutQueries
 from forewarn.store.saved import Saved
-from tests.harness import Service, fleet, group, machine
-from tests.stores import sqlite_url
-from tests.transactions import writing
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.database.transactions import writing
+from tests.helpers.service.harness import Service, fleet, group, machine
 
 EMPTY = HostName("host-4")
 HOSTS = (*(HostName(f"host-{number}") for number in range(1, 4)), EMPTY)

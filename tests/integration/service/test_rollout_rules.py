@@ -1,6 +1,6 @@
 """The rules over random histories with rollouts; every transaction is held against them."""
 
-from tests.counts import seeds
+from tests.helpers.service.counts import seeds
 from tests.histories.histories import play
 from tests.histories.rollout_histories import ROLLOUT_SITUATIONS, RollingHistories
 from tests.histories.situations import Reached

@@ -33,10 +33,10 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms, WaveState
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.rollouts import planning as rules
-from tests.counts import tries
-from tests.harness import START, Service, fleet, group, machine
-from tests.stores import sqlite_url
-from tests.transactions import writing
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.database.transactions import writing
+from tests.helpers.service.counts import tries
+from tests.helpers.service.harness import START, Service, fleet, group, machine
 
 
 def three_domains() -> FleetSpec:

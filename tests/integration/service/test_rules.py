@@ -1,6 +1,6 @@
 """The rules of the service over random histories."""
 
-from tests.counts import seeds
+from tests.helpers.service.counts import seeds
 from tests.histories.failing_histories import FAILING_SITUATIONS, FailingHistories
 from tests.histories.histories import Histories, play
 from tests.histories.moving_histories import MOVING_SITUATIONS, MovingHistories

@@ -8,8 +8,8 @@ import pytest
 
 from forewarn.control import unsaved_activity
 from forewarn.core.errors import Unavailable
-from tests.harness import Service, fleet, group, machine
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, group, machine
 
 NAMES = ("alone-0", "alone-1", "alone-2")
 

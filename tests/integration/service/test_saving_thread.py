@@ -9,7 +9,7 @@ import httpx
 from forewarn.config import Settings
 from forewarn.server.wiring import OpenedService, drivers_of, open_service, wire
 from forewarn.store.saved import Saved
-from tests.racing import PATIENCE
+from tests.helpers.service.racing import PATIENCE
 
 FLEET = {
     "defaults": {"driver": "simulated"},

@@ -15,11 +15,11 @@ from forewarn.core.basic_types import EXTERNAL, Action, OrderId, OrderState
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.store.batch import Transaction
-from tests.boards import read_whole, sent_by
-from tests.harness import TEST, Service
-from tests.served import sample
-from tests.stores import sqlite_url
-from tests.working import WorkerByHand
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.boards import read_whole, sent_by
+from tests.helpers.service.harness import TEST, Service
+from tests.helpers.service.served import sample
+from tests.helpers.service.working import WorkerByHand
 
 
 @pytest.fixture

@@ -27,10 +27,10 @@ from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.rollout import DEFAULT_TERMS, FailureLimit, Rollout, RolloutState, RolloutTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.redaction import unmarked
-from tests.harness import Service, fleet, group, machine
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, group, machine
+from tests.helpers.service.scripted_driver import ScriptedDriver
 from tests.integration.service.test_host_steps import make_calls
-from tests.scripted_driver import ScriptedDriver
-from tests.stores import sqlite_url
 
 
 def racks() -> FleetSpec:

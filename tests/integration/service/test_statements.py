@@ -10,12 +10,12 @@ from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.basic_types import Action
 from forewarn.core.errors import NotFound
 from forewarn.store.batch import Transaction
-from tests.boards import read_whole, sent_by
-from tests.harness import TEST, Service, fleet, machine
-from tests.served import Api, app_of
-from tests.statements import counted
-from tests.stores import prepared_sqlite
-from tests.working import WorkerByHand
+from tests.helpers.database.statements import counted
+from tests.helpers.database.stores import prepared_sqlite
+from tests.helpers.service.boards import read_whole, sent_by
+from tests.helpers.service.harness import TEST, Service, fleet, machine
+from tests.helpers.service.served import Api, app_of
+from tests.helpers.service.working import WorkerByHand
 
 MACHINES, HOSTS = 800, 200
 

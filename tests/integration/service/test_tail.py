@@ -16,11 +16,11 @@ from forewarn.core.filters import RecordFilter
 from forewarn.core.model.project import Project
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.store.sql import open_store
-from tests.harness import Service
-from tests.racing import at_once
-from tests.served import sample
-from tests.stores import sqlite_url
-from tests.transactions import writing
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.database.transactions import writing
+from tests.helpers.service.harness import Service
+from tests.helpers.service.racing import at_once
+from tests.helpers.service.served import sample
 
 FILTERS = [
     RecordFilter(),

@@ -6,11 +6,11 @@ from typing import Any
 from forewarn.core.model.record import Record
 from forewarn.core.topics import Topic, topics_of
 from forewarn.wire.answers.record_answers import RecordAnswer
-from tests.counts import seeds
+from tests.helpers.service.counts import seeds
+from tests.helpers.service.served import Api, app_of
 from tests.histories.followed_histories import FOLLOWED_SITUATIONS, FollowedHistories
 from tests.histories.histories import play
 from tests.histories.situations import Reached
-from tests.served import Api, app_of
 
 Listed = Mapping[str, Mapping[str, Any]]
 

@@ -17,10 +17,10 @@ from forewarn.core.basic_types import Action, EventStatus, HostName, Kind, StepS
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, HostSpec
 from forewarn.core.model.rollout import RolloutState
-from tests.harness import Service, fleet, machine
-from tests.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
-from tests.served import app_of, serving
-from tests.transactions import InTransactions
+from tests.helpers.database.transactions import InTransactions
+from tests.helpers.service.harness import Service, fleet, machine
+from tests.helpers.service.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
+from tests.helpers.service.served import app_of, serving
 
 SOURCE, TARGET = HostName("host-1"), HostName("host-2")
 

@@ -1,6 +1,6 @@
 """The rules over random histories in which the driver is slow, hangs, lies, dies and answers late."""
 
-from tests.counts import LONG, seeds
+from tests.helpers.service.counts import LONG, seeds
 from tests.histories.histories import play
 from tests.histories.situations import Reached
 from tests.histories.unruly_histories import UNRULY_SITUATIONS, UnrulyHistories

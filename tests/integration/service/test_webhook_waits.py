@@ -14,9 +14,9 @@ from forewarn.core.model.record import Record
 from forewarn.core.push import Webhook
 from forewarn.server.threads.pusher import Pace, PushContext, WebhookSender
 from forewarn.store.batch import Transaction
-from tests.harness import Service, fleet, machine
-from tests.served import Api, app_of
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import Service, fleet, machine
+from tests.helpers.service.served import Api, app_of
 
 T = TypeVar("T")
 HOUR = 3600.0

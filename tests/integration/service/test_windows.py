@@ -30,9 +30,9 @@ from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.model.rollout import RolloutState, RolloutTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.redaction import unmarked
-from tests.harness import START, Service, fleet, group, machine
-from tests.refused import refused
-from tests.stores import sqlite_url
+from tests.helpers.database.stores import sqlite_url
+from tests.helpers.service.harness import START, Service, fleet, group, machine
+from tests.helpers.service.refused import refused
 
 SHOP, BANK = ProjectName("shop"), ProjectName("bank")
 EVERY_DAY = frozenset(range(7))

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from tests.helpers.programs.process import PATIENCE, until
 from tests.machines.bed import domains, hosts, image, keepers
 from tests.machines.bed.console import Console
 from tests.machines.bed.domains import Disk, Guest
 from tests.machines.bed.hosts import BRIDGE, IMAGES, Hypervisor
 from tests.machines.bed.keepers import Process
-from tests.process import PATIENCE, until
 
 METADATA = "169.254.169.254"
 SERVER = "10.77.0.1"

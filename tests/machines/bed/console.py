@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.process import until
+from tests.helpers.programs.process import until
 
 # Under emulation, beside others who need the processors too, a boot takes far longer than some seconds.
 BOOT_PATIENCE = 180.0

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.helpers.programs.process import PATIENCE
 from tests.machines.bed import keepers
 from tests.machines.bed.keepers import Process
-from tests.process import PATIENCE
 
 # The bridge of each place; the guests' cables are in it, and the cable to the other places.
 BRIDGE = "guests"

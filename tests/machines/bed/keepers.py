@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.process import PATIENCE, until
+from tests.helpers.programs.process import PATIENCE, until
 
 # The kernel reaps the children of who ignores their end: a dead qemu must not look as if it were still there.
 # The number is read before /proc is mounted anew: it is the one that the outside knows.

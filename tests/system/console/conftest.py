@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 if find_spec("playwright"):
-    from tests.console_fixtures import calm, profiles, serve, server, visit
+    from tests.helpers.console.console_fixtures import calm, profiles, serve, server, visit
 
     __all__ = ["calm", "profiles", "serve", "server", "visit"]
 else:

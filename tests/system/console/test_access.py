@@ -4,10 +4,10 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests import accessibility
-from tests.browsing import Visitor
-from tests.console_fixtures import Serve, Visit, let_in
-from tests.process import Program
+from tests.helpers.console import accessibility
+from tests.helpers.console.browsing import Visitor
+from tests.helpers.console.console_fixtures import Serve, Visit, let_in
+from tests.helpers.programs.process import Program
 from tests.system.console.acting import answer, go, press
 
 FLEET = """

@@ -9,9 +9,9 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from tests import accessibility
-from tests.console_fixtures import Serve, Visit
-from tests.process import Program
+from tests.helpers.console import accessibility
+from tests.helpers.console.console_fixtures import Serve, Visit
+from tests.helpers.programs.process import Program
 from tests.system.console.acting import answer, expect_command, fill, go, press
 
 OUTSIDE = """

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-from tests import wheels
-from tests.console_fixtures import Visit, begin_in_the_morning
-from tests.process import Program, sample_fleet
+from tests.helpers.console.console_fixtures import Visit, begin_in_the_morning
+from tests.helpers.programs import wheels
+from tests.helpers.programs.process import Program, sample_fleet
 
 MOST_REQUESTS = 10
 MOST_BYTES = 200_000

@@ -5,10 +5,10 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests import accessibility
-from tests.browsing import wait_until
-from tests.console_fixtures import Serve, Visit
-from tests.process import Program
+from tests.helpers.console import accessibility
+from tests.helpers.console.browsing import wait_until
+from tests.helpers.console.console_fixtures import Serve, Visit
+from tests.helpers.programs.process import Program
 from tests.system.console.acting import answer, fill, press
 
 FLEET = """

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.console_fixtures import Serve, Visit
-from tests.spool_driver import installed
+from tests.helpers.console.console_fixtures import Serve, Visit
+from tests.helpers.service.spool_driver import installed
 from tests.system.console.acting import answer, go, press
 
 

@@ -4,9 +4,9 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browsing import PHONE
-from tests.console_fixtures import Visit
-from tests.process import Program
+from tests.helpers.console.browsing import PHONE
+from tests.helpers.console.console_fixtures import Visit
+from tests.helpers.programs.process import Program
 
 WEB_0 = "127.0.1.10"
 

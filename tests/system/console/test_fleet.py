@@ -2,8 +2,8 @@
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.console_fixtures import Serve, Visit, let_in
-from tests.process import Program
+from tests.helpers.console.console_fixtures import Serve, Visit, let_in
+from tests.helpers.programs.process import Program
 from tests.system.console.acting import go
 
 WEB_0 = "127.0.1.10"

@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.console_fixtures import Visit
-from tests.process import Program, run
+from tests.helpers.console.console_fixtures import Visit
+from tests.helpers.programs.process import Program, run
 from tests.system.console.acting import go
 
 HOSTILE = 'board, "swapped" <b>exe</b>'

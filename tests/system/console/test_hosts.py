@@ -7,12 +7,12 @@ from click.testing import CliRunner
 from playwright.sync_api import expect
 
 from forewarn.cli.main import app
-from tests import accessibility
-from tests.console_fixtures import Serve, Visit, begin_in_the_morning, let_in
-from tests.harness import Service
-from tests.listing_driver import IDS, Hypervisor
-from tests.process import Program
-from tests.served import app_of, serving
+from tests.helpers.console import accessibility
+from tests.helpers.console.console_fixtures import Serve, Visit, begin_in_the_morning, let_in
+from tests.helpers.programs.process import Program
+from tests.helpers.service.harness import Service
+from tests.helpers.service.listing_driver import IDS, Hypervisor
+from tests.helpers.service.served import app_of, serving
 from tests.system.console.acting import go
 
 

@@ -4,8 +4,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.console_fixtures import Visit
-from tests.process import Program
+from tests.helpers.console.console_fixtures import Visit
+from tests.helpers.programs.process import Program
 
 # However a call ends that was under way when the server was killed.
 AWAY = "^net::ERR_"

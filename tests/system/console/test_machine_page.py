@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.console_fixtures import Serve, Visit
+from tests.helpers.console.console_fixtures import Serve, Visit
 
 TWO_OF_A_NAME = """
 [projects.red]

@@ -4,8 +4,8 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.console_fixtures import Serve, Visit
-from tests.process import Program
+from tests.helpers.console.console_fixtures import Serve, Visit
+from tests.helpers.programs.process import Program
 
 WEB_0 = "127.0.1.10"
 # Of three machines on a host one moves live, one restarts elsewhere, one stays.

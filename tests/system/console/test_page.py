@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browsing import Visitor
-from tests.console_fixtures import MORNING, Visit
-from tests.process import Program, until
+from tests.helpers.console.browsing import Visitor
+from tests.helpers.console.console_fixtures import MORNING, Visit
+from tests.helpers.programs.process import Program, until
 
 
 def test_the_page_opens_at_once_where_there_are_no_tokens(calm: Program, visit: Visit) -> None:

@@ -2,10 +2,10 @@
 
 from playwright.sync_api import Page, expect
 
-from tests import accessibility
-from tests.browsing import PHONE
-from tests.console_fixtures import Serve, Visit
-from tests.process import Program
+from tests.helpers.console import accessibility
+from tests.helpers.console.browsing import PHONE
+from tests.helpers.console.console_fixtures import Serve, Visit
+from tests.helpers.programs.process import Program
 
 LONG = "payments-api-production-eu-west-14"
 TWO_LONG = f"""

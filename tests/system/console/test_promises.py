@@ -6,8 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.console_fixtures import Serve, Visit
-from tests.process import Program
+from tests.helpers.console.console_fixtures import Serve, Visit
+from tests.helpers.programs.process import Program
 
 DAY = 24 * 3600
 COUNTS = ("kept", "late", "never", "judged", "broken")

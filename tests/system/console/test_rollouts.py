@@ -5,9 +5,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests import accessibility
-from tests.console_fixtures import Serve, Visit, let_in
-from tests.process import Program
+from tests.helpers.console import accessibility
+from tests.helpers.console.console_fixtures import Serve, Visit, let_in
+from tests.helpers.programs.process import Program
 from tests.system.console.acting import expect_command
 
 HOSTS = ("host-1", "host-2", "host-3")

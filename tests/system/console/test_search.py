@@ -2,9 +2,9 @@
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests import accessibility
-from tests.console_fixtures import Visit, let_in
-from tests.process import Program
+from tests.helpers.console import accessibility
+from tests.helpers.console.console_fixtures import Visit, let_in
+from tests.helpers.programs.process import Program
 
 
 def _search(page: Page, keys: str = "/") -> Locator:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests import accessibility
-from tests.browsing import THEMES, wait_until
-from tests.console_fixtures import Serve, Visit, let_in
-from tests.process import Program, until
+from tests.helpers.console import accessibility
+from tests.helpers.console.browsing import THEMES, wait_until
+from tests.helpers.console.console_fixtures import Serve, Visit, let_in
+from tests.helpers.programs.process import Program, until
 from tests.system.console.acting import answer, expect_command, fill, go, press
 
 FLEET = """

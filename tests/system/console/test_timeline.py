@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.console_fixtures import Visit, begin_in_the_morning
-from tests.process import Program, sample_fleet
+from tests.helpers.console.console_fixtures import Visit, begin_in_the_morning
+from tests.helpers.programs.process import Program, sample_fleet
 
 WEB_0 = "127.0.1.10"
 WEB_1 = "127.0.1.11"

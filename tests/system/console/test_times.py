@@ -4,8 +4,8 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browsing import wait_until
-from tests.console_fixtures import Serve, Visit
+from tests.helpers.console.browsing import wait_until
+from tests.helpers.console.console_fixtures import Serve, Visit
 from tests.system.console.acting import go
 from tests.system.console.test_views import AXIS_LABELS, OVERLAPPING, WIDTHS
 

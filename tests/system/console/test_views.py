@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests import accessibility, console_story
-from tests.browsing import THEMES, wait_until
-from tests.console_fixtures import Visit
-from tests.console_story import VIEWS, Story
-from tests.process import Program
+from tests.helpers.console import accessibility, console_story
+from tests.helpers.console.browsing import THEMES, wait_until
+from tests.helpers.console.console_fixtures import Visit
+from tests.helpers.console.console_story import VIEWS, Story
+from tests.helpers.programs.process import Program
 
 ROUTES = Path(__file__).parents[3] / "src/forewarn/console/web/shell/routes.js"
 WIDTHS = (360, 768, 1440)

@@ -1,0 +1,156 @@
+"""Callers who go on asking through an outage, and remember what they were answered."""
+
+import itertools
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from forewarn.clock import monotonic
+from tests.helpers.programs.process import Guest, Program, operator_client
+
+# The promise, in real seconds; polls and probes are far faster, and tests are more patient with them.
+LONGEST = 6.0
+# How late a busy computer may answer; the bench measures the promise itself.
+LATE = 2.0
+MACHINES = 900
+# A caller who was refused does not ask again at once.
+PAUSE = 0.1
+SHORT_PAUSE = 0.02
+
+
+def write_fleet(folder: Path) -> Path:
+    """Write a fleet with a machine for each order that will be asked for."""
+    machines = "".join(
+        f'[[machines]]\nname = "{name_of(number)}"\nhost = "host-{number % 9}"\n'
+        f'address = "{address_of(number)}"\n'
+        for number in range(MACHINES)
+    )
+    hosts = "".join(f"[hosts.host-{number}]\n" for number in range(9))
+    path = folder / "fleet.toml"
+    path.write_text(f'[defaults]\ndriver = "simulated"\n{hosts}{machines}')
+    return path
+
+
+def name_of(number: int) -> str:
+    """Name a machine."""
+    return f"m-{number:03}"
+
+
+def address_of(number: int) -> str:
+    """Give a machine's address."""
+    return f"127.0.{2 + number // 200}.{1 + number % 200}"
+
+
+@dataclass(kw_only=True)
+class Asked:
+    """An order that was asked for, and what came of it."""
+
+    machine: str
+    key: str | None
+    took: float = 0.0
+    status: int = 0
+    code: str = ""
+    message: str = ""
+    order: str | None = None
+    retry_after: str | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {} if self.key is None else {"Idempotency-Key": self.key}
+
+    def note(self, answer: httpx.Response, *, took: float) -> None:
+        """Take down an answer."""
+        self.status, self.took, self.retry_after = answer.status_code, took, answer.headers.get("retry-after")
+        body = answer.json()
+        if answer.is_success:
+            self.order = body["order"]["id"]
+        else:
+            self.code, self.message = body["error"]["code"], body["error"]["message"]
+
+
+@dataclass
+class Load:
+    """Some callers at once: every second one gives its orders keys."""
+
+    program: Program
+    callers: int = 4
+    asked: list[Asked] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count())
+    _ending: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Ask as long as the block lasts."""
+        threads = [
+            threading.Thread(target=self._ask, kwargs={"keyed": caller % 2 == 0})
+            for caller in range(self.callers)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._ending.set()
+            for thread in threads:
+                thread.join()
+            self._ending.clear()
+
+    def answered(self, status: int) -> Sequence[Asked]:
+        """Return what was answered so."""
+        return [each for each in list(self.asked) if each.status == status]
+
+    def _ask(self, *, keyed: bool) -> None:
+        with operator_client(self.program.operators) as client:
+            while not self._ending.is_set():
+                number = next(self._numbers)
+                assert number < MACHINES, "more was asked for than there are machines"
+                asked = Asked(machine=name_of(number), key=f"order-{number}" if keyed else None)
+                began = monotonic()
+                answer = client.post(f"/v1/machines/{asked.machine}/restart", headers=asked.headers)
+                asked.note(answer, took=monotonic() - began)
+                self.asked.append(asked)
+                self._ending.wait(SHORT_PAUSE if answer.is_success else PAUSE)
+
+
+def check_books(load: Load, program: Program) -> None:
+    """Hold what is there against what was answered: nothing is lost, nothing is there twice."""
+    placed: dict[str, int] = {}
+    for record in program.history():
+        if record["kind"] == "order-placed":
+            placed[record["machine"]] = placed.get(record["machine"], 0) + 1
+    orders = {order["id"] for order in program.all("orders")}
+    for asked in load.asked:
+        times = placed.get(asked.machine, 0)
+        match asked.status, asked.code:
+            case 202, _:
+                assert times == 1, asked
+                assert asked.order in orders, asked
+            case 503, "Unavailable":
+                assert times == 0, asked
+            case 503, "Uncertain":
+                assert times <= 1, asked
+            case _:
+                raise AssertionError(asked)
+        assert asked.status == 202 or asked.retry_after, asked
+        if asked.key is not None:
+            again = program.call("POST", f"/v1/machines/{asked.machine}/restart", headers=asked.headers)
+            assert again.status_code == 202, (asked, again.text)
+            assert asked.order in (None, again.json()["order"]["id"]), asked
+            # What had happened is found by its key, and what had not is done now.
+            assert ("idempotency-replayed" in again.headers) == (times == 1), asked
+
+
+def check_in_time(load: Load) -> None:
+    """Hold how long callers waited against the promise."""
+    slowest = max(load.asked, key=lambda asked: asked.took)
+    assert slowest.took < LONGEST + LATE, slowest
+
+
+def check_polls(guest: Guest, before: bytes) -> None:
+    """Let a guest ask, who must not notice anything."""
+    answer = guest.poll()
+    assert (answer.status_code, answer.content) == (200, before)

@@ -1,0 +1,1 @@
+"""Real programs, guests and servers around them."""

@@ -1,0 +1,1 @@
+"""A service without its programs, and drivers for tests."""

@@ -1,0 +1,86 @@
+"""The libvirt driver: calls about one machine are kept apart, and machines do not wait for each other."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from forewarn.control.driver import Checked, DriverTask, Running, Unknown
+from forewarn.core.basic_types import HostName
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.drivers.libvirt.connections import Connections
+from forewarn.drivers.libvirt.domains import Domain
+from forewarn.drivers.libvirt.driver import ASK_AGAIN, LibvirtDriver
+from forewarn.drivers.libvirt.options import LibvirtOptions
+from forewarn.drivers.libvirt.places import Tools
+from tests.unit.drivers.libvirt.test_libvirt_attempts import TASK
+from tests.unit.slices import machine
+
+OTHER = replace(TASK, machine=machine("web-9"))
+KVM = Host(name=HostName("kvm-1"), uri="test:///kvm-1")
+PATIENCE = 60.0
+
+
+class Held:
+    """An attempt that looks at its machine until the test lets it go on."""
+
+    at_work, goes_on = threading.Event(), threading.Event()
+
+    def __init__(self, task: DriverTask, machine: Machine, tools: Tools) -> None:
+        self._waits = task is TASK
+
+    def check(self) -> Checked:
+        """Look."""
+        if self._waits:
+            self.at_work.set()
+            assert self.goes_on.wait(PATIENCE)
+        return Running(None)
+
+
+def test_a_second_call_about_a_machine_is_answered_at_once_and_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("forewarn.drivers.libvirt.driver.Attempt", Held)
+    driver = LibvirtDriver(LibvirtOptions(), wake=lambda _: None)
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(driver.check, TASK)
+        assert Held.at_work.wait(PATIENCE)
+        assert driver.check(TASK) == Unknown("it is being seen to already", TASK.now + ASK_AGAIN)
+        assert driver.check(OTHER) == Running(None)
+        Held.goes_on.set()
+        assert first.result() == Running(None)
+    assert driver.check(TASK) == Running(None)
+
+
+class HeldHypervisor:
+    """A host whose libvirt lists its domains when the test lets it."""
+
+    def __init__(self) -> None:
+        self.host = KVM.name
+        self.lists, self.goes_on = threading.Event(), threading.Event()
+        self.listed = 0
+
+    def ask(self) -> None:
+        """Answer that it is there."""
+
+    def domains(self) -> list[Domain]:
+        """List none, in the end."""
+        self.listed += 1
+        self.lists.set()
+        assert self.goes_on.wait(PATIENCE)
+        return []
+
+
+def test_a_host_is_looked_after_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    hypervisor = HeldHypervisor()
+    monkeypatch.setattr(Connections, "get", lambda _self, _host: hypervisor)
+    monkeypatch.setattr("forewarn.drivers.libvirt.upkeep.WAIT", 0.0)
+    driver = LibvirtDriver(LibvirtOptions(), wake=lambda _: None)
+    assert driver.reach(KVM) is None  # it is reached, though it is still looked after
+    assert hypervisor.lists.wait(PATIENCE)
+    monkeypatch.setattr("forewarn.drivers.libvirt.upkeep.WAIT", PATIENCE)
+    assert driver.reach(KVM) is None
+    assert hypervisor.listed == 1
+    hypervisor.goes_on.set()

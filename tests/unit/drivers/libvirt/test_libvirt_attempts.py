@@ -1,0 +1,219 @@
+"""An attempt looks at two hosts one after the other: what only seems broken meanwhile has not failed."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from forewarn.control.driver import Done, DriverTask, Failed
+from forewarn.core.basic_types import (
+    Action,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    OrderId,
+    ProjectName,
+    Work,
+)
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import AttemptId
+from forewarn.drivers.libvirt import decisions
+from forewarn.drivers.libvirt.acts import Acts
+from forewarn.drivers.libvirt.attempts import Attempt
+from forewarn.drivers.libvirt.decisions import Act
+from forewarn.drivers.libvirt.definitions import Definition
+from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
+from forewarn.drivers.libvirt.library import Declined, NoAnswer
+from forewarn.drivers.libvirt.options import LibvirtOptions
+from forewarn.drivers.libvirt.places import Places, Tools
+from forewarn.drivers.libvirt.sights import DomainState, Ended, LongCall, Mark, Seen, Sight, new_mark
+from tests.helpers.programs.no_thread import no_thread
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+KVM01, KVM02 = (Host(name=HostName(name), uri=f"test://{name}") for name in ("kvm01", "kvm02"))
+WEB = Machine(
+    id=MachineId("u"),
+    name=MachineName("web-0"),
+    project=ProjectName("default"),
+    group=GroupName("web"),
+    host=KVM01.name,
+)
+TASK = DriverTask(
+    order=OrderId("O"),
+    attempt=1,
+    action=Action.MAINTENANCE,
+    work=Work.FREEZE,
+    machine=WEB,
+    source=KVM01,
+    target=KVM02,
+    moves=True,
+    begun_at=NOON,
+    now=NOON,
+    driver="libvirt",
+)
+RUNS = Seen(state=DomainState.RUNNING, mark=replace(new_mark(TASK, now=NOON), asked=NOON))
+HELD = replace(RUNS, state=DomainState.PAUSED, migrating=True)
+
+
+class Domain:
+    """A host and its domain, which is seen as a test says, at last always the same."""
+
+    def __init__(self, host: HostName, *seen: Seen | None) -> None:
+        self.host = host
+        self.seen_next: Sequence[Seen | None] = seen
+        self.written: list[Mark] = []
+
+    def find(self, _uuid: str) -> "Domain | None":
+        if self.seen_next[0] is not None:
+            return self
+        self._turn()
+        return None
+
+    def seen(self) -> Seen | None:
+        return self._turn()
+
+    def _turn(self) -> Seen | None:
+        now, *later = self.seen_next
+        self.seen_next = later or self.seen_next
+        return now
+
+    def write(self, mark: Mark) -> None:
+        self.written.append(mark)
+
+    def definition(self, *, inactive: bool = False) -> Definition:
+        return Definition(manager=None, disks=(), stays=(), has_agent=False)
+
+    def downtime(self) -> float:
+        return 0.3
+
+
+class Connections:
+    def __init__(self, *domains: Domain) -> None:
+        self._domains = {each.host: each for each in domains}
+
+    def get(self, host: Host) -> Domain:
+        return self._domains[host.name]
+
+
+def checked(here: Domain, there: Domain) -> object:
+    connections: Any = Connections(here, there)
+    tools = Tools(
+        connections=connections,
+        options=LibvirtOptions(),
+        calls=LongCalls(ended=lambda _: None),
+        kept=KeptDefinitions(""),
+        left=LeftBehind(),
+        now=lambda: NOON,
+    )
+    return Attempt(TASK, WEB, tools).check()
+
+
+def test_a_migration_that_ends_between_two_looks_is_no_failure() -> None:
+    here, there = Domain(KVM01.name, RUNS, RUNS, None), Domain(KVM02.name, RUNS)
+    assert checked(here, there) == Done(KVM02.name, 0.3)
+    assert [each.ended for each in there.written] == [Ended.DONE]
+
+
+def test_a_machine_that_goes_on_running_on_both_hosts_has_failed() -> None:
+    answer = checked(Domain(KVM01.name, RUNS), Domain(KVM02.name, RUNS))
+    assert isinstance(answer, Failed)
+    assert "it runs on both hosts" in answer.why
+
+
+def test_a_machine_that_runs_again_where_it_was_is_not_powered_off_there() -> None:
+    """The fake domain has no power switch: who would use it fails."""
+    answer = checked(Domain(KVM01.name, HELD, HELD, RUNS), Domain(KVM02.name, RUNS))
+    assert isinstance(answer, Failed)
+    assert "it runs on both hosts" in answer.why
+
+
+class Migrating(Domain):
+    """A domain on its source whose migration breaks off, and the hypervisors that tell of it."""
+
+    alive = True
+    silent = False
+
+    def migrate(self, _route: object) -> None:
+        raise self.error
+
+    def is_alive(self) -> bool:
+        return self.alive
+
+    def ask(self) -> None:
+        if self.silent:
+            raise NoAnswer(f"{self.host}: client socket is closed", host=self.host)
+
+    error: Exception = Declined("operation failed: Lost connection to destination host")
+
+    @property
+    def hypervisor(self) -> "Migrating":
+        return self
+
+
+def broken_off(here: Migrating, there: Migrating) -> LongCall:
+    """Have a migration break off; return what is known of the call then."""
+    connections: Any = Connections(here, there)
+    connections.open_another = connections.get
+    ended = threading.Event()
+    tools = Tools(
+        connections=connections,
+        options=LibvirtOptions(),
+        calls=LongCalls(ended=lambda _: ended.set()),
+        kept=KeptDefinitions(""),
+        left=LeftBehind(),
+        now=lambda: NOON,
+    )
+    places = Places(TASK, WEB, tools)
+    places.look()
+    Acts(places, tools).do(Act.MIGRATE, replace(new_mark(TASK, now=NOON)))
+    assert ended.wait(60)
+    call = tools.calls.of(TASK.id)
+    assert call is not None
+    return call
+
+
+@pytest.mark.parametrize(
+    "error", [Declined("Lost connection to destination host"), NoAnswer("kvm01: cannot connect to kvm02")]
+)
+def test_a_migration_whose_target_was_away_has_not_failed(error: Exception) -> None:
+    here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
+    here.error, there.silent = error, True
+    call = broken_off(here, there)
+    assert call == LongCall(running=False)
+    late = NOON + timedelta(hours=5)
+    sight = Sight(here=RUNS, call=call)
+    assert RUNS.mark is not None
+    assert decisions.migrating(RUNS.mark, sight, now=late, options=LibvirtOptions()) is Act.MIGRATE
+
+
+@pytest.mark.parametrize("error", [Declined("the CPU is too old"), NoAnswer("cannot connect to kvm02")])
+def test_a_migration_whose_target_was_there_all_the_time_has_failed(error: Exception) -> None:
+    here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
+    here.error = error
+    assert broken_off(here, there) == LongCall(running=False, error=str(error))
+
+
+def test_a_migration_whose_source_was_away_has_not_failed() -> None:
+    here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
+    here.alive = False
+    assert broken_off(here, there) == LongCall(running=False)
+
+
+def test_a_migration_that_is_begun_again_has_its_time_again() -> None:
+    here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
+    there.silent = True
+    broken_off(here, there)
+    assert [mark.asked for mark in here.written] == [NOON]
+
+
+def test_a_call_for_which_no_thread_can_be_started_is_not_under_way() -> None:
+    calls = LongCalls(ended=lambda _: None)
+    attempt = AttemptId(OrderId("O"), "u", 1)
+    with no_thread(), pytest.raises(RuntimeError, match="can't start new thread"):
+        calls.begin(attempt, lambda: None)
+    assert calls.of(attempt) is None

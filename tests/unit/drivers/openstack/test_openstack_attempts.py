@@ -1,0 +1,165 @@
+"""Which attempts the OpenStack driver may have nova asked for something."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import cast
+
+import pytest
+
+from forewarn.control.driver import DriverTask, Failed
+from forewarn.core.basic_types import Work
+from forewarn.drivers.openstack import attempts
+from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, Attempts
+from forewarn.drivers.openstack.decisions import Once
+from tests.helpers.service.racing import at_once
+from tests.unit.drivers.openstack.test_openstack_decisions import task
+
+FIRST, HARDER = Once.FIRST, Once.HARDER
+STEP = task(Work.REBOOT)
+
+
+class Process:
+    """A process that has run for some time, which a test turns."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+        self.attempts = Attempts(lambda: self.time)
+
+    def sends(self, token: str, request: Once = FIRST, *, step: DriverTask = STEP) -> bool:
+        """Let it send something, and be answered."""
+        is_sent = self.attempts.spend(step, token, request)
+        if is_sent:
+            self.attempts.note_answered(step)
+        return is_sent
+
+
+def test_a_token_is_good_for_each_request_once() -> None:
+    process = Process()
+    token = process.attempts.new_token()
+    assert [process.sends(token) for _ in range(2)] == [True, False]
+    assert [process.sends(token, HARDER) for _ in range(2)] == [True, False]
+
+
+def test_a_token_is_good_only_where_it_was_made() -> None:
+    token = Process().attempts.new_token()
+    assert not Process().sends(token)
+    assert not Process().attempts.may_send(STEP, "", FIRST)  # of a version that had none
+
+
+def test_what_nova_has_refused_may_be_sent_later_by_the_same_token() -> None:
+    process = Process()
+    token = process.attempts.new_token()
+    assert process.attempts.spend(STEP, token, FIRST)
+    process.attempts.give_back(STEP, token, FIRST)
+    process.attempts.note_answered(STEP)
+    assert process.attempts.is_quiet(STEP, token)
+    assert process.sends(token)
+
+
+def test_what_is_sent_is_waited_for_until_it_must_have_arrived() -> None:
+    process = Process()
+    token = process.attempts.new_token()
+    assert process.attempts.is_quiet(STEP, token)
+    process.attempts.spend(STEP, token, FIRST)
+    process.time += 10 * ARRIVED_WITHIN  # nova has not answered yet
+    assert not process.attempts.is_quiet(STEP, token)
+    process.attempts.note_answered(STEP)
+    process.time += ARRIVED_WITHIN - 1
+    assert not process.attempts.is_quiet(STEP, token)
+    process.time += 1
+    assert process.attempts.is_quiet(STEP, token)
+
+
+def test_what_another_process_may_have_sent_is_waited_for_from_the_first_look() -> None:
+    process, token = Process(), Process().attempts.new_token()
+    assert not process.attempts.is_quiet(STEP, token)
+    process.time += ARRIVED_WITHIN
+    assert process.attempts.is_quiet(STEP, token)
+    anew = process.attempts.new_token()
+    assert process.attempts.is_quiet(STEP, anew)
+    assert process.sends(anew)
+
+
+def test_what_is_called_off_is_never_sent() -> None:
+    process = Process()
+    token = process.attempts.new_token()
+    assert process.attempts.call_off(STEP)
+    assert not process.sends(token)
+    assert process.attempts.refusal(STEP) == Failed("it was called off")
+    other = replace(STEP, attempt=3)
+    assert process.attempts.refusal(other) is None
+    assert process.sends(process.attempts.new_token(), step=other)
+
+
+def _being_sent(process: Process, token: str) -> None:
+    process.attempts.spend(STEP, token, FIRST)
+
+
+def _just_sent(process: Process, token: str) -> None:
+    process.sends(token)
+
+
+@pytest.mark.parametrize("sent", [_being_sent, _just_sent])
+def test_what_may_be_on_its_way_is_not_called_off(sent: Callable[[Process, str], None]) -> None:
+    process = Process()
+    token = process.attempts.new_token()
+    since = process.attempts.quiet_since(STEP, token)
+    sent(process, token)
+    assert not process.attempts.call_off(STEP, quiet_since=since)
+    assert not process.attempts.call_off(STEP, quiet_since=process.attempts.quiet_since(STEP, token))
+
+
+def test_what_was_sent_since_somebody_looked_is_not_called_off_however_long_ago() -> None:
+    process = Process()
+    token = process.attempts.new_token()
+    looked = process.attempts.quiet_since(STEP, token)
+    process.sends(token)
+    process.time += 10 * ARRIVED_WITHIN
+    assert not process.attempts.call_off(STEP, quiet_since=looked)
+    assert process.attempts.call_off(STEP, quiet_since=process.attempts.quiet_since(STEP, token))
+
+
+def test_an_older_attempt_is_refused() -> None:
+    process = Process()
+    assert process.attempts.refusal(STEP) is None
+    assert process.attempts.refusal(replace(STEP, attempt=1)) == Failed("attempt 2 has been begun since")
+
+
+def test_a_token_that_is_forgotten_is_taken_for_anothers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "REMEMBERED", 2)
+    process = Process()
+    first = process.attempts.new_token()
+    for _ in range(2):
+        process.attempts.new_token()
+    assert not process.sends(first)
+    assert not process.attempts.is_quiet(STEP, first)
+
+
+class Met(str):
+    """A request that one thread looks up while another one does so too, if the two can meet there."""
+
+    both = threading.Barrier(2, timeout=0.5)
+
+    def __hash__(self) -> int:
+        with suppress(threading.BrokenBarrierError):
+            self.both.wait()
+        return super().__hash__()
+
+
+def test_of_threads_that_spend_a_token_at_once_one_may_send() -> None:
+    attempts = Process().attempts
+    spend = partial(attempts.spend, STEP, attempts.new_token(), cast("Once", Met(FIRST)))
+    assert sorted(at_once([spend, spend])) == [False, True]
+
+
+def test_an_attempt_is_either_sent_or_called_off_by_threads_that_try_both_at_once() -> None:
+    for number in range(1, 51):
+        attempts, step = Process().attempts, replace(STEP, attempt=number)
+        token = attempts.new_token()
+        sent, called_off = at_once(
+            [partial(attempts.spend, step, token, FIRST), partial(attempts.call_off, step)]
+        )
+        assert sent != called_off

@@ -1,0 +1,302 @@
+"""Jobs: guests wait for one other job at most, and callers for one of each other caller."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from forewarn.control.use_case import Alone
+from forewarn.core.errors import Unavailable, Uncertain
+from forewarn.server.threads import jobs as threads_jobs
+from forewarn.server.threads.jobs import GUESTS_ACTIVE, LONGEST_WAIT, FollowUp, Job, Jobs
+from forewarn.store.batch import Transaction
+from tests.helpers.service.racing import at_once
+
+GUEST, OWN = "guest", "own"
+
+
+@contextmanager
+def waiting(jobs: Jobs, *whose: str) -> Iterator[None]:
+    """Let jobs wait, each of which answers whose it is."""
+
+    def job(who: str, number: int) -> Awaitable[str]:
+        run: Callable[[Callable[[Transaction], str]], Awaitable[str]]
+        run = jobs.run_for_guests("a") if who == GUEST else jobs.run if who == OWN else jobs.run_for(who)
+        return run(lambda _: f"{who} {number}")
+
+    with asyncio.Runner() as runner:
+
+        async def submit() -> list[asyncio.Future[str]]:
+            asked: list[asyncio.Future[str]] = []
+            asked += [asyncio.ensure_future(job(who, number)) for number, who in enumerate(whose)]
+            await asyncio.sleep(0)
+            return asked
+
+        runner.run(submit())
+        yield
+
+
+def answer(job: Job) -> str:
+    """Do a job; none here asks anything of what it is given."""
+    given: Any = None
+    work: Callable[[Any], str] = job.work.work if isinstance(job.work, Alone) else job.work
+    return work(given)
+
+
+def order(jobs: Jobs, count: int) -> list[str]:
+    return [answer(job) for _ in range(count) for job in jobs.take(1, timeout=0)]
+
+
+def together(jobs: Jobs, most: int) -> list[str]:
+    return [answer(job) for job in jobs.take(most, timeout=0)]
+
+
+def test_callers_take_turns_however_much_each_has_asked_for() -> None:
+    jobs = Jobs()
+    with waiting(jobs, "a", "a", "a", "b", "a", "b", "c"):
+        assert order(jobs, 7) == ["a 0", "b 3", "c 6", "a 1", "b 5", "a 2", "a 4"]
+
+
+def test_every_second_turn_is_the_guests() -> None:
+    jobs = Jobs()
+    with waiting(jobs, "a", "b", "a", GUEST, GUEST):
+        assert order(jobs, 5) == ["guest 3", "a 0", "guest 4", "b 1", "a 2"]
+
+
+def test_guests_that_never_pause_leave_callers_their_turns() -> None:
+    jobs = Jobs()
+    with waiting(jobs, GUEST, GUEST, GUEST, "a"):
+        assert order(jobs, 4) == ["guest 0", "a 3", "guest 1", "guest 2"]
+
+
+def test_the_servers_own_jobs_take_turns_with_guests_and_callers() -> None:
+    jobs = Jobs()
+    with waiting(jobs, OWN, OWN, "a", "a", GUEST, GUEST):
+        assert order(jobs, 6) == ["guest 4", "own 0", "a 2", "guest 5", "own 1", "a 3"]
+
+
+def test_guests_of_a_project_do_not_wait_for_all_of_another() -> None:
+    jobs = Jobs()
+
+    async def ask() -> None:
+        for number, project in enumerate(["a", "a", "a", "b"]):
+            asked.append(asyncio.ensure_future(ask_for(number, project)))
+        await asyncio.sleep(0)
+
+    def ask_for(number: int, project: str) -> Awaitable[str]:
+        return jobs.run_for_guests(project)(lambda _: str(number))
+
+    asked: list[asyncio.Future[str]] = []
+    with asyncio.Runner() as runner:
+        runner.run(ask())
+        assert order(jobs, 4) == ["0", "3", "1", "2"]
+
+
+def test_jobs_that_were_taken_and_not_done_keep_their_places_and_a_guest_comes_before_them() -> None:
+    jobs = Jobs()
+    with waiting(jobs, "a", "b", "a"):
+        taken = jobs.take(9, timeout=0)
+        with waiting(jobs, GUEST, "b"):
+            assert jobs.guest_waits
+            jobs.put_back(taken[1:], after=taken[0])
+            assert order(jobs, 4) == ["guest 0", "b 1", "a 2", "b 1"]
+    assert not jobs.guest_waits
+
+
+def test_after_a_guests_job_those_that_were_put_back_have_their_turn() -> None:
+    jobs = Jobs()
+    with waiting(jobs, GUEST, "a"):
+        taken = jobs.take(9, timeout=0)
+        with waiting(jobs, GUEST):
+            jobs.put_back(taken[1:], after=taken[0])
+            assert order(jobs, 2) == ["a 1", "guest 0"]
+
+
+def test_the_end_comes_after_all_that_waits() -> None:
+    jobs = Jobs()
+    jobs.end()
+    with waiting(jobs, "a", GUEST):
+        assert order(jobs, 2) == ["guest 1", "a 0"]
+    assert jobs.take(1, timeout=0) == []
+
+
+def test_when_nothing_comes_in_time_it_is_empty() -> None:
+    with pytest.raises(queue.Empty):
+        Jobs().take(1, timeout=0)
+
+
+def test_jobs_that_wait_together_are_taken_together_in_the_same_order() -> None:
+    jobs = Jobs()
+    with waiting(jobs, "a", "a", OWN, "b"):
+        assert together(jobs, 3) == ["own 2", "a 0", "b 3"]
+        assert together(jobs, 3) == ["a 1"]
+    assert not jobs.waiting
+
+
+def test_while_guests_call_their_jobs_are_saved_together_and_others_one_at_a_time() -> None:
+    now = 0.0
+    jobs = Jobs(monotonic=lambda: now)
+    with waiting(jobs, "a", GUEST, "b", GUEST, "c", "d"):
+        assert together(jobs, 9) == ["guest 1", "guest 3"]
+        assert together(jobs, 9) == ["a 0"]
+        now = GUESTS_ACTIVE
+        assert together(jobs, 9) == ["b 2", "c 4", "d 5"]
+
+
+def test_a_job_that_does_more_than_save_is_taken_alone_in_its_turn() -> None:
+    jobs = Jobs()
+    jobs.post(lambda _: "before")
+    jobs.post(Alone(lambda _: "alone"))
+    jobs.post(lambda _: "after")
+    assert [together(jobs, 9) for _ in range(3)] == [["before"], ["alone"], ["after"]]
+
+
+class SlowDatabase:
+    """How long the worker has waited for it."""
+
+    waited = 0.0
+
+    def __call__(self) -> float:
+        return self.waited
+
+
+@pytest.fixture(autouse=True)
+def looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads_jobs, "LOOK_EVERY", 0)
+
+
+async def given_up(jobs: Jobs, slow: SlowDatabase, *, under_way: bool) -> Unavailable:
+    """Ask for something while the database is slow; return the refusal."""
+    asked = asyncio.ensure_future(jobs.run_for("a")(lambda _: "done"))
+    await asyncio.sleep(0)
+    if under_way:
+        jobs.take(1, timeout=0)
+    slow.waited += LONGEST_WAIT + 0.1
+    with pytest.raises(Unavailable) as refused:
+        await asked
+    return refused.value
+
+
+def test_a_job_that_has_waited_too_long_for_the_database_is_taken_back_and_never_run() -> None:
+    jobs, slow = Jobs(), SlowDatabase()
+    jobs.waited = slow
+    refused = asyncio.run(given_up(jobs, slow, under_way=False))
+    assert type(refused) is Unavailable
+    assert "nothing was done" in str(refused)
+    with pytest.raises(queue.Empty):
+        jobs.take(1, timeout=0)
+
+
+def test_while_the_worker_is_stuck_for_so_long_nobody_else_begins_to_wait() -> None:
+    jobs, slow = Jobs(), SlowDatabase()
+    jobs.waited_now, slow.waited = slow, LONGEST_WAIT + 0.1
+    with pytest.raises(Unavailable, match="nothing was done"):
+        asyncio.run(jobs.run_for("a")(lambda _: "done"))
+    assert not jobs.waiting
+
+
+def test_what_is_under_way_for_too_long_may_still_happen_and_its_caller_is_told_so() -> None:
+    jobs, slow = Jobs(), SlowDatabase()
+    jobs.waited = slow
+    refused = asyncio.run(given_up(jobs, slow, under_way=True))
+    assert type(refused) is Uncertain
+    assert "same Idempotency-Key" in str(refused)
+
+
+def test_a_job_whose_turn_had_come_but_not_together_with_others_is_taken_back_too() -> None:
+    jobs, slow = Jobs(), SlowDatabase()
+    jobs.waited = slow
+
+    async def refused() -> Unavailable:
+        asked = asyncio.ensure_future(jobs.run_for("a")(Alone(lambda _: "done")))
+        await asyncio.sleep(0)
+        jobs.post(lambda _: "before")
+        assert together(jobs, 2) == ["before"]
+        slow.waited += LONGEST_WAIT + 0.1
+        with pytest.raises(Unavailable) as refused:
+            await asked
+        return refused.value
+
+    assert type(asyncio.run(refused())) is Unavailable
+    assert not jobs.waiting
+
+
+def test_a_job_that_the_worker_takes_just_before_it_is_taken_back_may_still_happen() -> None:
+    jobs, taken = Jobs(), list[Job]()
+
+    def waited() -> float:
+        """Tell that it has waited too long, and let the worker take the job before its caller goes on."""
+        if not jobs.waiting:
+            return 0.0
+        worker = threading.Thread(target=lambda: taken.extend(jobs.take(1, timeout=0)))
+        worker.start()
+        worker.join()
+        return LONGEST_WAIT + 0.1
+
+    jobs.waited = waited
+    with pytest.raises(Uncertain):
+        asyncio.run(jobs.run_for("a")(lambda _: "done"))
+    assert [answer(job) for job in taken] == ["done"]
+
+
+def test_each_of_many_jobs_is_taken_once_or_refused_whenever_the_worker_ends() -> None:
+    for _ in range(20):
+        jobs, taken = Jobs(), list[Job]()
+
+        def work(jobs: Jobs = jobs, taken: list[Job] = taken) -> None:
+            for _ in range(5):
+                taken += jobs.take(1, timeout=60)
+            jobs.abandon()
+
+        posted = [lambda jobs=jobs: jobs.post(lambda _: "done")] * 8  # type: ignore[misc]
+        *answers, _ = at_once([*posted, work])
+        refused = [each for each in answers if each is not None and each.done()]
+        assert len(taken) == 5
+        assert len(refused) == 3
+        assert not {id(each) for each in refused} & {id(job.answer) for job in taken}
+        assert all(isinstance(each.exception(), Unavailable) for each in refused)
+        assert not jobs.waiting
+
+
+# Readers wait for what follows from what they were answered
+
+FOREVER = 1e6
+
+
+def reading(follow_up: FollowUp) -> threading.Thread:
+    """Have somebody wait to read, on a thread of theirs."""
+    reader = threading.Thread(target=follow_up.wait, daemon=True)
+    reader.start()
+    return reader
+
+
+def test_where_nothing_may_follow_a_reader_does_not_wait() -> None:
+    FollowUp(longest_wait=FOREVER).wait()
+
+
+def test_a_reader_waits_for_the_next_look() -> None:
+    follow_up = FollowUp(longest_wait=FOREVER)
+    follow_up.owe()
+    reader = reading(follow_up)
+    reader.join(0.05)
+    assert reader.is_alive()
+    follow_up.looked()
+    reader.join(60)
+    assert not reader.is_alive()
+
+
+def test_after_the_look_nobody_waits() -> None:
+    follow_up = FollowUp(longest_wait=FOREVER)
+    follow_up.owe()
+    follow_up.looked()
+    follow_up.wait()
+
+
+def test_a_look_that_does_not_come_is_not_waited_for() -> None:
+    follow_up = FollowUp(longest_wait=0.01)
+    follow_up.owe()
+    follow_up.wait()

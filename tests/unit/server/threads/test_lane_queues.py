@@ -1,0 +1,303 @@
+"""Lanes without threads: a host has its limit, hosts take turns, and what hangs is given up and told of."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from forewarn.control.driver import (
+    Cancelled,
+    Done,
+    DriverLimits,
+    DriverTask,
+    Failed,
+    NotBegun,
+    Running,
+    Unknown,
+)
+from forewarn.control.engine.driver_calls import DriverCall, Verb
+from forewarn.core.basic_types import OrderId
+from forewarn.core.redaction import driver_named
+from forewarn.server.threads.lane_queues import (
+    REACH_WITHIN,
+    SHORTEST_WAIT,
+    LaneBounds,
+    LaneQueues,
+    PlacedCall,
+)
+from tests.helpers.service.driver_calls import begin, cancel, check
+
+TIMEOUT = 30.0
+LATE = TIMEOUT + 1
+
+
+def queues(*, at_once: int = 1, **bounds: int) -> LaneQueues:
+    limits = DriverLimits(timeout=timedelta(seconds=TIMEOUT), at_once=at_once)
+
+    def of(task: DriverTask) -> DriverLimits:
+        own = None if task.host is None else task.host.at_once
+        return limits if own is None else replace(limits, at_once=own)
+
+    return LaneQueues(of, bounds=LaneBounds(**bounds))
+
+
+def add(lanes: LaneQueues, *calls: DriverCall, now: float = 0.0) -> None:
+    for call in calls:
+        lanes.add(call, now=now)
+
+
+def made(lanes: LaneQueues, now: float = 0.0) -> list[PlacedCall]:
+    """Make all calls that may be made."""
+    return list(iter(lambda: lanes.next(now), None))  # type: ignore[arg-type]
+
+
+def names(calls: list[PlacedCall]) -> list[str]:
+    return [placed.call.task.machine.name for placed in calls]
+
+
+def told(lanes: LaneQueues) -> list[tuple[str, str, object]]:
+    return [(each.call.verb.value, each.call.task.machine.name, each.answer) for each in lanes.take_answers()]
+
+
+def hang(lanes: LaneQueues, *calls: DriverCall) -> list[PlacedCall]:
+    """Let calls be given up."""
+    add(lanes, *calls)
+    hanging = made(lanes)
+    lanes.pass_time(LATE)
+    return hanging
+
+
+def test_hosts_take_turns_and_none_has_more_calls_than_its_limit() -> None:
+    lanes = queues(at_once=2)
+    add(lanes, *(begin(f"a-{number}", host="a") for number in range(4)))
+    add(lanes, begin("b-0", host="b"), begin("c-0", host="c", at_once=1), begin("c-1", host="c", at_once=1))
+    assert names(made(lanes)) == ["a-0", "b-0", "c-0", "a-1"]
+
+
+def test_all_hosts_together_have_a_limit_too() -> None:
+    lanes = queues(calls=2)
+    add(lanes, *(begin(f"m-{number}", host=f"host-{number}") for number in range(3)))
+    first, _ = made(lanes)
+    lanes.returned(first, Done())
+    assert names(made(lanes)) == ["m-2"]
+
+
+def test_a_call_that_is_answered_makes_room_for_the_next_of_its_host() -> None:
+    lanes = queues()
+    add(lanes, begin("web-0"), begin("web-1"))
+    (first,) = made(lanes)
+    lanes.returned(first, Running(None))
+    assert names(made(lanes)) == ["web-1"]
+    assert told(lanes) == [("begin", "web-0", Running(None))]
+
+
+def test_a_call_that_takes_too_long_is_unknown_and_another_takes_its_place() -> None:
+    lanes = queues()
+    hang(lanes, begin("web-0"), begin("web-1"))
+    (answer,) = lanes.take_answers()
+    assert (answer.answer, answer.hangs) == (
+        Unknown(f"{driver_named('test')} has not answered begin within 30 s"),
+        True,
+    )
+    assert names(made(lanes, LATE)) == ["web-1"]
+
+
+def test_a_call_that_was_answered_in_time_is_not_given_up() -> None:
+    lanes = queues()
+    add(lanes, begin("web-0"))
+    (first,) = made(lanes)
+    lanes.returned(first, Done())
+    lanes.take_answers()
+    lanes.pass_time(LATE)
+    assert told(lanes) == []
+    assert lanes.next_due() is None
+
+
+def test_a_begin_counts_however_late_it_answers() -> None:
+    lanes = queues()
+    (late,) = hang(lanes, begin("web-0"))
+    add(lanes, check("web-0"), now=LATE)
+    made(lanes, LATE)
+    lanes.take_answers()
+    lanes.returned(late, Failed("no such machine"))
+    assert told(lanes) == [("begin", "web-0", Failed("no such machine"))]
+
+
+def test_a_check_that_was_asked_before_a_late_begin_returned_does_not_have_it_begun_again() -> None:
+    lanes = queues()
+    (late,) = hang(lanes, begin("web-0"))
+    add(lanes, check("web-0"), now=LATE)
+    (asked,) = made(lanes, LATE)
+    lanes.returned(late, Running(None))
+    lanes.take_answers()
+    lanes.returned(asked, NotBegun())
+    assert told(lanes) == [("check", "web-0", Unknown("it began while its driver was being asked"))]
+
+
+def test_a_late_check_is_dropped_once_there_is_a_newer_one() -> None:
+    lanes = queues()
+    (late,) = hang(lanes, check("web-0"))
+    add(lanes, check("web-0"), now=LATE)
+    (newer,) = made(lanes, LATE)
+    lanes.take_answers()
+    lanes.returned(late, Running(None))
+    assert told(lanes) == []
+    lanes.returned(newer, Done())
+    assert told(lanes) == [("check", "web-0", Done())]
+
+
+def test_a_late_check_counts_as_long_as_there_is_no_newer_one() -> None:
+    lanes = queues()
+    (late,) = hang(lanes, check("web-0"))
+    lanes.take_answers()
+    lanes.returned(late, Done())
+    assert told(lanes) == [("check", "web-0", Done())]
+
+
+def test_an_attempt_is_not_begun_again_while_its_begin_hangs() -> None:
+    lanes = queues()
+    (late,) = hang(lanes, begin("web-0"))
+    add(lanes, begin("web-0"), begin("web-0", attempt=2), now=LATE)
+    (second,) = made(lanes, LATE)
+    assert second.call.task.attempt == 2
+    lanes.returned(late, Done())
+    lanes.returned(second, Done())
+    assert made(lanes, LATE) == []
+
+
+def test_a_host_at_which_too_many_calls_hang_waits_and_says_so() -> None:
+    lanes = queues(at_once=2, hung_in_lane=2)
+    late, _ = hang(lanes, begin("web-0"), begin("web-1"))
+    lanes.take_answers()
+    add(lanes, begin("web-2"), check("web-3"), begin("db", host="other"), now=LATE)
+    lanes.pass_time(LATE)
+    why = Unknown("2 calls to host-1 hang")
+    assert told(lanes) == [("begin", "web-2", why), ("check", "web-3", why)]
+    assert names(made(lanes, LATE)) == ["db"]
+    lanes.pass_time(LATE)
+    assert told(lanes) == []  # it is said once of a begin that waits
+    lanes.returned(late, Done())
+    assert names(made(lanes, LATE)) == ["web-2"]
+
+
+def test_calls_that_hang_beyond_the_bound_take_the_places_of_others() -> None:
+    lanes = queues(calls=2, hung=1, hung_in_lane=9)
+    for number in range(3):
+        add(lanes, begin(f"m-{number}", host=f"host-{number}"), now=LATE * number)
+        made(lanes, LATE * number)
+        lanes.pass_time(LATE * (number + 1))
+    lanes.take_answers()
+    add(lanes, check("last", host="sound"), now=LATE * 9)
+    assert made(lanes, LATE * 9) == []
+    lanes.pass_time(LATE * 9)
+    assert told(lanes) == [("check", "last", Unknown("3 calls of all drivers hang"))]
+
+
+def test_a_begin_that_has_not_been_made_is_called_off_without_its_driver() -> None:
+    lanes = queues()
+    add(lanes, begin("web-0"), begin("web-1"))
+    made(lanes)
+    add(lanes, cancel("web-1"), cancel("web-0"))
+    assert told(lanes) == [("cancel", "web-1", Cancelled())]
+
+
+def test_a_look_too_soon_is_put_off() -> None:
+    lanes = queues()
+    lanes.add(check("web-0"), now=0.0, wait=-5.0)
+    assert made(lanes) == []
+    assert lanes.next_due() == SHORTEST_WAIT
+    lanes.pass_time(SHORTEST_WAIT)
+    assert names(made(lanes, SHORTEST_WAIT)) == ["web-0"]
+
+
+def test_news_of_a_machine_bring_its_look_forward() -> None:
+    lanes = queues()
+    lanes.add(check("web-0"), now=0.0, wait=600.0)
+    lanes.wake(begin("web-0").task.machine.id)
+    assert names(made(lanes)) == ["web-0"]
+    lanes.pass_time(600.0)
+    assert made(lanes, 600.0) == []  # once
+
+
+def test_news_that_come_while_a_machine_is_asked_about_have_it_asked_about_again() -> None:
+    lanes = queues()
+    add(lanes, check("web-0"))
+    (asked,) = made(lanes)
+    lanes.wake(asked.subject)
+    lanes.returned(asked, Running(None))
+    lanes.add(check("web-0"), now=1.0, wait=600.0)
+    assert names(made(lanes, 1.0)) == ["web-0"]
+    lanes.add(check("web-0"), now=2.0, wait=600.0)
+    assert made(lanes, 2.0) == []
+
+
+@pytest.mark.parametrize("answer", [Done(), Failed("no")])
+def test_nothing_is_kept_of_what_is_over(answer: Done | Failed) -> None:
+    lanes = queues()
+    add(lanes, begin("web-0"))
+    (asked,) = made(lanes)
+    lanes.wake(asked.subject)
+    lanes.returned(asked, answer)
+    lanes.wake(asked.subject)
+    kept = (
+        lanes._lanes,
+        lanes._waiting,
+        lanes._begins,
+        lanes._newest,
+        lanes._present,
+        lanes._woken,
+        lanes._made,
+    )
+    assert not any(kept)
+
+
+def test_all_that_waits_in_a_lane_is_told_when_every_call_there_may_be_hangs() -> None:
+    lanes = queues(calls=1, hung=0)
+    hang(lanes, begin("web-0", host="a"))
+    add(lanes, check("web-1", host="b"), check("web-2", host="b"), now=LATE)
+    lanes.take_answers()
+    lanes.pass_time(LATE)
+    why = Unknown("1 call of all drivers hangs")
+    assert told(lanes) == [("check", "web-1", why), ("check", "web-2", why)]
+
+
+def test_a_begin_that_waits_is_withdrawn_and_one_that_is_being_made_goes_on() -> None:
+    lanes = queues()
+    add(lanes, begin("web-0"), begin("web-1"), begin("web-2"))
+    (first,) = made(lanes)
+    for name in ("web-0", "web-1", "web-9"):
+        lanes.withdraw(begin(name).task.id)
+    assert made(lanes) == []
+    lanes.returned(first, Done())
+    assert names(made(lanes)) == ["web-2"]
+    assert told(lanes) == [("begin", "web-0", Done())]
+
+
+def test_a_begin_that_waits_because_its_lane_is_blocked_is_withdrawn() -> None:
+    lanes = queues(hung_in_lane=1)
+    (hanging,) = hang(lanes, begin("web-0"))
+    add(lanes, begin("web-1"), now=LATE)
+    lanes.pass_time(LATE)
+    lanes.withdraw(begin("web-1").task.id)
+    lanes.returned(hanging, Done())
+    assert made(lanes, LATE) == []
+
+
+def test_whether_a_host_is_reached_is_asked_beside_its_steps_and_has_less_time() -> None:
+    lanes = queues(at_once=1)
+    hanging = hang(lanes, begin("web-0"), begin("web-1"))
+    lanes.take_answers()
+    step = hanging[0].call.task
+    add(
+        lanes,
+        begin("web-2"),
+        DriverCall(verb=Verb.REACH, task=replace(step, order=OrderId("reach"))),
+        now=LATE,
+    )
+    asked = [placed.call.verb for placed in made(lanes, LATE)]
+    assert Verb.REACH in asked
+    lanes.pass_time(LATE + REACH_WITHIN)
+    given_up = [each for each in lanes.take_answers() if each.call.verb is Verb.REACH]
+    assert [(each.answer, each.hangs) for each in given_up] == [
+        (Unknown(f"{driver_named('test')} has not answered reach within 5 s"), True)
+    ]

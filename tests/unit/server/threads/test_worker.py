@@ -1,0 +1,448 @@
+"""A caller is answered when what it asked for is saved and shown, and not before (rule 7)."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime, timedelta
+from functools import partial
+from math import inf
+from typing import Any
+
+import pytest
+
+from forewarn.control.engine.engine import Stuck
+from forewarn.control.use_case import Alone
+from forewarn.core.errors import ForewarnError, Invalid, Unavailable, Uncertain
+from forewarn.server.threads import worker
+from forewarn.server.threads.batches import Batches
+from forewarn.server.threads.bridge import MOST_APPROVED, WorkerCommands
+from forewarn.server.threads.jobs import FollowUp, Job, Jobs
+from forewarn.server.threads.worker import MOST_TOGETHER, Worker
+from forewarn.supervision import RestartPace, Supervisor
+from tests.helpers.programs.process import PATIENCE
+from tests.helpers.service.racing import at_once
+from tests.unit.slices import NOON
+
+# So often the loop goes round while a guest waits: far more than an answer needs.
+ROUNDS = 20
+
+
+class Saved:
+    """The use cases of guests: remembers what it has saved."""
+
+    def __init__(self) -> None:
+        self.saved: list[str] = []
+
+    def enable(self, _tx: object, *groups: str) -> tuple[str, ...]:
+        self.saved.append("enable")
+        return groups
+
+    def approve(self, *_: object, address: str) -> None:
+        self.saved.append("approve")
+
+    def defer(self, *_: object) -> None:
+        self.saved.append("defer")
+
+
+def done_by(job: Job) -> object:
+    """Do a job as the worker would; no use case here asks anything of its transaction."""
+    tx: Any = None
+    assert not isinstance(job.work, Alone)
+    return job.work(tx)
+
+
+@pytest.mark.parametrize(
+    ("what", "given", "named"),
+    [
+        ("enable", ("web",), {}),
+        ("approve", ("web-0", ["E"]), {"address": "10.0.0.1"}),
+        ("defer", ("web-0", {"E": 60}), {"address": "10.0.0.1"}),
+    ],
+)
+def test_a_guest_waits_until_the_worker_has_saved_its_word(
+    what: str, given: tuple[object, ...], named: dict[str, str]
+) -> None:
+    async def ask() -> None:
+        jobs, guests = Jobs(), Saved()
+        commands = WorkerCommands(guests, jobs, members={})  # type: ignore[arg-type]
+        waiting = asyncio.ensure_future(getattr(commands, what)(*given, **named))
+        for _ in range(ROUNDS):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        (job,) = jobs.take(9, timeout=0)
+        job.answer.set_result(done_by(job))
+        await waiting
+        assert guests.saved == [what]
+
+    asyncio.run(ask())
+
+
+def test_each_group_is_enabled_though_the_worker_takes_others_at_that_moment() -> None:
+    jobs, guests = Jobs(), Saved()
+    commands = WorkerCommands(guests, jobs, members={})  # type: ignore[arg-type]
+    names = [f"group-{number}" for number in range(100)]
+
+    def work() -> None:
+        while taken := jobs.take(9, timeout=60):
+            for job in taken:
+                job.answer.set_result(done_by(job))
+
+    async def ask() -> None:
+        asked = []
+        for name in names:
+            asked.append(asyncio.ensure_future(commands.enable(name)))  # type: ignore[arg-type]
+            await asyncio.sleep(0)
+        await asyncio.gather(*asked)  # a group that was added too late, and not enabled, is not found
+        jobs.end()
+
+    at_once([work, partial(asyncio.run, ask())])
+    assert guests.saved
+
+
+class ManyEvents(Saved):
+    """The use cases of a guest with many events, of which one job in the middle may fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.approved: list[str] = []
+
+    def listed(self, _tx: object, _machine: str, events: Sequence[str]) -> Sequence[str]:
+        if "unknown" in events:
+            raise Invalid("event unknown is not known")
+        return events
+
+    def approve(self, *given: object, address: str) -> None:
+        _tx, _machine, events = given
+        self.approved += events  # type: ignore[arg-type]
+
+
+MANY = [f"E{number}" for number in range(2 * MOST_APPROVED + 1)]
+
+
+async def approving(
+    guests: ManyEvents, events: Sequence[str], *, failing: int | None = None
+) -> tuple[int, BaseException | None]:
+    """Approve events; returns how many jobs it took, and how it failed: one of them may."""
+    jobs = Jobs()
+    commands = WorkerCommands(guests, jobs, members={})  # type: ignore[arg-type]
+    waiting = asyncio.ensure_future(commands.approve("web-0", events, address="10.0.0.1"))  # type: ignore[arg-type]
+    done = 0
+    while not waiting.done():
+        await asyncio.sleep(0)
+        if not jobs.waiting:
+            continue
+        (job,) = jobs.take(9, timeout=0)  # never more than one waits
+        try:
+            if done == failing:
+                raise Unavailable("the database is away; nothing was done by this call")
+            job.answer.set_result(done_by(job))
+        except ForewarnError as error:
+            job.answer.set_exception(error)
+        done += 1
+    return done, waiting.exception()
+
+
+def test_a_guest_that_approves_many_events_takes_several_turns() -> None:
+    guests = ManyEvents()
+    assert asyncio.run(approving(guests, MANY)) == (1 + 3, None)
+    assert guests.approved == MANY
+
+
+def test_of_many_events_none_is_approved_if_one_is_not_known() -> None:
+    guests = ManyEvents()
+    done, error = asyncio.run(approving(guests, [*MANY, "unknown"]))
+    assert (done, str(error)) == (1, "event unknown is not known")
+    assert guests.approved == []
+
+
+@pytest.mark.parametrize(("failing", "kind"), [(1, Unavailable), (2, Uncertain)])
+def test_of_many_events_that_could_not_all_be_approved_it_is_not_said_that_none_is(
+    failing: int, kind: type[Unavailable]
+) -> None:
+    guests = ManyEvents()
+    _, error = asyncio.run(approving(guests, MANY, failing=failing))
+    assert type(error) is kind
+    assert len(guests.approved) == (failing - 1) * MOST_APPROVED
+
+
+class FewJobs:
+    """Jobs that come to an end."""
+
+    def __init__(self, *jobs: Job) -> None:
+        self._left = [[*jobs], []]
+        self.follow_up = FollowUp()
+
+    def take(self, most: int, *, timeout: float) -> list[Job]:
+        return self._left.pop(0)
+
+    def put_back(self, jobs: list[Job], *, after: Job) -> None:
+        self._left.insert(0, jobs)
+
+    waiting = guest_waits = False
+
+    def end(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass
+
+
+class Around:
+    """All that a worker works with: writes down when boards are brought up to date."""
+
+    speed = 1.0
+    at = None
+
+    def __init__(self, answer: "Future[Any]", seen: list[str]) -> None:
+        self._answer = answer
+        self._seen = seen
+        self.clock = self.due = self
+
+    @contextmanager
+    def batch(self) -> Iterator["Around"]:
+        yield self
+
+    def savepoint(self) -> AbstractContextManager["Around"]:
+        return nullcontext(self)
+
+    def catch_up(self) -> None:
+        self._seen.append("shown after the answer" if self._answer.done() else "shown")
+
+    def look(self) -> datetime:
+        return NOON
+
+    def now(self) -> datetime:
+        return NOON
+
+    def tick(self, now: datetime, *, give_way: object, few: bool) -> bool:
+        return False
+
+    def may_be_due(self, now: datetime) -> bool:
+        return False
+
+    def known_due(self, now: datetime) -> datetime | None:
+        return now + timedelta(hours=1)
+
+    def ahead(self) -> timedelta:
+        return timedelta()
+
+    def prove_present(self, now: datetime, *, ahead: timedelta) -> int:
+        return 0
+
+    def look_for(self, number: int) -> None:
+        pass
+
+    def prune(self, _transact: object) -> bool:
+        return False
+
+    def save_all(self, now: datetime, *, ahead: timedelta) -> None:
+        pass
+
+
+def worker_on(jobs: Any, around: Any) -> Worker:
+    return Worker(jobs, batches=Batches(around), engine=around, answering=around, feed=around, time=around)
+
+
+def test_an_operator_is_answered_when_it_is_saved_and_guests_are_shown_it() -> None:
+    answer: Future[str] = Future()
+    seen: list[str] = []
+
+    def save(_tx: object) -> str:
+        seen.clear()  # what a tick has shown before
+        seen.append("saved")
+        return "done"
+
+    around: Any = Around(answer, seen)
+    jobs: Any = FewJobs(Job(save, answer))
+    worker = worker_on(jobs, around)
+    worker.start()
+    worker.stop()
+    assert (seen[:2], answer.result(timeout=0)) == (["saved", "shown"], "done")
+
+
+def test_a_job_that_fails_is_answered_with_its_error() -> None:
+    answer: Future[str] = Future()
+    around: Any = Around(answer, [])
+    fault = ValueError("it cannot be")
+
+    def fail(_tx: object) -> str:
+        raise fault
+
+    jobs: Any = FewJobs(Job(fail, answer))
+    worker = worker_on(jobs, around)
+    worker.start()
+    worker.stop()
+    assert answer.exception(timeout=0) is fault
+
+
+class BrokenFollowUp(FollowUp):
+    """Breaks once: what the worker does after its jobs."""
+
+    is_broken = True
+
+    def looked(self) -> None:
+        if self.is_broken:
+            self.is_broken = False
+            raise SystemExit("injected")
+        super().looked()
+
+
+def test_a_worker_that_fails_goes_on_and_answers_what_it_had_taken(caplog: pytest.LogCaptureFixture) -> None:
+    around: Any = Around(Future(), [])
+    jobs = Jobs()
+    jobs.follow_up = BrokenFollowUp()
+    worker = worker_on(jobs, around)
+    worker.supervisor = Supervisor(pace=RestartPace(first=0))
+    first = jobs.post(lambda _: "one")
+    worker.start()
+    assert first.result(timeout=PATIENCE) == "one"
+    assert jobs.post(lambda _: "two").result(timeout=PATIENCE) == "two"
+    worker.stop()
+    assert worker.supervisor.restarts()["worker"] == 1
+    assert "background task worker failed" in caplog.text
+
+
+def test_jobs_that_a_worker_has_taken_when_it_fails_may_have_happened() -> None:
+    class Breaking(Around):
+        def may_be_due(self, now: datetime) -> bool:
+            raise SystemExit("injected")  # between the commit and the answer
+
+    around: Any = Breaking(Future(), [])
+    answer: Future[str] = Future()
+    jobs: Any = FewJobs(Job(lambda _: "done", answer))
+    worker = worker_on(jobs, around)
+    worker.start()
+    worker.stop()
+    assert isinstance(answer.exception(timeout=0), Uncertain)
+
+
+def test_a_worker_that_has_ended_leaves_no_caller_waiting() -> None:
+    class Broken(Jobs):
+        def take(self, most: int, *, timeout: float) -> list[Job]:
+            raise SystemExit("injected")
+
+    around: Any = Around(Future(), [])
+    jobs = Broken()
+    worker = worker_on(jobs, around)
+    before = [jobs.post(lambda _: None), jobs.post(lambda _: None)]
+    worker.supervisor.stop()
+    worker.start()
+    worker.stop()
+    assert not worker.alive
+    for answer in (*before, jobs.post(lambda _: None)):
+        assert isinstance(answer.exception(timeout=0), Unavailable)
+
+
+def test_guests_are_shown_what_a_tick_has_saved_though_some_orders_cannot_go_on() -> None:
+    seen: list[str] = []
+
+    class Stumbling(Around):
+        def tick(self, now: datetime, *, give_way: object, few: bool) -> bool:
+            seen.append("saved")
+            raise Stuck("order ORDER cannot go on")
+
+    around: Any = Stumbling(Future(), seen)
+    jobs: Any = FewJobs(Job(lambda _: seen.append("a job"), Future()))
+    worker = worker_on(jobs, around)
+    worker.start()
+    worker.stop()
+    assert seen[:3] == ["saved", "shown", "a job"]
+
+
+class BatchesApart(Around):
+    """Keeps what is saved together apart."""
+
+    def __init__(self) -> None:
+        super().__init__(Future(), [])
+        self.saved: list[list[str]] = []
+
+    @contextmanager
+    def batch(self) -> Iterator["BatchesApart"]:
+        self.saved.append([])
+        yield self
+
+    def save(self, what: str, _tx: object = None) -> None:
+        self.saved[-1].append(what)
+
+
+def saved_with_a_guest_among(callers: int, *, before: bool) -> list[list[str]]:
+    """Let callers' jobs wait, and a guest come before, or while the first of them is done."""
+    jobs, around = Jobs(monotonic=lambda: 0.0), BatchesApart()
+    under_way, arrived = threading.Event(), threading.Event()
+    worker = worker_on(jobs, around)
+
+    def work(number: int, _tx: object) -> None:
+        if number == 0:
+            under_way.set()
+            arrived.wait()
+        around.save(f"caller {number}")
+
+    async def ask() -> None:
+        guest = partial(jobs.run_for_guests("a"), partial(around.save, "guest"))
+        asked = [asyncio.ensure_future(jobs.run_for("b")(partial(work, number))) for number in range(callers)]
+        asked += [asyncio.ensure_future(guest())] if before else []
+        await asyncio.sleep(0)
+        worker.start()
+        await asyncio.to_thread(under_way.wait)
+        asked += [] if before else [asyncio.ensure_future(guest())]
+        await asyncio.sleep(0)
+        arrived.set()
+        await asyncio.gather(*asked)
+
+    asyncio.run(ask())
+    worker.stop()
+    return around.saved
+
+
+@pytest.fixture
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LONGEST_BATCH", "LONGEST_WITHOUT_TICK"):
+        monkeypatch.setattr(worker, name, inf)
+
+
+@pytest.mark.usefixtures("no_hurry")
+def test_a_guest_that_comes_while_many_jobs_are_done_waits_for_the_one_that_is_under_way() -> None:
+    saved = saved_with_a_guest_among(MOST_TOGETHER, before=False)
+    assert saved[:2] == [["caller 0"], ["guest"]]
+    assert {len(batch) for batch in saved} == {1}
+
+
+@pytest.mark.usefixtures("no_hurry")
+def test_what_a_guest_asked_for_is_saved_before_the_jobs_of_callers_that_come_after_it() -> None:
+    saved = saved_with_a_guest_among(MOST_TOGETHER, before=True)
+    assert saved[0] == ["guest"]
+    assert {len(batch) for batch in saved} == {1}
+
+
+class AlwaysDue(Around):
+    """An engine that always has something to do: writes down when it does it."""
+
+    def tick(self, now: datetime, *, give_way: object, few: bool) -> bool:
+        self._seen.append("tick")
+        return False
+
+    def may_be_due(self, now: datetime) -> bool:
+        return True
+
+    def catch_up(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("longest", "done"),
+    [(inf, ["tick", "job", "job", "tick"]), (-inf, ["tick", "job", "tick", "job", "tick"])],
+)
+def test_jobs_that_have_waited_together_come_before_a_tick_but_not_for_long(
+    longest: float, done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "LONGEST_BATCH", -inf)  # each is saved by itself
+    monkeypatch.setattr(worker, "LONGEST_WITHOUT_TICK", longest)
+    seen: list[str] = []
+    jobs: Any = FewJobs(*(Job(lambda _: seen.append("job"), Future()) for _ in range(2)))
+    around: Any = AlwaysDue(Future(), seen)
+    mine = worker_on(jobs, around)
+    mine.start()
+    mine.stop()
+    assert seen == done
