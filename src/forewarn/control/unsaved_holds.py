@@ -189,32 +189,39 @@ class UnsavedHolds(UseCase):
         return [refused for each in unsaved if (refused := self._save(tx, each)) is not None]
 
     def _save(self, tx: Transaction, unsaved: UnsavedHold) -> RefusedHold | None:
-        hold, new = unsaved.hold, self._is_new(tx, unsaved.hold)
+        """Save a hold once, though the database may not have answered the commit of an earlier try.
+
+        What became of it is saved beside it: that the hold is not there says nothing, because it may have
+        been lifted in the same transaction.
+        """
+        hold = unsaved.hold
+        once = KeyedCall(caller=FOREWARN, key=hold.id, method="", path="", body=b"")
+        why = self._answering.answer(tx, once, lambda: self._kept(tx, unsaved)).body.decode()
+        if why:
+            return None if unsaved.released_by is not None else RefusedHold(hold=hold, why=why)
+        if unsaved.released_by is not None:
+            self._release(tx, hold, by=unsaved.released_by)
+        return None
+
+    def _kept(self, tx: Transaction, unsaved: UnsavedHold) -> Answered:
+        """Keep a hold; the body of the answer says why it cannot be kept, or nothing."""
+        hold = unsaved.hold
         try:
             with tx.savepoint() as own:  # if the hold is refused, its call has no answer saved
                 if unsaved.call is not None and unsaved.answered is not None:
                     answered = unsaved.answered
                     self._answering.answer(own, unsaved.call, lambda: answered)
-                if new:
-                    self._hosts.keep(own, hold, late=True)
-                if unsaved.released_by is not None:
-                    self._hosts.release(own, hold.id, by=unsaved.released_by)
+                self._hosts.keep(own, hold, late=True)
         except (Conflict, NotFound) as error:
-            return self._refuse(tx, unsaved, str(error), new=new)
-        return None
-
-    def _refuse(self, tx: Transaction, unsaved: UnsavedHold, why: str, *, new: bool) -> RefusedHold | None:
-        hold = unsaved.hold
-        log.warning("the hold of %s by %s is not kept: %s", holds.reach(hold), hold.by, why)
-        if new:
+            log.warning("the hold of %s by %s is not kept: %s", holds.reach(hold), hold.by, error)
             with self._saving(tx) as draft:
-                holds.refuse(draft, hold, why)
-        return None if unsaved.released_by is not None else RefusedHold(hold=hold, why=why)
+                holds.refuse(draft, hold, str(error))
+            return Answered(status=409, body=str(error).encode())
+        return Answered(status=0, body=b"")
 
-    def _is_new(self, tx: Transaction, hold: Hold) -> bool:
-        """Return whether a hold was never saved: it may have been, though the database did not say so.
-
-        That it is not there says nothing: it may have been lifted in the same transaction.
-        """
-        once = KeyedCall(caller=FOREWARN, key=hold.id, method="", path="", body=b"")
-        return not self._answering.answer(tx, once, lambda: Answered(status=0, body=b"")).again
+    def _release(self, tx: Transaction, hold: Hold, *, by: str) -> None:
+        try:
+            with tx.savepoint() as own:
+                self._hosts.release(own, hold.id, by=by)
+        except (Conflict, NotFound) as error:
+            log.warning("the hold of %s by %s is not lifted: %s", holds.reach(hold), hold.by, error)

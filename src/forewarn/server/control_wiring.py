@@ -62,14 +62,15 @@ def wire_control(context: Context, *, store: Store, around: Surroundings) -> Con
     """Make the use cases and the engine of a service on a store."""
     notices, polls = UnsavedNotices(around.guests), UnsavedPolls(around.guests)
     batches = Batches(store, notices)
-    context = EngineContext.of(
+    # Use cases get the plain context, with which they cannot commit.
+    engine_context = EngineContext.of(
         context, store=store, transact=batches.transact, keep_history=around.keep_history
     )
     rehearsals = OpenRehearsals(context, endpoint=around.endpoint, monotonic=around.monotonic)
     answering = IdempotentCalls(context, real_now=context.real_now)
     declarations = FleetCommands(context, webhooks_changed=around.webhooks.changed)
     rollout_engine = RolloutEngine(context, polls=polls)
-    order_work = OrderWork(context, drivers=around.drivers, calls=around.calls)
+    order_work = OrderWork(engine_context, drivers=around.drivers, calls=around.calls)
     use_cases = UseCases(
         context=context,
         polls=polls,
@@ -89,17 +90,17 @@ def wire_control(context: Context, *, store: Store, around: Surroundings) -> Con
         rollouts=Rollouts(context, polls=polls, engine=rollout_engine),
         tokens=Tokens(context, new_secret=around.new_secret),
         guests=GuestUseCases(context),
-        unsaved_holds=UnsavedHolds(context, answering=answering),
+        unsaved_holds=UnsavedHolds(engine_context, answering=answering),
         deliveries=DeliveryState(context),
     )
     engine = Engine(
-        context,
+        engine_context,
         orders=order_work,
         rollouts=rollout_engine,
-        guests=GuestSaving(context, polls=polls, unsaved=notices),
+        guests=GuestSaving(engine_context, polls=polls, unsaved=notices),
         external=ExternalTimeout(context, external=around.external),
         rehearsals=rehearsals,
     )
     return Control(
-        context=context, batches=batches, use_cases=use_cases, order_work=order_work, engine=engine
+        context=engine_context, batches=batches, use_cases=use_cases, order_work=order_work, engine=engine
     )

@@ -1,5 +1,6 @@
 """How the parts fit together: the only place that names concrete adapters, and that makes ids."""
 
+import logging
 import secrets
 import uuid
 from base64 import b64encode
@@ -59,6 +60,8 @@ from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 if TYPE_CHECKING:
     from forewarn.server.threads.webhook_delivery import Delivery
+
+log = logging.getLogger(__name__)
 
 
 def new_id() -> str:
@@ -330,7 +333,10 @@ def _telling(*listeners: Listener) -> Listener:
 
     def tell(saved: Saved) -> None:
         for listener in listeners:
-            listener(saved)
+            try:
+                listener(saved)
+            except Exception:  # the commit stands, and the others must hear of it
+                log.exception("a listener failed after a commit")
 
     return tell
 

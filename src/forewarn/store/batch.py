@@ -88,6 +88,7 @@ class Batch:
     _levels: list[_Level] = field(default_factory=lambda: [_Level()])
     _closing: AbstractContextManager[Connection] | None = None
     _broken: ForewarnError | None = None
+    _closed: bool = False
     _reaching: bool = False  # whether levels are being begun, or what was postponed is being written
 
     @property
@@ -102,6 +103,7 @@ class Batch:
 
     def begin(self) -> Connection:
         """Return the connection, in a transaction."""
+        self._check_open()
         if self._broken is not None:
             raise Unavailable(str(self._broken))
         if self.connection is None:
@@ -139,6 +141,7 @@ class Batch:
 
     def after_commit(self, act: Act, undone: Act) -> None:
         """Call `act` after the commit, or `undone` if this savepoint or the batch is rolled back."""
+        self._check_open()
         self._effects.append(_Effect(act, undone))
 
     def foresee(self, calls: Sequence[Foreseen]) -> None:
@@ -205,7 +208,12 @@ class Batch:
 
     def close(self) -> None:
         """Give the connection back; what was not saved is undone."""
+        self._closed = True
         self._disconnect()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the batch of this transaction is over: nothing would commit this")
 
     def committed(self) -> None:
         """Run the effects of the commit."""
@@ -288,6 +296,10 @@ class ScopedTransaction(ScopedSnapshot):
     def narrowed(self, project: ProjectName) -> "ScopedTransaction":
         """Return the same transaction for one project in its scope."""
         return ScopedTransaction(self._batch, self._batch.open(self.scope.narrowed(project)))
+
+    def lock(self) -> None:
+        """Begin now, and keep other writers out until the commit."""
+        self._transaction.connection  # noqa: B018 - its first use locks the counter
 
     def after_commit(self, act: Act, *, undone: Act = _nothing) -> None:
         """Call `act` after the commit, or `undone` if this is rolled back."""

@@ -1,7 +1,7 @@
 """A process that has loaded forewarn and becomes one of its programs as often as it is asked to.
 
 Each program is a process of its own, with its own arguments, environment, folder and files, which can be
-signalled, killed and waited for; only what Python does before `main` is done once. `tests/helpers/programs/forked.py` asks.
+signalled, killed and waited for; only what Python does before `main` is done once. `forked.py` asks.
 """
 
 import atexit

@@ -1,4 +1,4 @@
-"""Programs that a process has become which had loaded forewarn before (`tests/helpers/programs/fork_server.py`)."""
+"""Programs that a process has become which had loaded forewarn before (`fork_server.py`)."""
 
 import atexit
 import json

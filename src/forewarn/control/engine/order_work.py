@@ -179,8 +179,8 @@ class OrderWork(UseCase):
 
         What runs no more is forgotten. Return the attempts whose drivers are to be asked; others fall due.
         """
-        with self._store.read() as snapshot:
-            orders = snapshot.due.orders_under_way()
+        # Locked, so that a commit whose answer was lost has landed or failed before this reads.
+        orders = self._transact(_orders_under_way)
         steps = {
             AttemptId(order.id, step.subject, step.attempt): self._is_unasked(order, step)
             for order in orders
@@ -271,3 +271,8 @@ def _chunks(orders: Iterable[OrderId], size: int | None = None) -> Iterator[list
     left = iter(orders)
     while some := list(islice(left, size or TOGETHER)):
         yield some
+
+
+def _orders_under_way(tx: Transaction) -> Sequence[Order]:
+    tx.lock()
+    return tx.due.orders_under_way()

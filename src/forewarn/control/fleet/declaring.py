@@ -168,7 +168,7 @@ class FleetCommands(UseCase, FleetDryRuns):
     def resolve_doubt(self, tx: Transaction) -> None:
         """Wait until a part whose saving was not answered is saved or undone."""
         if self.turns.in_doubt:
-            tx.records.newest()  # waits for the lock of writers, which that part would hold
+            tx.lock()  # that part would hold it until it is saved or undone
             self.turns.in_doubt = False
 
     def application(self, checked: CheckedFleet, *, digest: str | None = None, by: str) -> FleetApplication:

@@ -191,12 +191,11 @@ class OpenRehearsals(UseCase):
             self._doubtful.add(project)
             raise
 
-    def look_up(self) -> None:
+    def look_up(self, transact: Transact) -> None:
         """Go by what is kept where it could not be told whether something was."""
         if not self._doubtful:
             return
-        with self._store.read() as snapshot:
-            kept = [each for each in snapshot.rehearsals.all() if each.project in self._doubtful]
+        kept = [each for each in transact(_all_kept) if each.project in self._doubtful]
         for each in kept:
             if each.ended_by and self.ended_by(each.project, each.id) is None:
                 self._over.append((each.project, each.id, each.ended_by))
@@ -243,7 +242,7 @@ class OpenRehearsals(UseCase):
             if self._monotonic() - each.renewed > LEASE:
                 self._close(project, why=f"{each.by} has not been heard of for {LEASE:g} s")
         self._settle(transact)
-        self.look_up()
+        self.look_up(transact)
         if not self._open:
             return
         with self._store.read() as snapshot:
@@ -332,3 +331,9 @@ def _since(work: WorkQueries, begun_at: datetime, state: OrderState) -> Iterator
 def declared_project(fleet: FleetQueries, name: ProjectName) -> Project | None:
     """Find a project."""
     return next((project for project in fleet.projects() if project.name == name), None)
+
+
+def _all_kept(tx: Transaction) -> Sequence[KeptRehearsal]:
+    """Read what is kept, once a commit whose answer was lost has landed or failed: it holds the lock."""
+    tx.lock()
+    return tx.rehearsals.all()

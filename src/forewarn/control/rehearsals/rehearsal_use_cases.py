@@ -91,7 +91,7 @@ class Rehearsals(UseCase):
     ) -> RehearsalView:
         """Begin a rehearsal, or go on with it: it ends by itself unless it is asked for again."""
         _check(wanted)
-        self._open.look_up()
+        self._open.look_up(transact)
         known = self._open.get(project)
         with self._open.keeping(project):
             asked_for = transact(lambda tx: self._save(tx.scoped(scope), project, wanted, by=by))
@@ -126,7 +126,7 @@ class Rehearsals(UseCase):
         self, transact: Transact, scope: Scope, project: ProjectName, *, only: str | None = None, by: str
     ) -> RehearsalView:
         """End a rehearsal for good, any or only the one with this id, and show it for the last time."""
-        self._open.look_up()
+        self._open.look_up(transact)
         ended = self._shown(scope, project)
         if only not in (None, ended.rehearsal.id):
             raise NotFound(f"another rehearsal is played in project {project} now")

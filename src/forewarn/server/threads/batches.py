@@ -1,6 +1,7 @@
 """The one place that commits: for the worker, for a start before the worker runs, and for local commands."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ class Batches:
         """Take the notices that guests were sent, if there are guests: each transaction saves them first."""
         self._store = store
         self._notices = notices
+        self._running = False  # owner: the thread that uses this
 
     def run(
         self,
@@ -42,8 +44,12 @@ class Batches:
         fails, nothing of the batch is saved and each job that ran has its error: `Uncertain` if the database
         did not answer it.
         """
+        if self._running:
+            raise RuntimeError("a job commits nothing itself: it has a transaction, which its batch commits")
         outcomes: list[Outcome] = []
+        self._running = True
         try:
+            # The commit: it happens when this block ends.
             with self._store.batch() as batch:
                 if foreseen:
                     batch.foresee(foreseen)
@@ -53,12 +59,15 @@ class Batches:
                         break
         except BaseException as error:  # noqa: BLE001 - the callers get it, whatever it is
             return [Outcome(error=_copy(error)) for _ in outcomes] or [Outcome(error=error)]
+        finally:
+            self._running = False
         return outcomes
 
     def _run_one(self, batch: Batch, job: Callable[[Transaction], Any]) -> Outcome:
         try:
             with batch.savepoint() as tx:
                 if self._notices is not None:
+                    tx.lock()  # first: what guests are sent while this waits for the lock is saved too
                     self._notices.save(tx)
                 return Outcome(job(tx))
         except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
@@ -75,4 +84,4 @@ class Batches:
 
 def _copy(error: BaseException) -> BaseException:
     """Copy the exception for each waiter: each raises it on a task of its own."""
-    return type(error)(*error.args) if isinstance(error, ForewarnError) else error
+    return copy(error) if isinstance(error, ForewarnError) else error

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import cached_property
 
 from sqlalchemy import Connection, Update, update
 
@@ -79,13 +78,16 @@ class OpenTransaction:
         self.saved = [] if saved is None else saved
         self._known = known or KnownMeta()
         self._lock = lock
+        self._is_begun = False
 
-    @cached_property
+    @property
     def connection(self) -> Connection:
         """The connection; where the counter is to be locked, it is from the start."""
         connection = self._begin()
-        if self._lock and self._known.meta is None:
-            self._known.read(connection.execute(LOCK_META).one())
+        if not self._is_begun:
+            self._is_begun = True
+            if self._lock and self._known.meta is None:
+                self._known.read(connection.execute(LOCK_META).one())
         return connection
 
     @property

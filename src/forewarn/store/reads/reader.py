@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import (
     Column,
     ColumnElement,
+    Connection,
     Executable,
     Select,
     case,
@@ -102,8 +103,11 @@ class Reader:
 
     def __init__(self, transaction: OpenTransaction) -> None:
         self._transaction = transaction
-        self._connection = transaction.connection
         self._project = transaction.project
+
+    @property
+    def _connection(self) -> Connection:
+        return self._transaction.connection
 
     @property
     def _meta(self) -> Meta:

@@ -86,7 +86,7 @@ def _columns(table: Table) -> tuple[list[str], list[str]]:
 # Jobs that are saved together write to the same tables, and many rows of a table cost little more than one.
 # So a write whose result is not needed is kept until the database is asked something.
 
-OPEN = "forewarn.joint"  # in the `info` of a connection: what it is used for
+OPEN = "forewarn.batch"  # in the `info` of a connection: what it is used for
 
 
 class Postponing(Protocol):

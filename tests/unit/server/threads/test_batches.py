@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import event
 
 from forewarn.control.unsaved_activity import UnsavedNotices
-from forewarn.core.basic_types import EventId, MachineId
-from forewarn.core.errors import Conflict, NotFound, Unavailable
+from forewarn.core.basic_types import EventId, MachineId, NameKind
+from forewarn.core.errors import Conflict, NotFound, Unavailable, UnknownName
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.store.batch import Transaction
 from forewarn.store.sql import Store, open_store
@@ -191,7 +191,7 @@ def test_what_was_saved_is_not_saved_again(store: Store, guests: Polls, batches:
     batches.transact(adding("a"))
     with counted(store) as asked:
         batches.transact(lambda _: None)
-    assert (asked.writes, asked.reads) == (0, 0)
+    assert not [text for text in asked.texts if text.startswith(("INSERT", "UPDATE"))]
 
 
 def test_work_of_its_own_is_durable_when_it_returns(store: Store, batches: Batches) -> None:
@@ -231,3 +231,53 @@ def test_effects_of_a_job_follow_the_commit_and_those_of_an_undone_job_never_do(
 
     batches.run([telling("a"), failing_after(telling("b"), Conflict("refused"))])
     assert heard == ["b undone", "a after ['a']"]
+
+
+def test_what_guests_are_sent_while_a_job_waits_for_the_lock_is_saved_before_it_decides(
+    store: Store, guests: Polls, batches: Batches
+) -> None:
+    def send(*_: object) -> None:
+        guests.sent[EVENT] = {MACHINE: NOW}
+
+    event.listen(store._engines.writing, "begin", send, once=True)  # other writers let go at this moment
+    seen = batches.transact(lambda tx: tx.work.notices([EVENT]))
+    assert seen == {EVENT: {MACHINE: NOW}}
+
+
+def test_a_transaction_that_is_used_after_its_batch_is_refused(store: Store, batches: Batches) -> None:
+    kept = batches.transact(lambda tx: tx)
+    with pytest.raises(RuntimeError, match="is over"):
+        kept.lock()
+    with pytest.raises(RuntimeError, match="is over"):
+        kept.after_commit(lambda: None)
+    assert batches.transact(adding("web-0")) == "web-0"
+
+
+def test_a_job_cannot_commit_on_its_own(store: Store, batches: Batches) -> None:
+    with pytest.raises(RuntimeError, match="a job commits nothing itself"):
+        batches.transact(lambda _: batches.transact(adding("web-0")))
+    assert names(store) == []
+
+
+def test_an_error_of_a_commit_is_copied_whole(store: Store, batches: Batches) -> None:
+    lost = NotFound("gone", unknown=UnknownName(kind=NameKind.HOST, name="h", project=None))
+
+    def lose(*_: object) -> None:
+        raise lost
+
+    def both(*_: object) -> None:
+        event.listen(store._engines.writing, "commit", lose, once=True)
+
+    first, second = batches.run([failing_commit(both), adding("web-1")])
+    assert [each.error.unknown for each in (first, second) if isinstance(each.error, NotFound)] == [
+        lost.unknown,
+        lost.unknown,
+    ]
+
+
+def failing_commit(then: Callable[[], None]) -> Job:
+    def job(tx: Transaction) -> str:
+        then()
+        return adding("web-0")(tx)
+
+    return job

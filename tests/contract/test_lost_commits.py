@@ -1,0 +1,64 @@
+"""Commits of the engine whose answer is lost, and that land later, on PostgreSQL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from forewarn.core.basic_types import Action, OrderState, Work
+from forewarn.core.errors import Unavailable, Uncertain
+from forewarn.store.batch import Batch
+from tests.helpers.service.harness import Service, fleet, group, machine
+
+
+@contextmanager
+def answer_lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Lose the answer of the commit that starts an order; give its connection, which has still to commit."""
+    commit, close = Batch.commit, Batch.close
+    under_way: list[Any] = []
+
+    def lose(batch: Batch) -> None:
+        orders = [order for each in batch.changes for order in each.changes.orders]
+        if under_way or not any(order.state is OrderState.STARTED for order in orders):
+            commit(batch)
+            return
+        batch.known.write(batch.postpone)
+        batch.reach()
+        assert batch.connection is not None
+        under_way.append(batch.connection.connection.dbapi_connection)
+        raise Uncertain("the answer is lost")
+
+    def leave(batch: Batch) -> None:
+        connection = batch.connection
+        if under_way and connection and connection.connection.dbapi_connection is under_way[0]:
+            kept.append((batch._closing, connection))
+            batch._closing = batch.connection = None
+        close(batch)
+
+    kept: list[Any] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(Batch, "commit", lose)
+        patched.setattr(Batch, "close", leave)
+        yield under_way
+
+
+def test_a_stage_whose_start_is_committed_after_its_answer_was_lost_is_carried_out(
+    migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(migrated_postgres_url)
+    service.apply(fleet(group("web"), machine("web-0", "host-1", group="web")))
+    service.poll("web-0")
+    service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    service.advance(minutes=14, seconds=59)
+    service.clock.set(service.clock.now() + timedelta(seconds=1))
+    with answer_lost(monkeypatch) as under_way:
+        with pytest.raises(Uncertain):
+            service.tick()
+        with pytest.raises(Unavailable):
+            service.engine.tick(service.clock.now())  # the lock is still held
+    under_way[0].commit()
+    service.tick()
+    assert [name for _, name, _ in service.driver.begun] == ["web-0"]
+    service.close()
