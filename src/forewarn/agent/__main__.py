@@ -1,6 +1,6 @@
 """The agent as a process of its own, without the command that started it: `python -m forewarn.agent OPTIONS`.
 
-It runs for months in every machine, so it should be small. The command line is Typer's business; what that
+It runs for months in every machine, so it should be small. The command line is Click's business; what that
 loads is left behind when `forewarn agent run` becomes this.
 """
 

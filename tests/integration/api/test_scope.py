@@ -165,7 +165,7 @@ def test_a_scope_is_never_widened(service: Service) -> None:
 
 
 # What a transaction has beside its parts.
-NO_PARTS = {"scope", "narrowed", "scoped", "savepoint", "after_commit"}
+NO_PARTS = {"scope", "lock", "narrowed", "scoped", "savepoint", "after_commit"}
 
 
 def parts_of(opened: type) -> dict[str, cached_property[object]]:

@@ -159,7 +159,8 @@ class FleetCommands(UseCase, FleetDryRuns):
     ) -> tuple[str, ...]:
         """Make the fleet what is declared, and return what that changes."""
         with self.turns.alone():
-            transact(self.resolve_doubt)
+            if self.turns.in_doubt:
+                transact(self.resolve_doubt)
             application = self.application(self.check(spec, by=by), digest=digest, by=by)
             while not application.over:
                 application.apply_next(transact)
