@@ -22,7 +22,7 @@ from forewarn.core.model.slice import Sent
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal import RehearsalRegistry
-from forewarn.server.control_wiring import Control, Surroundings, wire_control
+from forewarn.server.control_wiring import Control, ControlInputs, wire_control
 from forewarn.server.wiring import OpenedService, new_secret
 from forewarn.signals import Signal
 
@@ -117,7 +117,7 @@ def _row(action: Action, rounds: Mapping[str, Sequence[float]], *, machines: int
 
 
 def _control(core: OpenedService) -> Control:
-    around = Surroundings(
+    around = ControlInputs(
         guests=NoGuests(),
         endpoint=RehearsalRegistry(Board(lineage="")),
         drivers=core.drivers.asked,

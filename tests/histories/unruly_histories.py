@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
-from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb, perform
+from forewarn.control.engine.driver_calls import Answer, CallAnswer, DriverCall, Verb, perform
 from forewarn.core.basic_types import (
     SIMULATED,
     Action,
@@ -55,7 +55,7 @@ class VirtualLanes:
             lambda task: self.driver.limits, bounds=LaneBounds(calls=4, hung=3, hung_in_lane=2)
         )
         self.made: list[tuple[PlacedCall, Answer | None]] = []  # None: what it does it does when it returns
-        self.answers: list[DriverAnswer] = []
+        self.answers: list[CallAnswer] = []
 
     def turn(self) -> None:
         """Let one thing happen."""

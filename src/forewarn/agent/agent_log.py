@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from forewarn.wire.texts import LogForm, log_line
 
-__all__ = ["AgentLog", "LogForm", "LogFormatter", "redacted", "start_logging"]
+__all__ = ["AgentLog", "AgentLogFormatter", "LogForm", "redacted", "start_logging"]
 
 LOGGER = "forewarn.agent"
 HIDDEN = "***"
@@ -37,7 +37,7 @@ class AgentLog:
         self._logger.log(level, "%s", message, extra={"fields": {**self._fields, **fields}})
 
 
-class LogFormatter(logging.Formatter):
+class AgentLogFormatter(logging.Formatter):
     """Writes a line."""
 
     def __init__(self, form: LogForm, secrets: Iterable[str]) -> None:
@@ -72,7 +72,7 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
 def start_logging(form: LogForm, *, secrets: Iterable[str] = (), stream: IO[str] | None = None) -> AgentLog:
     """Log to stderr, or to another stream; again, to change how."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(LogFormatter(form, secrets))
+    handler.setFormatter(AgentLogFormatter(form, secrets))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)

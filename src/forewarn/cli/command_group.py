@@ -29,7 +29,7 @@ class SharedOption(click.Option):
     """An option of almost every command: help lists these apart."""
 
 
-class Command(click.Command):
+class VerbCommand(click.Command):
     """A command whose help lists the options of all commands apart from its own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -53,7 +53,7 @@ class Command(click.Command):
         write_section(formatter, "Everywhere", shared)
 
 
-class CommandAfterDashes(Command):
+class CommandAfterDashes(VerbCommand):
     """A command that takes another one after `--` as `command`, beside arguments of its own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -63,7 +63,7 @@ class CommandAfterDashes(Command):
         return super().parse_args(ctx, args[:index])
 
 
-class Group(Command, click.Group):
+class NounGroup(VerbCommand, click.Group):
     """A group that lists its commands in the order of their declaration, each with its whole summary."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import Group, flag, summaries, write_section
+from forewarn.cli.command_group import NounGroup, flag, summaries, write_section
 from forewarn.cli.session import EVERYWHERE
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
@@ -88,7 +88,7 @@ class LazyCommand(click.Command):
         return found
 
 
-class LazyGroup(Group):
+class LazyGroup(NounGroup):
     """A group whose commands are imported when they are called: help and completion list them without."""
 
     def resolve_command(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import Command, Group, SharedOption
+from forewarn.cli.command_group import NounGroup, SharedOption, VerbCommand
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import (
     NOT_FOUND,
@@ -150,11 +150,11 @@ def command(
     name: str | None = None,
     about: str | None = None,
     shared: Iterable[click.Parameter] = EVERYWHERE,
-    cls: type[Command] = Command,
-) -> Callable[[Function], Command]:
+    cls: type[VerbCommand] = VerbCommand,
+) -> Callable[[Function], VerbCommand]:
     """Make a command of a function that takes a Session and these parameters."""
 
-    def decorate(function: Function) -> Command:
+    def decorate(function: Function) -> VerbCommand:
         text = about or inspect.cleandoc(function.__doc__ or "")
         return cls(
             name or function.__name__.rstrip("_").replace("_", "-"),
@@ -167,7 +167,7 @@ def command(
     return decorate
 
 
-class Noun(Group):
+class Noun(NounGroup):
     """The commands about one kind of thing, each of which takes a Session."""
 
     def __init__(
@@ -183,10 +183,10 @@ class Noun(Group):
         super().__init__(params=[*params], **{"no_args_is_help": True, **usual, **settings})
         self._shared = tuple(shared)
 
-    def verb(self, *params: click.Parameter, **settings: Any) -> Callable[[Function], Command]:
+    def verb(self, *params: click.Parameter, **settings: Any) -> Callable[[Function], VerbCommand]:
         """Add a command."""
 
-        def decorate(function: Function) -> Command:
+        def decorate(function: Function) -> VerbCommand:
             added = command(*params, **{"shared": self._shared, **settings})(function)
             self.add_command(added)
             return added

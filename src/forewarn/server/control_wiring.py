@@ -32,7 +32,7 @@ from forewarn.store.sql import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ControlInputs:
     """What control works with and does not make itself."""
 
     guests: GuestActivity
@@ -58,7 +58,7 @@ class Control:
     engine: Engine
 
 
-def wire_control(context: Context, *, store: Store, around: Surroundings) -> Control:
+def wire_control(context: Context, *, store: Store, around: ControlInputs) -> Control:
     """Make the use cases and the engine of a service on a store."""
     notices, polls = UnsavedNotices(around.guests), UnsavedPolls(around.guests)
     batches = Batches(store, notices)

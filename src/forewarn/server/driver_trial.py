@@ -45,7 +45,7 @@ class TrialStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialAnswer:
+class TrialCallAnswer:
     """What a driver has answered to one call."""
 
     call: str
@@ -77,12 +77,12 @@ class DriverTrial:
         self._begun = False
         self._task = _task(fleet, step, now=self._clock.now())
 
-    def check(self) -> tuple[TrialAnswer, bool]:
+    def check(self) -> tuple[TrialCallAnswer, bool]:
         """Ask about the step, of which nothing can be known; return whether that is what it says."""
         answer, said = self._asked(Verb.CHECK)
         return said, isinstance(answer, NotBegun)
 
-    def carry_out(self) -> Iterator[tuple[TrialAnswer, bool]]:
+    def carry_out(self) -> Iterator[tuple[TrialCallAnswer, bool]]:
         """Have the step done in real, to its end; yield each answer, and whether it is done."""
         self._begun = True
         answer, said = self._asked(Verb.BEGIN)
@@ -97,18 +97,18 @@ class DriverTrial:
                 self._task = replace(self._task, mark=answer.mark)
             answer, said = self._asked(Verb.CHECK)
 
-    def cancel(self) -> TrialAnswer:
+    def cancel(self) -> TrialCallAnswer:
         """Have the step called off."""
         return self._asked(Verb.CANCEL)[1]
 
-    def _asked(self, verb: Verb) -> tuple[Answer, TrialAnswer]:
+    def _asked(self, verb: Verb) -> tuple[Answer, TrialCallAnswer]:
         began = monotonic()
         self._task = replace(self._task, now=self._clock.now())
         # A hook might do something, whatever it is asked.
         driver = self._with_hooks if self._begun else self._driver
         answer = perform(driver, DriverCall(verb=verb, task=self._task))
         state, says = _words(answer)
-        return answer, TrialAnswer(
+        return answer, TrialCallAnswer(
             call=verb.value, state=state, says=says, seconds=round(monotonic() - began, 2)
         )
 

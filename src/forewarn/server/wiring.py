@@ -34,7 +34,7 @@ from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings, Limits
 from forewarn.server.addresses import public_origin
-from forewarn.server.control_wiring import Control, Surroundings, wire_control
+from forewarn.server.control_wiring import Control, ControlInputs, wire_control
 from forewarn.server.log_setup import log_records
 from forewarn.server.threads import service_time
 from forewarn.server.threads.batches import Batches
@@ -212,7 +212,7 @@ def wire(opened: OpenedService) -> Parts:
     control: Control = wire_control(
         opened.context,
         store=opened.store,
-        around=Surroundings(
+        around=ControlInputs(
             guests=BoardActivity(board, clock, loop),
             endpoint=RehearsalsOnLoop(RehearsalRegistry(board), loop),
             drivers=drivers.asked,

@@ -55,7 +55,7 @@ from forewarn.drivers.registry import DriversByName
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal import RehearsalRegistry
-from forewarn.server.control_wiring import Surroundings, wire_control
+from forewarn.server.control_wiring import ControlInputs, wire_control
 from forewarn.server.threads.service_time import Timekeeper
 from forewarn.signals import Signal
 from forewarn.store.sql import Store, open_store
@@ -260,7 +260,7 @@ class Service:
                 preview=self.preview,
             ),
             store=store,
-            around=Surroundings(
+            around=ControlInputs(
                 guests=self.polls,
                 endpoint=RehearsalRegistry(board),
                 drivers=drivers,

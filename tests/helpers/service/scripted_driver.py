@@ -15,7 +15,7 @@ from forewarn.control.driver import (
     Running,
     Unknown,
 )
-from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, perform
+from forewarn.control.engine.driver_calls import CallAnswer, DriverCall, perform
 from forewarn.core.basic_types import Work
 from tests.helpers.service.harness import Service
 
@@ -67,10 +67,10 @@ class ScriptedDriver:
             raise said
         return said
 
-    def made(self, call: DriverCall, *, now: datetime | None = None) -> DriverAnswer:
+    def made(self, call: DriverCall, *, now: datetime | None = None) -> CallAnswer:
         """Make a call, as a lane would."""
         asked = replace(call, task=replace(call.task, now=now or call.task.now))
-        return DriverAnswer(call=call, answer=perform(self, asked))
+        return CallAnswer(call=call, answer=perform(self, asked))
 
 
 def make_calls(service: Service, driver: ScriptedDriver, *, seconds: float = 0) -> None:

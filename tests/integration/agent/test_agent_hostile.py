@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.agent.agent_log import LogForm, LogFormatter
+from forewarn.agent.agent_log import AgentLogFormatter, LogForm
 from forewarn.agent.facts import LONGEST_VARIABLE, environment_of
 from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
 from forewarn.agent.setup.agent_config import parse
@@ -104,7 +104,7 @@ def test_a_line_of_the_log_stays_one() -> None:
         record = logging.makeLogRecord(
             {"msg": "%s", "levelno": 20, "args": (WORST,), "said": {"event": WORST, "n": 1}}
         )
-        written = LogFormatter(form, ()).format(record)
+        written = AgentLogFormatter(form, ()).format(record)
         assert len(written.splitlines()) == 1 or form is LogForm.JSON
         assert "\x1b" not in written
         assert "\n" not in written

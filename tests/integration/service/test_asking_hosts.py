@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.driver import Done, DriverTask, Running, Unknown
-from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Reached, Refused, Verb
+from forewarn.control.engine.driver_calls import Answer, CallAnswer, DriverCall, Reached, Refused, Verb
 from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.core.basic_types import Action, HostName, OrderId, Work
@@ -75,7 +75,7 @@ class Asking:
         return [call.task.source.name for call in self.calls if call.task.source]
 
     def answer(self, call: DriverCall, answer: Answer, *, hangs: bool = False) -> None:
-        self.reaching.heard(DriverAnswer(call=call, answer=answer, hangs=hangs))
+        self.reaching.heard(CallAnswer(call=call, answer=answer, hangs=hangs))
 
     def answer_all(self, why: str | None = None) -> None:
         for call in list(self.calls):

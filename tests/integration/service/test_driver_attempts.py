@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, TooLate, Unknown
-from forewarn.control.engine.driver_calls import DriverAnswer, Verb
+from forewarn.control.engine.driver_calls import CallAnswer, Verb
 from forewarn.control.engine.engine import Stuck
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.basic_types import (
@@ -179,12 +179,12 @@ def test_a_begin_that_hangs_is_not_made_again_and_counts_when_it_returns(
     placed = started(service)
     (begin,) = service.calls.waiting
     service.calls.waiting = []
-    service.engine.take_answers([DriverAnswer(call=begin, answer=Unknown("no answer"), hangs=True)])
+    service.engine.take_answers([CallAnswer(call=begin, answer=Unknown("no answer"), hangs=True)])
     make_calls(service, driver, seconds=10)
     make_calls(service, driver, seconds=10)
     assert {each[0] for each in driver.asked} == {"check"}
     assert step_of(service, placed)[2] == "it was begun, and its driver has not answered yet"
-    service.engine.take_answers([DriverAnswer(call=begin, answer=Done())])
+    service.engine.take_answers([CallAnswer(call=begin, answer=Done())])
     assert step_of(service, placed)[0] is StepState.DONE
 
 
@@ -196,7 +196,7 @@ def test_the_answer_of_an_older_attempt_is_dropped(service: Service, driver: Scr
     service.orders.retry_order(placed.order.id, by="ops")
     service.tick()
     make_calls(service, driver)
-    service.engine.take_answers([DriverAnswer(call=first, answer=Done())])
+    service.engine.take_answers([CallAnswer(call=first, answer=Done())])
     assert step_of(service, placed) == (StepState.RUNNING, 2, "")
     assert [each for each in driver.asked if each[0] == "begin"] == [
         ("begin", "web-0", 1),
@@ -376,11 +376,11 @@ def test_an_attempt_whose_begin_answers_late_is_not_begun_for_what_was_said_befo
     placed = started(service)
     (begin,) = service.calls.waiting
     service.calls.waiting.clear()
-    service.engine.take_answers([DriverAnswer(call=begin, answer=Unknown("no answer"), hangs=True)])
+    service.engine.take_answers([CallAnswer(call=begin, answer=Unknown("no answer"), hangs=True)])
     (check,) = service.calls.waiting
     service.calls.waiting.clear()
     service.engine.take_answers(
-        [driver.made(check), DriverAnswer(call=begin, answer=Running(None, mark="job-7"))]
+        [driver.made(check), CallAnswer(call=begin, answer=Running(None, mark="job-7"))]
     )
     assert set(waiting(service)) == {"check"}
     make_calls(service, driver, seconds=60)

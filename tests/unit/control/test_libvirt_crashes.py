@@ -21,14 +21,14 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
-from forewarn.drivers.libvirt.attempts import Attempt
+from forewarn.drivers.libvirt.attempts import DomainAttempt
 from forewarn.drivers.libvirt.definitions import Definition, Disk
 from forewarn.drivers.libvirt.hypervisor import Pool, Volume
 from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
 from forewarn.drivers.libvirt.library import Gone
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Tools
-from forewarn.drivers.libvirt.sights import DomainState, Job, Mark, Seen
+from forewarn.drivers.libvirt.sights import DomainJob, DomainMark, DomainState, Seen
 from forewarn.drivers.libvirt.upkeep import is_superseded
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -140,7 +140,7 @@ class FakeHypervisor:
 class FakeDomain:
     """A domain as the driver sees it."""
 
-    def __init__(self, on: FakeHypervisor, state: DomainState, *, mark: Mark | None = None) -> None:
+    def __init__(self, on: FakeHypervisor, state: DomainState, *, mark: DomainMark | None = None) -> None:
         self.on, self.state, self.marked = on, state, mark
 
     def seen(self) -> Seen:
@@ -148,7 +148,7 @@ class FakeDomain:
             raise Gone("it is gone")
         return Seen(state=self.state, run=None if self.state is DomainState.OFF else 7, mark=self.marked)
 
-    def write(self, mark: Mark) -> None:
+    def write(self, mark: DomainMark) -> None:
         if self.on.domain is not self:
             raise Gone("it is gone")
         self.on.world.happens("mark", lambda: setattr(self, "marked", mark))
@@ -200,7 +200,7 @@ def ended(world: World, of: DriverTask) -> Done | Failed:
     mark, verb, tools = "", "begin", world.tools()
     for _ in range(MOST_TURNS):
         try:
-            answer: Any = getattr(Attempt(replace(of, mark=mark), WEB, tools), verb)()
+            answer: Any = getattr(DomainAttempt(replace(of, mark=mark), WEB, tools), verb)()
         except KilledError:
             tools, verb = world.tools(), "check"
             continue
@@ -277,7 +277,7 @@ RUNS, PAUSED, OFF = (
         (RUNS, OFF, False),  # other hands may have brought it back
         (RUNS, PAUSED, False),
         (OFF, replace(RUNS, persistent=False), False),  # it would be gone with its power
-        (OFF, replace(RUNS, job=Job()), False),  # it is on its way, perhaps here
+        (OFF, replace(RUNS, job=DomainJob()), False),  # it is on its way, perhaps here
         (replace(PAUSED, migrating=True), RUNS, False),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forewarn.control.driver import Cancelled, Checked, Done, Failed, NotBegun, Running
 from forewarn.core.basic_types import Work
-from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, Attempts
+from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, ServerAttempts
 from forewarn.drivers.openstack.compute_api import ComputeApi, NoAnswerError
 from forewarn.drivers.openstack.options import OpenStackOptions
 from forewarn.drivers.openstack.server_steps import ServerSteps
@@ -80,7 +80,7 @@ class Engine:
         self.start()
 
     def start(self) -> None:
-        attempts = Attempts(lambda: self.cloud.time)
+        attempts = ServerAttempts(lambda: self.cloud.time)
         self.steps = ServerSteps(OpenStackOptions(), cast(ComputeApi, self.cloud), attempts)
 
     def ask(self, *, cancels: bool = False, saves: bool = True) -> None:

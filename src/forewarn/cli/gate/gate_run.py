@@ -15,7 +15,7 @@ import click
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.gate.calls import Interrupts, RetryingCaller
-from forewarn.cli.gate.gated_command import EmptyHost, GatedCommand, NotBegun
+from forewarn.cli.gate.gated_command import EmptyHost, GatedCommand, GateNotBegun
 from forewarn.cli.gate.gated_order import (
     NO_SERVER,
     GatedOrder,
@@ -168,7 +168,7 @@ class Gate:
         """
         try:
             running = GatedCommand(self._order, command, machines)
-        except NotBegun as error:
+        except GateNotBegun as error:
             return 1, str(error)
         try:
             with self._interrupts.heeded():

@@ -27,7 +27,7 @@ ENDING_SECONDS = 10.0
 LAST_BEAT_SECONDS = 1.0
 
 
-class NotBegun(Exception):
+class GateNotBegun(Exception):
     """The command cannot be run."""
 
 
@@ -37,7 +37,7 @@ class GatedCommand:
     def __init__(
         self, order: GatedOrder, command: Sequence[str], machines: Sequence[str], **more: str | None
     ) -> None:
-        """Begin; NotBegun if the command cannot be run."""
+        """Begin; GateNotBegun if the command cannot be run."""
         self.order = order
         self.name = command[0]
         self.machines = machines
@@ -45,7 +45,7 @@ class GatedCommand:
         self._told_to_stop = False
         self._beats = threading.Thread(target=self._send_heartbeats, daemon=True)
         if machines and (stop := order.take_up()) is not None:
-            raise NotBegun(f"{command[0]} is not run: {stop}")
+            raise GateNotBegun(f"{command[0]} is not run: {stop}")
         self._process = _begun(command, _environment(order, machines, more))
         if machines:
             self._beats.start()
@@ -99,7 +99,7 @@ def _begun(command: Sequence[str], environment: Mapping[str, str]) -> "subproces
     try:
         return subprocess.Popen(command, env=environment)  # noqa: S603 - their runbook
     except OSError as error:
-        raise NotBegun(f"{command[0]} cannot be run: {error.strerror}") from None
+        raise GateNotBegun(f"{command[0]} cannot be run: {error.strerror}") from None
 
 
 def _environment(

@@ -13,7 +13,7 @@ import click
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.rollout_follow import reasons
 from forewarn.cli.gate.calls import Interrupts, RetryingCaller
-from forewarn.cli.gate.gated_command import EmptyHost, GatedCommand, NotBegun
+from forewarn.cli.gate.gated_command import EmptyHost, GatedCommand, GateNotBegun
 from forewarn.cli.gate.gated_order import NO_SERVER, GatedOrder, is_done_here, under_way, was_empty
 from forewarn.cli.session import Session
 from forewarn.client.replies import RequestRefused, ServerUnreachable
@@ -123,7 +123,7 @@ class RolloutGate:
         terminal.echo(f"{order.host}: the work may begin{on}: {' '.join(self._command)}")
         try:
             command = GatedCommand(gated, self._command, machines, FOREWARN_ROLLOUT=self._id)
-        except NotBegun as error:
+        except GateNotBegun as error:
             return self._report(gated, machines, 1, str(error))
         self._running[order.id] = command
         return None

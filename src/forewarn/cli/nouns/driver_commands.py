@@ -15,7 +15,7 @@ from forewarn.cli.session import Noun, Session
 from forewarn.wire.answers.fleet_answers import DriverAnswer, FleetAnswer
 
 if TYPE_CHECKING:
-    from forewarn.server.driver_trial import TrialAnswer
+    from forewarn.server.driver_trial import TrialCallAnswer
 
 app = Noun()
 
@@ -85,14 +85,14 @@ def try_(
         raise click.exceptions.Exit(1)
 
 
-def _checked(trial: Any) -> tuple[list["TrialAnswer"], bool]:
+def _checked(trial: Any) -> tuple[list["TrialCallAnswer"], bool]:
     said, good = trial.check()
     return [said], good
 
 
-def _carried_out(session: Session, trial: Any) -> tuple[list["TrialAnswer"], bool]:
+def _carried_out(session: Session, trial: Any) -> tuple[list["TrialCallAnswer"], bool]:
     """Show each answer as it comes; whoever loses patience calls it off."""
-    said: list[TrialAnswer] = []
+    said: list[TrialCallAnswer] = []
     good = False
     try:
         for answer, done in trial.carry_out():
@@ -107,6 +107,6 @@ def _carried_out(session: Session, trial: Any) -> tuple[list["TrialAnswer"], boo
     return said, good
 
 
-def _show(answer: "TrialAnswer") -> None:
+def _show(answer: "TrialCallAnswer") -> None:
     says = f": {answer.says}" if answer.says else ""
     terminal.echo(f"{answer.call:<7}{answer.state}{says}  ({answer.seconds:g} s)")

@@ -23,7 +23,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.control.engine.driver_calls import (
-    DriverAnswer,
+    CallAnswer,
     DriverCall,
     DriverCalls,
     Possible,
@@ -160,7 +160,7 @@ class DriverAttempts:
         """Return whether a driver takes its time."""
         return self._drivers[driver].limits is not None
 
-    def ask(self, attempts: Iterable[AttemptId], now: datetime) -> Sequence[DriverAnswer]:
+    def ask(self, attempts: Iterable[AttemptId], now: datetime) -> Sequence[CallAnswer]:
         """Ask the drivers of these attempts what is their turn; return what was answered at once."""
         answers = []
         for id_ in attempts:
@@ -171,7 +171,7 @@ class DriverAttempts:
             verb = self._verb(attempt)
             if verb is None:
                 called_off = DriverCall(verb=Verb.CANCEL, task=task)
-                answers.append(DriverAnswer(call=called_off, answer=Cancelled()))
+                answers.append(CallAnswer(call=called_off, answer=Cancelled()))
             elif self.is_laned(task.driver):
                 self._hand_over(attempt, verb, attempt.step.task)
             else:
@@ -184,15 +184,15 @@ class DriverAttempts:
             return None if attempt.given_up else Verb.BEGIN
         return Verb.CANCEL if attempt.given_up and not attempt.called_off else Verb.CHECK
 
-    def _ask_at_once(self, attempt: _Attempt, verb: Verb, task: DriverTask) -> DriverAnswer:
+    def _ask_at_once(self, attempt: _Attempt, verb: Verb, task: DriverTask) -> CallAnswer:
         _note_asked(attempt, verb)
         call = DriverCall(verb=verb, task=task)
         answer = perform(self._drivers[task.driver], call)
         if isinstance(answer, NotBegun) and verb is Verb.CHECK:
             if attempt.given_up:
-                return DriverAnswer(call=call, answer=Cancelled())
+                return CallAnswer(call=call, answer=Cancelled())
             return self._ask_at_once(attempt, Verb.BEGIN, task)
-        return DriverAnswer(call=call, answer=answer)
+        return CallAnswer(call=call, answer=answer)
 
     def _hand_over(
         self, attempt: _Attempt, verb: Verb, task: DriverTask, *, at: datetime | None = None
@@ -216,7 +216,7 @@ class DriverAttempts:
 
     # Answers
 
-    def hear(self, answer: DriverAnswer) -> DriverAnswer | None:
+    def hear(self, answer: CallAnswer) -> CallAnswer | None:
         """Take an answer; return it as it is to be believed, or None if it says nothing of the step.
 
         One that could not be saved may come again.
@@ -237,7 +237,7 @@ class DriverAttempts:
                 return None  # that it cannot be called off now says nothing of how it is doing
         return answer
 
-    def go_on(self, answer: DriverAnswer) -> None:
+    def go_on(self, answer: CallAnswer) -> None:
         """Have a driver that takes its time asked what comes after its answer, if the attempt still runs."""
         attempt = self._find(answer.call.task.id)
         if attempt is None or attempt.step is None:
@@ -261,7 +261,7 @@ class DriverAttempts:
                 self._hand_over(attempt, Verb.CHECK, task, at=soon)
 
 
-def _not_begun(attempt: _Attempt, answer: DriverAnswer) -> DriverAnswer | None:
+def _not_begun(attempt: _Attempt, answer: CallAnswer) -> CallAnswer | None:
     """Return what it says of a step that its driver has not begun it, if it says anything."""
     if attempt.begin_open:
         return replace(answer, answer=Unknown("it was begun, and its driver has not answered yet"))

@@ -87,7 +87,7 @@ class DriverCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriverAnswer:
+class CallAnswer:
     """What came of a call."""
 
     call: DriverCall
@@ -211,7 +211,7 @@ class Prechecks:
         self._find_host = find_host
         self._open: set[tuple[object, ...]] = set()
 
-    def ask(self, tasks: Iterable[DriverTask], now: datetime) -> list[DriverAnswer]:
+    def ask(self, tasks: Iterable[DriverTask], now: datetime) -> list[CallAnswer]:
         """Have drivers asked about these moves; return what was answered at once."""
         answers = []
         for task in tasks:
@@ -222,13 +222,13 @@ class Prechecks:
             call = precheck_call(asked)
             driver = self._drivers[task.driver]
             if driver.limits is None:
-                answers.append(DriverAnswer(call=call, answer=perform(driver, call)))
+                answers.append(CallAnswer(call=call, answer=perform(driver, call)))
                 continue
             self._open.add(_move(task))
             self._calls.submit(call)
         return answers
 
-    def hear(self, answer: DriverAnswer) -> DriverAnswer:
+    def hear(self, answer: CallAnswer) -> CallAnswer:
         """Take note of an answer; of a call that hangs another one comes in the end."""
         if not answer.hangs:
             self._open.discard(_move(answer.call.task))
@@ -240,7 +240,7 @@ def precheck_call(task: DriverTask) -> DriverCall:
     return DriverCall(verb=Verb.PRECHECK, task=task)
 
 
-def move_answer(answer: DriverAnswer) -> MoveAnswer:
+def move_answer(answer: CallAnswer) -> MoveAnswer:
     """Return what a driver says of a move."""
     match answer.answer:
         case Refused(why=why):

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
-from forewarn.control.engine.driver_calls import DriverAnswer
+from forewarn.control.engine.driver_calls import CallAnswer
 from forewarn.control.engine.next_due import NOTHING_DUE, NextDue
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.engine.outside_news import ExternalTimeout, GuestSaving
@@ -265,7 +265,7 @@ class Engine(UseCase):
             log.exception("old records cannot be removed")
             return False
 
-    def take_answers(self, answers: Sequence[DriverAnswer]) -> None:
+    def take_answers(self, answers: Sequence[CallAnswer]) -> None:
         """Save what drivers that take their time have said."""
         self._orders.take_answers(answers)
 

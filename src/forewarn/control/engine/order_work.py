@@ -8,7 +8,7 @@ from itertools import islice
 from forewarn.control.driver import Cancelled, Done, Driver, Failed, NotBegun, Running, TooLate, Unknown
 from forewarn.control.engine.driver_attempts import DriverAttempts
 from forewarn.control.engine.driver_calls import (
-    DriverAnswer,
+    CallAnswer,
     DriverCalls,
     Possible,
     Prechecks,
@@ -100,7 +100,7 @@ class OrderWork(UseCase):
             if not answers:
                 return faults
 
-    def take_answers(self, answers: Sequence[DriverAnswer]) -> None:
+    def take_answers(self, answers: Sequence[CallAnswer]) -> None:
         """Save what drivers that take their time have said, and have them asked what comes next.
 
         If it raises, nothing has been asked yet, and the same answers may come again. The drivers of an order
@@ -113,7 +113,7 @@ class OrderWork(UseCase):
         for each in answers:
             self._attempts.go_on(each)
 
-    def _believed(self, answers: Iterable[DriverAnswer]) -> list[DriverAnswer]:
+    def _believed(self, answers: Iterable[CallAnswer]) -> list[CallAnswer]:
         heard = (
             self._prechecks.hear(each) if each.call.verb is Verb.PRECHECK else self._attempts.hear(each)
             for each in answers
@@ -125,7 +125,7 @@ class OrderWork(UseCase):
     def _decide_each(
         self,
         orders: Sequence[OrderId],
-        answers: Sequence[DriverAnswer],
+        answers: Sequence[CallAnswer],
         now: datetime,
         *,
         room: bool | None = None,
@@ -151,7 +151,7 @@ class OrderWork(UseCase):
         self,
         tx: Transaction,
         orders: Collection[OrderId],
-        answers: Sequence[DriverAnswer],
+        answers: Sequence[CallAnswer],
         now: datetime,
         *,
         room: bool | None = None,
@@ -221,7 +221,7 @@ class OrderWork(UseCase):
             return snapshot.fleet.host(name)
 
 
-def _take(draft: Draft, answer: DriverAnswer, *, laned: bool) -> None:
+def _take(draft: Draft, answer: CallAnswer, *, laned: bool) -> None:
     """Take what a driver has said of a step; what it says of real time is not service time."""
     id_, soonest = answer.call.task.id, draft.now + SHORTEST_WAIT
     match answer.answer:
@@ -245,7 +245,7 @@ def _take(draft: Draft, answer: DriverAnswer, *, laned: bool) -> None:
             pass  # it goes on
 
 
-def _take_precheck(draft: Draft, answer: DriverAnswer) -> None:
+def _take_precheck(draft: Draft, answer: CallAnswer) -> None:
     """Take what a driver has said of a move before it is announced."""
     task, said = answer.call.task, move_answer(answer)
     if task.target is not None:
@@ -253,7 +253,7 @@ def _take_precheck(draft: Draft, answer: DriverAnswer) -> None:
         move_prechecks.answered(draft, task.id, task.work, target, refused=said.refused, unknown=said.unknown)
 
 
-def _hosts_named(answers: Iterable[DriverAnswer]) -> list[HostName]:
+def _hosts_named(answers: Iterable[CallAnswer]) -> list[HostName]:
     """Return the hosts where drivers say that machines are, other than those they were to be on."""
     named = []
     for each in answers:
@@ -263,7 +263,7 @@ def _hosts_named(answers: Iterable[DriverAnswer]) -> list[HostName]:
     return named
 
 
-def _orders_of(answers: Iterable[DriverAnswer]) -> Iterable[OrderId]:
+def _orders_of(answers: Iterable[CallAnswer]) -> Iterable[OrderId]:
     return dict.fromkeys(each.call.task.order for each in answers)
 
 

@@ -22,7 +22,7 @@ from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import ForewarnError
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.isolation import messages
-from forewarn.drivers.isolation.messages import Message, Received, TooLong
+from forewarn.drivers.isolation.messages import Message, MessageTooLong, Received
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class DriverEnd:
             self._send(("answer", number, messages.packed(getattr(self._driver, method)(*args))))
         except ForewarnError as error:
             self._send(("refusal", number, type(error).__name__, str(error)))
-        except TooLong as error:
+        except MessageTooLong as error:
             self._send(("error", number, f"its answer is too long: {error}", ""))
         except BaseException as error:  # noqa: BLE001 - the server logs it
             self._send(("error", number, str(error) or type(error).__name__, traceback.format_exc()))

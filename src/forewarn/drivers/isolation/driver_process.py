@@ -26,7 +26,7 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted
 from forewarn.drivers.isolation import messages
-from forewarn.drivers.isolation.messages import Message, Received, TooLong
+from forewarn.drivers.isolation.messages import Message, MessageTooLong, Received
 from forewarn.platform import system
 from forewarn.programs.watched_program import has_ended
 
@@ -233,7 +233,7 @@ class DriverProcess:
                 continue
             except OSError:
                 return ""
-            except (TooLong, pickle.UnpicklingError) as error:
+            except (MessageTooLong, pickle.UnpicklingError) as error:
                 return f"has sent what is no message: {error}"
             if message is None:
                 return ""

@@ -35,7 +35,7 @@ _ANSWERS = (driver.Begun, driver.Checked, driver.CancelAnswer, found_fleet.Found
 _MADE_OF = (datetime, timedelta, timezone)
 
 
-class TooLong(ValueError):
+class MessageTooLong(ValueError):
     """A message that is longer than any may be."""
 
 
@@ -45,10 +45,10 @@ def packed(value: object) -> bytes:
 
 
 def framed(message: Message) -> bytes:
-    """Return a message as it is sent; TooLong if it may not be."""
+    """Return a message as it is sent; MessageTooLong if it may not be."""
     body = packed(message)
     if len(body) > LONGEST:
-        raise TooLong(f"{len(body)} bytes, more than {LONGEST}")
+        raise MessageTooLong(f"{len(body)} bytes, more than {LONGEST}")
     return _LENGTH.pack(len(body)) + body
 
 
@@ -67,7 +67,7 @@ class Received:
             return None
         (length,) = _LENGTH.unpack_from(self._buffer)
         if length > LONGEST:
-            raise TooLong(f"{length} bytes, more than {LONGEST}")
+            raise MessageTooLong(f"{length} bytes, more than {LONGEST}")
         whole = _LENGTH.size + length
         if not self._filled(whole):
             return None

@@ -14,9 +14,9 @@ from forewarn.drivers.libvirt.decisions import Act
 from forewarn.drivers.libvirt.definitions import Disk
 from forewarn.drivers.libvirt.domains import Domain, Route
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
-from forewarn.drivers.libvirt.library import Declined, NoAnswer
+from forewarn.drivers.libvirt.library import Declined, NoLibvirtAnswer
 from forewarn.drivers.libvirt.places import Place, Places, Tools
-from forewarn.drivers.libvirt.sights import DomainState, Mark
+from forewarn.drivers.libvirt.sights import DomainMark, DomainState
 
 
 class Acts:
@@ -25,7 +25,7 @@ class Acts:
     def __init__(self, places: Places, tools: Tools) -> None:
         self._places = places
         self._tools = tools
-        self._by_name: Mapping[Act, Callable[[Mark], Mark]] = {
+        self._by_name: Mapping[Act, Callable[[DomainMark], DomainMark]] = {
             Act.SUSPEND: self._suspend,
             Act.RESUME: self.resume,
             Act.SHUT_DOWN: self._shut_down,
@@ -43,19 +43,19 @@ class Acts:
             Act.TAKE_BACK: self._take_back,
         }
 
-    def do(self, act: Act, mark: Mark) -> Mark:
+    def do(self, act: Act, mark: DomainMark) -> DomainMark:
         """Do something; return the mark as it is then. Declined if libvirt does not do it."""
         return self._by_name[act](mark)
 
     # Freezes
 
-    def _suspend(self, mark: Mark) -> Mark:
+    def _suspend(self, mark: DomainMark) -> DomainMark:
         mark = self._places.write(replace(mark, asked=self._tools.now()))
         since = self._tools.now()
         self._places.here.domain.suspend()
         return self._places.write(replace(mark, away=since))
 
-    def resume(self, mark: Mark) -> Mark:
+    def resume(self, mark: DomainMark) -> DomainMark:
         """Let a suspended machine run again, and measure how long it did not."""
         away = mark.away or mark.asked
         if mark.away is None:
@@ -67,7 +67,7 @@ class Acts:
 
     # Down and up
 
-    def _shut_down(self, mark: Mark) -> Mark:
+    def _shut_down(self, mark: DomainMark) -> DomainMark:
         """Have the guest shut down: its agent if it has one, else by the power button."""
         domain = self._places.here.domain
         mark = self._places.write(replace(mark, asked=self._tools.now()))
@@ -77,22 +77,22 @@ class Acts:
             domain.press_power_button()
         return mark
 
-    def _reboot(self, mark: Mark) -> Mark:
+    def _reboot(self, mark: DomainMark) -> DomainMark:
         mark = self._places.write(replace(mark, asked=self._tools.now()))
         self._tools.calls.begin(mark.id, self._places.here.domain.reboot_by_agent)
         return mark
 
-    def _power_off(self, mark: Mark) -> Mark:
+    def _power_off(self, mark: DomainMark) -> DomainMark:
         mark = self._places.write(replace(mark, forced=self._tools.now()))
         self._places.here.domain.power_off()
         return mark
 
-    def _reset(self, mark: Mark) -> Mark:
+    def _reset(self, mark: DomainMark) -> DomainMark:
         mark = self._places.write(replace(mark, forced=self._tools.now()))
         self._places.here.domain.reset()
         return mark
 
-    def _start(self, mark: Mark, place: Place) -> Mark:
+    def _start(self, mark: DomainMark, place: Place) -> DomainMark:
         self._places.note_left_behind()
         mark = replace(mark, started=self._tools.now())
         place.domain.write(mark)
@@ -101,7 +101,7 @@ class Acts:
 
     # Moves
 
-    def _define_there(self, mark: Mark) -> Mark:
+    def _define_there(self, mark: DomainMark) -> DomainMark:
         """Define the domain where it goes, as it is, or was when a copy was made."""
         places = self._places
         if places.both and places.here.found is not None:
@@ -112,19 +112,19 @@ class Acts:
         disks.make_by_size(ephemeral, on=places.there.hypervisor)
         return self._define(mark, xml, on=places.there)
 
-    def _define_like(self, mark: Mark, like: Place, *, on: Place) -> Mark:
+    def _define_like(self, mark: DomainMark, like: Place, *, on: Place) -> DomainMark:
         xml = like.domain.xml(inactive=True)
         shared = self._tools.options.shared_paths
         anew = disks.made_anew(definitions.read(xml), like.hypervisor, on.hypervisor, shared=shared)
         disks.make(anew, like=like.hypervisor, on=on.hypervisor)
         return self._define(mark, xml, on=on)
 
-    def _define(self, mark: Mark, xml: str, *, on: Place) -> Mark:
+    def _define(self, mark: DomainMark, xml: str, *, on: Place) -> DomainMark:
         on.found = on.hypervisor.define(definitions.with_mark(xml, mark))
         self._places.keep_copy(on)
         return mark
 
-    def _undefine_here(self, mark: Mark) -> Mark:
+    def _undefine_here(self, mark: DomainMark) -> DomainMark:
         places = self._places
         domain = places.here.domain
         seen = domain.seen()
@@ -139,7 +139,7 @@ class Acts:
             self._tools.kept.forget(places.machine.id)
         return mark
 
-    def _undefine_there(self, mark: Mark) -> Mark:
+    def _undefine_there(self, mark: DomainMark) -> DomainMark:
         places = self._places
         self._undefine(places.there.domain, places.there, other=places.here)
         return mark
@@ -163,7 +163,7 @@ class Acts:
 
     # Migrations
 
-    def _migrate(self, mark: Mark) -> Mark:
+    def _migrate(self, mark: DomainMark) -> DomainMark:
         places, options = self._places, self._tools.options
         source, target = places.task.source, places.task.target
         if source is None or target is None or target.uri is None:
@@ -193,20 +193,20 @@ class Acts:
             raise Declined(f"{source.name} does not have it any more")
         try:
             domain.migrate(route)
-        except (NoAnswer, Declined) as error:
+        except (NoLibvirtAnswer, Declined) as error:
             if not hypervisor.is_alive():
-                raise NoAnswer(str(error), host=source.name) from error
+                raise NoLibvirtAnswer(str(error), host=source.name) from error
             # The source says that the migration failed. If the connection that the target had before did not
             # outlive it, the target's libvirt was away, and that is no answer of the hypervisors.
             there.ask()
             raise Declined(str(error)) from error
 
-    def abort(self, mark: Mark) -> Mark:
+    def abort(self, mark: DomainMark) -> DomainMark:
         """Break a migration off."""
         self._places.here.domain.abort()
         return mark
 
-    def _take_back(self, mark: Mark) -> Mark:
+    def _take_back(self, mark: DomainMark) -> DomainMark:
         self._places.here.domain.resume()
         return mark
 

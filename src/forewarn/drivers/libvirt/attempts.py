@@ -27,7 +27,7 @@ from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.library import Declined
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Places, Tools
-from forewarn.drivers.libvirt.sights import DomainState, Ended, Mark, Sight, new_mark
+from forewarn.drivers.libvirt.sights import AttemptEnd, DomainMark, DomainSight, DomainState, new_mark
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ BREAKING_OFF = timedelta(seconds=1)
 _TRANSIENT = "its domain is transient, and would be gone once it is off: define it (virsh define)"
 
 
-class Attempt:
+class DomainAttempt:
     """An attempt of a step of a machine."""
 
     def __init__(self, task: DriverTask, machine: Machine, tools: Tools) -> None:
@@ -97,23 +97,23 @@ class Attempt:
         if mark is None:
             return self._called_off(self._new_mark(sight))
         if mark.ended is not None:
-            return TooLate() if mark.ended is Ended.DONE else Cancelled()
+            return TooLate() if mark.ended is AttemptEnd.DONE else Cancelled()
         if mark.asked is None:
             return self._called_off(mark)
         if self._task.work is not Work.FREEZE:
             return TooLate()
         return self._migration_off(mark, sight) if self._places.moves else self._freeze_off(mark, sight)
 
-    def _called_off(self, mark: Mark) -> Cancelled:
-        self._end(mark, Ended.CANCELLED)
+    def _called_off(self, mark: DomainMark) -> Cancelled:
+        self._end(mark, AttemptEnd.CANCELLED)
         return Cancelled()
 
-    def _freeze_off(self, mark: Mark, sight: Sight) -> CancelAnswer:
+    def _freeze_off(self, mark: DomainMark, sight: DomainSight) -> CancelAnswer:
         if sight.here is not None and sight.here.state is DomainState.PAUSED:
             mark = self._acts.resume(mark)
         return self._called_off(mark)
 
-    def _migration_off(self, mark: Mark, sight: Sight) -> CancelAnswer:
+    def _migration_off(self, mark: DomainMark, sight: DomainSight) -> CancelAnswer:
         at_work = sight.call is not None and sight.call.running
         if at_work or (sight.here is not None and sight.here.job is not None):
             self._acts.abort(mark)
@@ -121,7 +121,7 @@ class Attempt:
         runs_here = sight.here is not None and sight.here.state is DomainState.RUNNING
         return self._called_off(mark) if runs_here and sight.there is None else TooLate()
 
-    def _known(self, sight: Sight) -> Done | Failed | None:
+    def _known(self, sight: DomainSight) -> Done | Failed | None:
         """Return what is known without looking further: it has ended, or another attempt has begun."""
         later = self._places.later_attempt(sight)
         if later is not None:
@@ -130,16 +130,16 @@ class Attempt:
         if mark is None or mark.ended is None:
             return None
         match mark.ended:
-            case Ended.DONE:
+            case AttemptEnd.DONE:
                 return self._done(mark)
-            case Ended.FAILED:
+            case AttemptEnd.FAILED:
                 return Failed(mark.why)
-            case Ended.CANCELLED:
+            case AttemptEnd.CANCELLED:
                 return Failed("it was called off")
 
     # Marks
 
-    def _new_mark(self, sight: Sight) -> Mark:
+    def _new_mark(self, sight: DomainSight) -> DomainMark:
         """Return the mark of an attempt that begins, with what a boot is told from the next one by."""
         here, run, boot = sight.here, None, ""
         if self._task.work in (Work.REBOOT, Work.REDEPLOY) and here is not None:
@@ -148,7 +148,9 @@ class Attempt:
             boot = domain.boot() if here.active and domain.definition().has_agent else ""
         return new_mark(self._task, now=self._tools.now(), run=run, boot=boot)
 
-    def _end(self, mark: Mark, ended: Ended, *, why: str = "", impact: float | None = None) -> Mark:
+    def _end(
+        self, mark: DomainMark, ended: AttemptEnd, *, why: str = "", impact: float | None = None
+    ) -> DomainMark:
         """Write how an attempt ended."""
         over = replace(mark, ended=ended, why=why, impact=impact)
         self._tools.calls.forget(self._task.id)
@@ -160,13 +162,13 @@ class Attempt:
 
     # Going on
 
-    def _go_on(self, mark: Mark) -> Begun:
+    def _go_on(self, mark: DomainMark) -> Begun:
         """Do what can be done now, once all is saved that a crash must not lose."""
         if self._task.work is Work.TERMINATE and self._task.mark != SAVED:
             return Running(self._tools.now(), mark=SAVED)
         return self._advance(mark)
 
-    def _advance(self, mark: Mark) -> Begun:
+    def _advance(self, mark: DomainMark) -> Begun:
         """Look, decide and act until there is an answer."""
         declined: tuple[Act, str] | None = None
         for _ in range(MOST_ACTS):
@@ -187,7 +189,7 @@ class Attempt:
                     mark, declined = self._tried(act, mark)
         return Running(self._tools.now() + decisions.LOOK_AGAIN)
 
-    def _looked_at(self, mark: Mark, *, again: bool = True) -> tuple[Mark, Next]:
+    def _looked_at(self, mark: DomainMark, *, again: bool = True) -> tuple[DomainMark, Next]:
         """Look, and decide; return the mark then, and what is next.
 
         Two hosts are not looked at in one moment, and a migration may end in between: so what seems broken is
@@ -200,7 +202,7 @@ class Attempt:
             return self._looked_at(mark, again=False)
         return mark, following
 
-    def _tried(self, act: Act, mark: Mark) -> tuple[Mark, tuple[Act, str] | None]:
+    def _tried(self, act: Act, mark: DomainMark) -> tuple[DomainMark, tuple[Act, str] | None]:
         """Try an act; return the mark then, and what libvirt has declined to do.
 
         Things may have changed since they were looked at, so it is looked again. A machine that its target
@@ -215,7 +217,7 @@ class Attempt:
             back = f"{self._places.there.hypervisor.host} does not take it: {error}"
             return self._places.write(replace(mark, back=back)), None
 
-    def _finish(self, mark: Mark, finished: Finished) -> Done:
+    def _finish(self, mark: DomainMark, finished: Finished) -> Done:
         impact = mark.impact
         if finished.since is not None:
             impact = (self._tools.now() - finished.since).total_seconds()
@@ -225,18 +227,18 @@ class Attempt:
             self._places.keep_copy(self._places.there)
         elif self._task.work is Work.RECOVER:
             self._places.note_left_behind()
-        return self._done(self._end(mark, Ended.DONE, impact=impact))
+        return self._done(self._end(mark, AttemptEnd.DONE, impact=impact))
 
-    def _done(self, mark: Mark) -> Done:
+    def _done(self, mark: DomainMark) -> Done:
         target = self._task.target if self._places.moves else None
         return Done(None if target is None else target.name, mark.impact)
 
-    def _fail(self, mark: Mark, why: str) -> Failed:
-        self._end(mark, Ended.FAILED, why=why)
+    def _fail(self, mark: DomainMark, why: str) -> Failed:
+        self._end(mark, AttemptEnd.FAILED, why=why)
         return Failed(why)
 
 
-def refusal_of(places: Places, sight: Sight, *, options: LibvirtOptions) -> str | None:
+def refusal_of(places: Places, sight: DomainSight, *, options: LibvirtOptions) -> str | None:
     """Return why a step is not begun; None if it is."""
     domain = places.first.found
     if domain is None:
@@ -268,7 +270,7 @@ def _managed(domain: Domain, machine: Machine) -> str | None:
     return f"{machine.name} is managed by {manager}: have that do it, by its own driver or its own means"
 
 
-def _of_guest(places: Places, domain: Domain, sight: Sight) -> str | None:
+def _of_guest(places: Places, domain: Domain, sight: DomainSight) -> str | None:
     """Return why something cannot be done to a domain where it is."""
     here, work = sight.here, places.task.work
     if here is None or here.persistent or work in (Work.FREEZE, Work.TERMINATE):
@@ -276,7 +278,7 @@ def _of_guest(places: Places, domain: Domain, sight: Sight) -> str | None:
     return None if work is Work.REBOOT and domain.boot() else _TRANSIENT
 
 
-def _of_move(places: Places, domain: Domain, sight: Sight, options: LibvirtOptions) -> str | None:
+def _of_move(places: Places, domain: Domain, sight: DomainSight, options: LibvirtOptions) -> str | None:
     """Return why a machine cannot go from one host to another."""
     here, there = places.here.hypervisor, places.there.hypervisor
     if sight.there is not None:

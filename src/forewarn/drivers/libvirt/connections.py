@@ -21,7 +21,7 @@ from forewarn.core.basic_types import HostName, MachineId
 from forewarn.core.model.host import Host
 from forewarn.core.moments import format_span
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
-from forewarn.drivers.libvirt.library import NoAnswer, is_alive, load
+from forewarn.drivers.libvirt.library import NoLibvirtAnswer, is_alive, load
 from forewarn.drivers.libvirt.options import LibvirtOptions
 
 log = logging.getLogger(__name__)
@@ -138,13 +138,13 @@ class Connections:
         return load()  # by any thread, and twice if two meet here: the second time changes nothing
 
     def get(self, host: Host) -> Hypervisor:
-        """Return the libvirt of a host; NoAnswer if it cannot be reached soon."""
+        """Return the libvirt of a host; NoLibvirtAnswer if it cannot be reached soon."""
         line = self._line(host, watched=True)
         with line.news:
             return Hypervisor(self.library, self._reached(line).of_library, host=line.host)
 
     def open_another(self, host: Host) -> Hypervisor:
-        """Open a connection of one's own, for a call that lasts; NoAnswer if it cannot be opened soon."""
+        """Open a connection for one long call; NoLibvirtAnswer if it cannot be opened soon."""
         line = self._line(host, watched=False)
         with line.news:
             connection = self._reached(line)
@@ -153,7 +153,9 @@ class Connections:
 
     def _line(self, host: Host, *, watched: bool) -> _Line:
         if not host.uri:
-            raise NoAnswer(f'{host.name} declares no uri: set one, as uri = "qemu+ssh://{host.name}/system"')
+            raise NoLibvirtAnswer(
+                f'{host.name} declares no uri: set one, as uri = "qemu+ssh://{host.name}/system"'
+            )
         keep_running(self.library)
         with self._lock:
             known = self._lines.get((host.name, watched))
@@ -179,9 +181,9 @@ class Connections:
             if not _is_over(line, opening, within=left):
                 span = format_span(self._options.connect_for)
                 why = f"no answer within {span} ({line.uri})"
-                raise NoAnswer(f"{line.host} cannot be reached: {why}", host=line.host)
+                raise NoLibvirtAnswer(f"{line.host} cannot be reached: {why}", host=line.host)
             if opening.why:
-                raise NoAnswer(f"{line.host} cannot be reached: {opening.why}", host=line.host)
+                raise NoLibvirtAnswer(f"{line.host} cannot be reached: {opening.why}", host=line.host)
         return line.connection
 
     def _opening(self, line: _Line) -> _Opening:
@@ -202,7 +204,7 @@ class Connections:
         connection = None
         try:
             connection = self._opened(line)
-        except NoAnswer as error:
+        except NoLibvirtAnswer as error:
             opening.why = str(error)
         except BaseException as error:
             opening.why = f"{type(error).__name__}: {error}"
@@ -223,7 +225,7 @@ class Connections:
         try:
             connection = libvirt.open(line.uri)
         except libvirt.libvirtError as error:
-            raise NoAnswer(f"{error} ({line.uri})", host=line.host) from error
+            raise NoLibvirtAnswer(f"{error} ({line.uri})", host=line.host) from error
         with suppress(libvirt.libvirtError):  # one that is not over a wire needs none
             connection.setKeepAlive(max(1, round(self._options.keepalive.total_seconds())), UNANSWERED)
         callbacks = watch(libvirt, connection, self._wake) if line.watched else []

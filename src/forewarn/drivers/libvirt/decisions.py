@@ -14,7 +14,7 @@ from forewarn.control.driver import Running, Unknown
 from forewarn.core.basic_types import Work
 from forewarn.core.moments import format_span
 from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.sights import DomainState, Mark, Seen, Sight
+from forewarn.drivers.libvirt.sights import DomainMark, DomainSight, DomainState, Seen
 
 # How often the driver looks; libvirt's events make it look earlier.
 LOOK_AGAIN = timedelta(seconds=2)
@@ -67,7 +67,7 @@ def next_of(work: Work, *, moves: bool) -> "Decide":
     return _DECIDING[work]
 
 
-def freezing(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions) -> Next:
+def freezing(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
     """Suspend it, and let it run again after a while."""
     match sight.here:
         case None:
@@ -84,7 +84,7 @@ def freezing(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions
             return Act.SUSPEND if mark.away is None else Finished()
 
 
-def migrating(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions) -> Next:
+def migrating(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
     """Have it migrate while it runs. While it does, both hosts have it."""
     here, there = sight.here, sight.there
     late = mark.asked is not None and now >= mark.asked + options.migrate_for
@@ -108,7 +108,7 @@ def migrating(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOption
     return Broken(error) if error else Act.MIGRATE
 
 
-def _held(mark: Mark, here: Seen) -> Next:
+def _held(mark: DomainMark, here: Seen) -> Next:
     """Return what is next for a machine that is paused where it was, and not where it goes."""
     if mark.asked is not None and here.migrating:
         return Act.TAKE_BACK
@@ -124,7 +124,7 @@ def _arrived(here: Seen | None) -> Next:
     return Act.UNDEFINE_HERE  # what is left of it was to go with the migration
 
 
-def _gone(mark: Mark, here: Seen | None, there: Seen | None, *, now: datetime) -> Next:
+def _gone(mark: DomainMark, here: Seen | None, there: Seen | None, *, now: datetime) -> Next:
     """Return what is next for a machine that its host does not run any more, and its target not yet."""
     if there is not None and there.active:
         if now < (mark.asked or now) + SETTLING or there.job is not None:
@@ -135,7 +135,7 @@ def _gone(mark: Mark, here: Seen | None, there: Seen | None, *, now: datetime) -
     return Broken("it was shut down in the middle of its migration")
 
 
-def stopping(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions) -> Next:
+def stopping(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
     """Have it shut down, and power it off if it does not in time. An evicted domain stays defined."""
     match sight.here:
         case None if mark.work is Work.TERMINATE:
@@ -150,14 +150,14 @@ def stopping(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions
             return _going_down(mark, now=now, options=options)
 
 
-def _going_down(mark: Mark, *, now: datetime, options: LibvirtOptions) -> Next:
+def _going_down(mark: DomainMark, *, now: datetime, options: LibvirtOptions) -> Next:
     if mark.asked is None:
         return Act.SHUT_DOWN
     late = mark.asked + options.shutdown_for
     return Act.POWER_OFF if now >= late else Running(min(late, now + LOOK_AGAIN))
 
 
-def rebooting(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions) -> Next:
+def rebooting(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
     """Reboot it. Its agent's word is the proof; without one, that libvirt has run it anew from being off."""
     here = sight.here
     if here is None:
@@ -173,7 +173,7 @@ def rebooting(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOption
     )
 
 
-def _booting(mark: Mark, *, now: datetime, options: LibvirtOptions) -> Next:
+def _booting(mark: DomainMark, *, now: datetime, options: LibvirtOptions) -> Next:
     if mark.asked is None:
         return Act.REBOOT
     late = (mark.forced or mark.asked) + options.reboot_for
@@ -185,7 +185,7 @@ def _booting(mark: Mark, *, now: datetime, options: LibvirtOptions) -> Next:
     return Broken(f"it was reset, and its agent has not said within {span} that it is up: see its console")
 
 
-def moving(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions) -> Next:
+def moving(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
     """Shut it down, define it there, undefine it here, and only then start it there."""
     here, there = sight.here, sight.there
     if mark.back:
@@ -205,7 +205,7 @@ def moving(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions) 
     return Act.START_THERE if here is None else Act.UNDEFINE_HERE
 
 
-def _settled(mark: Mark, here: Seen | None, there: Seen, *, look_at: datetime | None) -> Next:
+def _settled(mark: DomainMark, here: Seen | None, there: Seen, *, look_at: datetime | None) -> Next:
     """Return what is next for a machine that runs where it was to go; until its agent answers it is away."""
     if here is not None and here.active:
         return Broken("it runs on both hosts: power it off on one of them (virsh destroy), then retry")
@@ -216,7 +216,7 @@ def _settled(mark: Mark, here: Seen | None, there: Seen, *, look_at: datetime | 
     return Running(look_at) if look_at is not None else Finished(there=True, since=mark.asked)
 
 
-def _going_back(mark: Mark, here: Seen | None, there: Seen | None) -> Next:
+def _going_back(mark: DomainMark, here: Seen | None, there: Seen | None) -> Next:
     """Bring it back to where it was: its target does not take it."""
     if there is not None and there.active:
         return Broken(f"{mark.back}; it runs there all the same: declare where it is")
@@ -227,7 +227,7 @@ def _going_back(mark: Mark, here: Seen | None, there: Seen | None) -> Next:
     return Broken(f"{mark.back}; it runs where it was") if here.active else Act.START_HERE
 
 
-def starting(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions) -> Next:
+def starting(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
     """Run it where it is to be."""
     match sight.there:
         case None:
@@ -242,7 +242,7 @@ def starting(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions
             return Act.START_THERE
 
 
-def recovering(mark: Mark, sight: Sight, *, now: datetime, options: LibvirtOptions) -> Next:
+def recovering(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
     """Run it elsewhere: its host has failed, and is fenced."""
     if sight.here is not None and sight.here.active:
         return Broken("its host still runs it, though that is said to be fenced: fence it, then retry")

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from xml.etree import ElementTree
 
 from forewarn.core.basic_types import HostName
-from forewarn.drivers.libvirt.sights import MARK_NAMESPACE, MARK_PREFIX, Mark, mark_as_xml, read_mark
+from forewarn.drivers.libvirt.sights import MARK_NAMESPACE, MARK_PREFIX, DomainMark, mark_as_xml, read_mark
 
 # What its owner says of a machine: `<forewarn:machine xmlns:forewarn="urn:forewarn:machine:1">`.
 MACHINE_NAMESPACE = "urn:forewarn:machine:1"
@@ -69,7 +69,7 @@ def read(xml: str) -> Definition:
     )
 
 
-def with_mark(xml: str, mark: Mark) -> str:
+def with_mark(xml: str, mark: DomainMark) -> str:
     """Return the XML of a domain with another mark in it."""
     ElementTree.register_namespace(MARK_PREFIX, MARK_NAMESPACE)
     root = _parsed(xml)
@@ -83,7 +83,7 @@ def with_mark(xml: str, mark: Mark) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def mark_in(xml: str) -> Mark | None:
+def mark_in(xml: str) -> DomainMark | None:
     """Return the mark in the XML of a domain."""
     step = _parsed(xml).find(f"metadata/{{{MARK_NAMESPACE}}}step")
     return None if step is None else read_mark(ElementTree.tostring(step, encoding="unicode"))

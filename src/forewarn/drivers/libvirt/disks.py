@@ -6,7 +6,7 @@ from os.path import normpath
 
 from forewarn.drivers.libvirt.definitions import Definition, Disk
 from forewarn.drivers.libvirt.hypervisor import Hypervisor, Pool, Volume
-from forewarn.drivers.libvirt.library import Declined, NoAnswer
+from forewarn.drivers.libvirt.library import Declined, NoLibvirtAnswer
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def delete(disks: Iterable[Disk], *, on: Hypervisor) -> None:
         try:
             if disk.path is not None:
                 on.delete(disk.path)
-        except (Declined, NoAnswer) as error:
+        except (Declined, NoLibvirtAnswer) as error:
             log.warning("%s keeps ephemeral disk %s: %s", on.host, disk.path, error)
 
 

@@ -18,9 +18,9 @@ from forewarn.drivers.libvirt.library import Declined, boot_of
 from forewarn.drivers.libvirt.sights import (
     MARK_NAMESPACE,
     MARK_PREFIX,
+    DomainJob,
+    DomainMark,
     DomainState,
-    Job,
-    Mark,
     Seen,
     mark_as_xml,
     read_mark,
@@ -79,7 +79,7 @@ class Domain:
             persistent=persistent,
         )
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> DomainMark | None:
         """Return the mark in its metadata."""
         xml = self._metadata(MARK_NAMESPACE)
         return None if xml is None else read_mark(xml)
@@ -100,7 +100,7 @@ class Domain:
                     return None
                 raise
 
-    def _job(self) -> Job | None:
+    def _job(self) -> DomainJob | None:
         """Return the migration that it is leaving by."""
         library = self._library
         with self._asking():
@@ -121,8 +121,8 @@ class Domain:
             return None
         total, remaining = stats.get("data_total"), stats.get("data_remaining")
         if not total or remaining is None:
-            return Job()
-        return Job(progress=min(max(1 - remaining / total, 0.0), 1.0))
+            return DomainJob()
+        return DomainJob(progress=min(max(1 - remaining / total, 0.0), 1.0))
 
     def definition(self, *, inactive: bool = False) -> Definition:
         """Return what its XML says."""
@@ -195,7 +195,7 @@ class Domain:
 
     # What is done to it
 
-    def write(self, mark: Mark) -> None:
+    def write(self, mark: DomainMark) -> None:
         """Leave a mark, in what it is now and in what it will be when it is started again."""
         self._write_metadata(mark_as_xml(mark), prefix=MARK_PREFIX, namespace=MARK_NAMESPACE)
 

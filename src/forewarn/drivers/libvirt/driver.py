@@ -22,10 +22,10 @@ from forewarn.core.model.found_fleet import FoundFleet, together
 from forewarn.core.model.host import Host
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.libvirt import inventory
-from forewarn.drivers.libvirt.attempts import Attempt
+from forewarn.drivers.libvirt.attempts import DomainAttempt
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
-from forewarn.drivers.libvirt.library import Declined, NoAnswer, check_installed
+from forewarn.drivers.libvirt.library import Declined, NoLibvirtAnswer, check_installed
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Tools
 from forewarn.drivers.libvirt.upkeep import Upkeep
@@ -75,25 +75,29 @@ class LibvirtDriver:
 
     def begin(self, task: DriverTask) -> Begun:
         """Begin a step."""
-        return self._asked(task, Attempt.begin) or Failed(f"{task.name}: this driver does not work on hosts")
+        return self._asked(task, DomainAttempt.begin) or Failed(
+            f"{task.name}: this driver does not work on hosts"
+        )
 
     def check(self, task: DriverTask) -> Checked:
         """Find out how a step is doing, and go on with it."""
-        return self._asked(task, Attempt.check) or Failed(f"{task.name}: this driver does not work on hosts")
+        return self._asked(task, DomainAttempt.check) or Failed(
+            f"{task.name}: this driver does not work on hosts"
+        )
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
         """Call a step off."""
-        return self._asked(task, Attempt.cancel) or Unknown(f"{task.name}: no step of this driver's")
+        return self._asked(task, DomainAttempt.cancel) or Unknown(f"{task.name}: no step of this driver's")
 
-    def _asked(self, task: DriverTask, verb: Callable[[Attempt], T]) -> T | Unknown | None:
+    def _asked(self, task: DriverTask, verb: Callable[[DomainAttempt], T]) -> T | Unknown | None:
         if task.machine is None or task.work in (Work.HOST, Work.RECOMMEND):
             return None
         with self._alone(task.machine.id) as alone:
             if not alone:
                 return Unknown("it is being seen to already", task.now + ASK_AGAIN)
             try:
-                return verb(Attempt(task, task.machine, self._tools))
-            except NoAnswer as error:
+                return verb(DomainAttempt(task, task.machine, self._tools))
+            except NoLibvirtAnswer as error:
                 return Unknown(str(error), host=error.host)
             except Declined as error:
                 return Unknown(str(error))
@@ -122,7 +126,7 @@ class LibvirtDriver:
         for host in hosts:
             try:
                 found.append(inventory.list_host(self._connections.get(host), host))
-            except (NoAnswer, Declined, Unavailable) as error:
+            except (NoLibvirtAnswer, Declined, Unavailable) as error:
                 found.append(FoundFleet(unreachable={host.name: _without_name(error, host)}))
         return together(found)
 
@@ -131,8 +135,8 @@ class LibvirtDriver:
         if task.machine is None:
             return None
         try:
-            return Attempt(task, task.machine, self._tools).precheck()
-        except NoAnswer as error:
+            return DomainAttempt(task, task.machine, self._tools).precheck()
+        except NoLibvirtAnswer as error:
             return Unknown(str(error), host=error.host)
         except Declined as error:
             return Unknown(str(error))
@@ -142,7 +146,7 @@ class LibvirtDriver:
         try:
             hypervisor = self._connections.get(host)
             hypervisor.ask()
-        except (NoAnswer, Declined) as error:
+        except (NoLibvirtAnswer, Declined) as error:
             return _without_name(error, host)
         self._upkeep.look_after(hypervisor, host)
         return None

@@ -26,7 +26,7 @@ from urllib.parse import quote, unquote
 from forewarn.core.basic_types import HostName
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
-from forewarn.drivers.libvirt.library import Declined, NoAnswer
+from forewarn.drivers.libvirt.library import Declined, NoLibvirtAnswer
 from forewarn.drivers.libvirt.sights import LongCall
 
 # A copy whose host has not had the domain for so long is of no use any more, and may hold secrets.
@@ -188,7 +188,9 @@ class LongCalls:
             work()
         except Declined as said:
             error = str(said)
-        except NoAnswer as unheard:  # what became of it is seen from the domains, once they can be asked
+        except (
+            NoLibvirtAnswer
+        ) as unheard:  # what became of it is seen from the domains, once they can be asked
             log.info("%s: %s", call.attempt.subject, unheard)
         except Exception as broken:
             log.exception("a call of libvirt's broke")

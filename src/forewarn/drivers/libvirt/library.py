@@ -25,7 +25,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 AGENT_WAIT = 3
 
 
-class NoAnswer(Exception):
+class NoLibvirtAnswer(Exception):
     """A host cannot be reached, or what it was asked it has not answered: nothing is known."""
 
     def __init__(self, said: str, *, host: HostName | None = None) -> None:
@@ -70,9 +70,9 @@ def asking(libvirt: Any, host: HostName, connection: Any) -> Iterator[None]:
     except libvirt.libvirtError as error:
         said = str(error).strip()
         if not is_alive(libvirt, connection):
-            raise NoAnswer(f"{host}: {said}", host=host) from error
+            raise NoLibvirtAnswer(f"{host}: {said}", host=host) from error
         if _says_nothing(libvirt, error):
-            raise NoAnswer(f"{host}: {said}") from error
+            raise NoLibvirtAnswer(f"{host}: {said}") from error
         if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
             raise Gone(said) from error
         raise Declined(said) from error

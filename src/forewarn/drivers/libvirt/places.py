@@ -13,9 +13,9 @@ from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
-from forewarn.drivers.libvirt.library import Declined, Gone, NoAnswer
+from forewarn.drivers.libvirt.library import Declined, Gone, NoLibvirtAnswer
 from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.sights import LongCall, Mark, Seen, Sight
+from forewarn.drivers.libvirt.sights import DomainMark, DomainSight, LongCall, Seen
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Places:
     """Where a step of a machine takes place."""
 
     def __init__(self, task: DriverTask, machine: Machine, tools: Tools) -> None:
-        """Reach the hosts that it has to do with; NoAnswer if one cannot be reached."""
+        """Reach the hosts that it has to do with; NoLibvirtAnswer if one cannot be reached."""
         self.task = task
         self.machine = machine
         self._tools = tools
@@ -67,14 +67,14 @@ class Places:
 
     def _reached(self, host: Host | None) -> Place:
         if host is None:
-            raise NoAnswer(f"{self.machine.name} is on no host, and none was chosen for it")
+            raise NoLibvirtAnswer(f"{self.machine.name} is on no host, and none was chosen for it")
         return Place(self._tools.connections.get(host))
 
     def _reached_perhaps(self, host: Host | None) -> Place | None:
         """Return a host that has failed, and may answer all the same."""
         try:
             return None if host is None else self._reached(host)
-        except NoAnswer:
+        except NoLibvirtAnswer:
             return None
 
     @property
@@ -105,11 +105,11 @@ class Places:
 
     # What is seen there
 
-    def look(self, mark: Mark | None = None) -> Sight:
+    def look(self, mark: DomainMark | None = None) -> DomainSight:
         """Look at the domains, and at what proves how far the attempt of a mark is."""
         here, there = self._seen(self._here), self._seen(self._there)
         call = self._tools.calls.of(self.task.id)
-        return Sight(here=here, there=there, boot=self._boot(mark, here, there, call), call=call)
+        return DomainSight(here=here, there=there, boot=self._boot(mark, here, there, call), call=call)
 
     def _seen(self, place: Place | None) -> Seen | None:
         if place is None:
@@ -121,7 +121,9 @@ class Places:
             place.found = None
             return None
 
-    def _boot(self, mark: Mark | None, here: Seen | None, there: Seen | None, call: LongCall | None) -> str:
+    def _boot(
+        self, mark: DomainMark | None, here: Seen | None, there: Seen | None, call: LongCall | None
+    ) -> str:
         """Ask the guest agent which boot this is, where that is the proof; not while it is at work."""
         proves = mark is not None and mark.boot and mark.asked is not None
         busy = call is not None and call.running
@@ -131,7 +133,7 @@ class Places:
         seen = there if self.moves else here
         return place.found.boot() if seen is not None and seen.active else ""
 
-    def mark_in(self, sight: Sight) -> Mark | None:
+    def mark_in(self, sight: DomainSight) -> DomainMark | None:
         """Return the mark of this attempt; where two hosts have one, that which says more."""
         found = [
             seen.mark for seen in (sight.here, sight.there) if seen is not None and seen.mark is not None
@@ -139,7 +141,7 @@ class Places:
         mine = [mark for mark in found if mark.is_of(self.task)]
         return max(mine, key=lambda mark: (mark.ended is not None, bool(mark.back)), default=None)
 
-    def later_attempt(self, sight: Sight) -> int | None:
+    def later_attempt(self, sight: DomainSight) -> int | None:
         """Return the number of a later attempt at the same step, if one has been begun."""
         for seen in (sight.here, sight.there):
             if seen is not None and seen.mark is not None and seen.mark.is_later_than(self.task):
@@ -154,7 +156,7 @@ class Places:
         places = (self._there, self._here) if self.begins_there else (self._here, self._there)
         return next((each.found for each in places if each is not None and each.found is not None), None)
 
-    def write(self, mark: Mark) -> Mark:
+    def write(self, mark: DomainMark) -> DomainMark:
         """Write a mark; a machine that is defined nowhere yet gets it with its definition."""
         holder = self.holder
         if holder is not None:

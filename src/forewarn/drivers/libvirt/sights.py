@@ -20,7 +20,7 @@ MARK_NAMESPACE = "urn:forewarn:step:1"
 MARK_PREFIX = "forewarn"
 
 
-class Ended(StrEnum):
+class AttemptEnd(StrEnum):
     """How an attempt ended."""
 
     DONE = "done"
@@ -29,7 +29,7 @@ class Ended(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class DomainMark:
     """One attempt of a step, and how far the driver has got with it. Times are real."""
 
     order: OrderId
@@ -45,7 +45,7 @@ class Mark:
     forced: datetime | None = None  # when it was reset or powered off, for it had not happened in time
     started: datetime | None = None  # when it was switched on where it was to go
     back: str = ""  # why its move was given up: it goes back to where it was
-    ended: Ended | None = None
+    ended: AttemptEnd | None = None
     impact: float | None = None  # the seconds that it was away, once that is known
     why: str = ""  # why it failed
 
@@ -63,9 +63,9 @@ class Mark:
         return (self.order, self.machine) == (task.order, task.subject) and self.attempt > task.attempt
 
 
-def new_mark(task: DriverTask, *, now: datetime, run: int | None = None, boot: str = "") -> Mark:
+def new_mark(task: DriverTask, *, now: datetime, run: int | None = None, boot: str = "") -> DomainMark:
     """Return the mark of an attempt that begins."""
-    return Mark(
+    return DomainMark(
         order=task.order,
         machine=task.subject,
         attempt=task.attempt,
@@ -77,18 +77,18 @@ def new_mark(task: DriverTask, *, now: datetime, run: int | None = None, boot: s
     )
 
 
-def mark_as_xml(mark: Mark) -> str:
+def mark_as_xml(mark: DomainMark) -> str:
     """Write a mark as the element that libvirt keeps; libvirt adds the namespace."""
     said = {name: value for name, value in _MARKS.write(mark).items() if value not in (None, "")}
     words = {name: _printable(f"{value}") for name, value in said.items()}
     return ElementTree.tostring(ElementTree.Element("step", words), encoding="unicode")
 
 
-def read_mark(xml: str) -> Mark | None:
+def read_mark(xml: str) -> DomainMark | None:
     """Read a mark as libvirt gives it back; None for what is no mark of this driver."""
     try:
         # libvirt has parsed it before.
-        return _MARKS.read(Mark, ElementTree.fromstring(xml).attrib)  # noqa: S314
+        return _MARKS.read(DomainMark, ElementTree.fromstring(xml).attrib)  # noqa: S314
     except (ElementTree.ParseError, KeyError, ValueError):
         return None
 
@@ -107,7 +107,7 @@ class DomainState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class DomainJob:
     """A migration of a domain that is under way."""
 
     progress: float | None = None
@@ -119,8 +119,8 @@ class Seen:
 
     state: DomainState
     run: int | None = None  # libvirt's number of this run; None: it is off
-    mark: Mark | None = None
-    job: Job | None = None
+    mark: DomainMark | None = None
+    job: DomainJob | None = None
     migrating: bool = False  # it is paused by a migration, and not by a person
     persistent: bool = True
 
@@ -139,7 +139,7 @@ class LongCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class DomainSight:
     """All of it, at one moment."""
 
     here: Seen | None  # on the host that carries the machine; None: it does not have it

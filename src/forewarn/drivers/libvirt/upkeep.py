@@ -18,7 +18,7 @@ from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.kept import LeftBehind
-from forewarn.drivers.libvirt.library import Declined, NoAnswer
+from forewarn.drivers.libvirt.library import Declined, NoLibvirtAnswer
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Tools
 from forewarn.drivers.libvirt.sights import DomainState, Seen
@@ -69,7 +69,7 @@ class Upkeep:
                 return
             try:
                 self._look_after(hypervisor, host)
-            except (NoAnswer, Declined) as error:
+            except (NoLibvirtAnswer, Declined) as error:
                 log.info("%s is looked after later: %s", host.name, error)
             except Exception:
                 log.exception("%s could not be looked after", host.name)
@@ -151,7 +151,7 @@ def clear_up(
             try:
                 instead = connections.get(host)
                 noted = _settle(uuid, hypervisor, instead, options)
-            except (NoAnswer, Declined) as error:
+            except (NoLibvirtAnswer, Declined) as error:
                 log.info("%s keeps what is left there of %s: %s", hypervisor.host, uuid, error)
             else:
                 left.note(uuid, noted, instead=host)

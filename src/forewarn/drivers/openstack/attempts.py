@@ -26,7 +26,7 @@ ARRIVED_WITHIN = 15.0
 CALLED_OFF = Failed("it was called off")
 
 
-class Attempts:
+class ServerAttempts:
     """What this process has sent, and may send; from any thread."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:

@@ -21,7 +21,7 @@ from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.openstack import inventory
-from forewarn.drivers.openstack.attempts import Attempts
+from forewarn.drivers.openstack.attempts import ServerAttempts
 from forewarn.drivers.openstack.compute_api import (
     ComputeApi,
     ComputeService,
@@ -41,7 +41,7 @@ def make(setup: DriverSetup) -> "OpenStackDriver":
     """Make the driver as it is set; the cloud is first asked when there is something to do."""
     options = setup.read(OpenStackOptions())
     check_installed()
-    return OpenStackDriver(options, ComputeApi(options), Attempts(setup.monotonic))
+    return OpenStackDriver(options, ComputeApi(options), ServerAttempts(setup.monotonic))
 
 
 class OpenStackDriver:
@@ -51,7 +51,7 @@ class OpenStackDriver:
     chooses_hosts = True
     lists_by_host = False
 
-    def __init__(self, options: OpenStackOptions, api: ComputeApi, attempts: Attempts) -> None:
+    def __init__(self, options: OpenStackOptions, api: ComputeApi, attempts: ServerAttempts) -> None:
         self.limits: DriverLimits = replace(options.limits, reach_every=REACH_EVERY)
         self.fences = options.fences
         self._api = api

@@ -24,7 +24,7 @@ from forewarn.control.driver import (
 from forewarn.core.basic_types import HostName, Work
 from forewarn.core.model.machine import Machine
 from forewarn.drivers.openstack import decisions
-from forewarn.drivers.openstack.attempts import Attempts
+from forewarn.drivers.openstack.attempts import ServerAttempts
 from forewarn.drivers.openstack.compute_api import (
     BAD_REQUEST,
     CONFLICT,
@@ -55,7 +55,7 @@ _FOLLOWED: Mapping[How, tuple[str, ...]] = {
 class ServerSteps:
     """Has nova do the work of steps. What the API raises is let out."""
 
-    def __init__(self, options: OpenStackOptions, api: ComputeApi, attempts: Attempts) -> None:
+    def __init__(self, options: OpenStackOptions, api: ComputeApi, attempts: ServerAttempts) -> None:
         self._options = options
         self._api = api
         self._attempts = attempts

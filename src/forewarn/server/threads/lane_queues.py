@@ -14,7 +14,7 @@ from itertools import count
 from typing import TypeAlias
 
 from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, Failed, NotBegun, Unknown
-from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb
+from forewarn.control.engine.driver_calls import Answer, CallAnswer, DriverCall, Verb
 from forewarn.core.basic_types import MachineId, OrderId
 from forewarn.core.model.order import AttemptId
 from forewarn.core.moments import format_span
@@ -144,7 +144,7 @@ class LaneQueues:
         self._newest: dict[AttemptId, int] = {}  # the last check or cancel, as long as it has not returned
         self._present: Counter[Subject] = Counter()  # calls of machines in lanes
         self._woken: set[Subject] = set()  # of whom there was news while such a call was there
-        self._answers: list[DriverAnswer] = []
+        self._answers: list[CallAnswer] = []
         self.running: Counter[str] = Counter()  # by driver
         self.hung: Counter[str] = Counter()  # by driver
 
@@ -306,7 +306,7 @@ class LaneQueues:
 
     # Answers
 
-    def take_answers(self) -> list[DriverAnswer]:
+    def take_answers(self) -> list[CallAnswer]:
         """Hand over what was answered since the last call."""
         answers, self._answers = self._answers, []
         return answers
@@ -314,7 +314,7 @@ class LaneQueues:
     def _tell(self, placed: PlacedCall, answer: Answer, *, hangs: bool = False) -> None:
         if isinstance(answer, Done | Failed | Cancelled):
             self._woken.discard(placed.subject)  # no news is waited for
-        self._answers.append(DriverAnswer(call=placed.call, answer=answer, hangs=hangs))
+        self._answers.append(CallAnswer(call=placed.call, answer=answer, hangs=hangs))
 
     # Room
 

@@ -20,7 +20,7 @@ from typing import Protocol
 from forewarn.control.driver import Driver, DriverLimits, DriverTask, Unknown
 from forewarn.control.engine.driver_calls import (
     Answer,
-    DriverAnswer,
+    CallAnswer,
     DriverCall,
     DriverCallCounts,
     Reached,
@@ -57,7 +57,7 @@ class PostJob(Protocol):
 class TakeAnswers(Protocol):
     """Takes what drivers have said."""
 
-    def __call__(self, answers: Sequence[DriverAnswer], /) -> None:
+    def __call__(self, answers: Sequence[CallAnswer], /) -> None:
         """Save what follows from answers."""
         ...
 
@@ -83,17 +83,17 @@ class Lanes:
         # The next three are set before any thread is started.
         self.supervisor = Supervisor()  # until it is given the server's
         # Called with every answer, of hosts and of steps: what does it tell of whether hosts are reached?
-        self.reached: Callable[[DriverAnswer], None] = lambda _: None
-        self.planned: Callable[[DriverAnswer], None] = lambda _: None  # told of moves of plans
+        self.reached: Callable[[CallAnswer], None] = lambda _: None
+        self.planned: Callable[[CallAnswer], None] = lambda _: None  # told of moves of plans
         self._most_threads = bounds.calls
         self._news = threading.Condition()
         self._queues = LaneQueues(self._limits, bounds=bounds)  # lock: self._news
         self._calls: queue.SimpleQueue[PlacedCall] = queue.SimpleQueue()  # has a lock of its own
         self._idle = 0  # threads that wait for a call; lock: self._news
         self._timer: threading.Thread | None = None  # lock: self._news
-        self._outbox: list[DriverAnswer] = []  # what the worker has still to take; lock: self._news
+        self._outbox: list[CallAnswer] = []  # what the worker has still to take; lock: self._news
         self._is_posted = False  # whether it knows that; lock: self._news
-        self._unsaved: list[DriverAnswer] = []  # lock: self._news
+        self._unsaved: list[CallAnswer] = []  # lock: self._news
         self._retry_at: float | None = None  # lock: self._news
         # When calls are tried again for which there was no thread. Lock: self._news.
         self._look_at: float | None = None
@@ -187,7 +187,7 @@ class Lanes:
         if self._timer is None and not self._stopped:
             self._timer = self._thread(BackgroundTask.LANE_TIMER, self._keep_time)
 
-    def _hand_over(self, answers: Sequence[DriverAnswer]) -> None:
+    def _hand_over(self, answers: Sequence[CallAnswer]) -> None:
         """Let the worker take answers, all that are there by then in one job."""
         for each in answers:
             self._answered[each.call.task.driver, each.call.verb.value, _said(each)] += 1
@@ -198,10 +198,10 @@ class Lanes:
                 self._outbox.append(each)
         if self._outbox and not self._is_posted:
             self._is_posted = True
-            taken: list[DriverAnswer] = []
+            taken: list[CallAnswer] = []
             self._post(partial(self._take_all, taken)).add_done_callback(partial(self._posted, taken))
 
-    def _pass_on(self, answer: DriverAnswer) -> None:
+    def _pass_on(self, answer: CallAnswer) -> None:
         try:
             self.reached(answer)
         except Exception:  # the other answers are still to be handed over
@@ -209,13 +209,13 @@ class Lanes:
 
     # On the worker
 
-    def _take_all(self, taken: list[DriverAnswer]) -> None:
+    def _take_all(self, taken: list[CallAnswer]) -> None:
         with self._news:
             taken += self._outbox
             self._outbox, self._is_posted = [], False
         self._take(taken)
 
-    def _posted(self, taken: Sequence[DriverAnswer], done: "Future[None]") -> None:
+    def _posted(self, taken: Sequence[CallAnswer], done: "Future[None]") -> None:
         """Keep answers that could not be saved, and try again: nothing that a driver said is forgotten."""
         if done.exception() is None:
             return
@@ -282,7 +282,7 @@ class Lanes:
             self._post(partial(self._take, [each])).add_done_callback(partial(self._posted, [each]))
 
 
-def _said(answer: DriverAnswer) -> str:
+def _said(answer: CallAnswer) -> str:
     if answer.hangs:
         return "none"
     if isinstance(answer.answer, Reached) and answer.answer.why is not None:

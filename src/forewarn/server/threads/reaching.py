@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from forewarn.control.driver import DriverTask, Unknown
-from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, Reached, Refused, Verb
+from forewarn.control.engine.driver_calls import CallAnswer, DriverCall, Reached, Refused, Verb
 from forewarn.control.reached_hosts import UNKNOWN, Reachability, ReachState
 from forewarn.control.use_case import Context
 from forewarn.core.basic_types import Action, HostName, OrderId, Work
@@ -170,7 +170,7 @@ class HostReaching:
 
     # Answers, on the threads of lanes
 
-    def heard(self, answer: DriverAnswer) -> None:
+    def heard(self, answer: CallAnswer) -> None:
         """Take what a driver has said, of a host or of a step there."""
         if answer.call.verb is Verb.REACH:
             self._heard_of_host(answer)
@@ -178,7 +178,7 @@ class HostReaching:
             self._heard_of_step(answer)
         self._post_unsaved()
 
-    def _heard_of_host(self, answer: DriverAnswer) -> None:
+    def _heard_of_host(self, answer: CallAnswer) -> None:
         task, said = answer.call.task, answer.answer
         why = said.why if isinstance(said, Reached | Unknown) else None
         why = None if why is None else as_driver_said(why)
@@ -199,7 +199,7 @@ class HostReaching:
             known.due = self._monotonic() + (wait if why is None else min(wait, ASK_AGAIN))
             self._note(known.host.name, why)
 
-    def _heard_of_step(self, answer: DriverAnswer) -> None:
+    def _heard_of_step(self, answer: CallAnswer) -> None:
         task, said = answer.call.task, answer.answer
         named = task.target.name if isinstance(said, Refused) and said.unreached and task.target else None
         named = said.host if isinstance(said, Unknown) else named
@@ -215,7 +215,7 @@ class HostReaching:
                 elif self._contradicts(answer, known.host.name):
                     known.due = self._monotonic()
 
-    def _contradicts(self, answer: DriverAnswer, host: HostName) -> bool:
+    def _contradicts(self, answer: CallAnswer, host: HostName) -> bool:
         """Return whether an answer is not what is to be expected of a host, as far as it is known."""
         away = self._reached.of(host).state is ReachState.UNREACHABLE
         if isinstance(answer.answer, Unknown):

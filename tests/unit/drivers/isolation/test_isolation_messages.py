@@ -19,7 +19,7 @@ from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineId,
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
 from forewarn.drivers.isolation import messages
 from forewarn.drivers.isolation.isolated_driver import OFFERED_METHODS, OFFERED_NOTES, OFFERED_VALUES
-from forewarn.drivers.isolation.messages import Received, TooLong, framed, packed, read_answer
+from forewarn.drivers.isolation.messages import MessageTooLong, Received, framed, packed, read_answer
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOST = HostName("kvm04")
@@ -135,10 +135,10 @@ def test_messages_are_bounded_at_both_ends(
 ) -> None:
     ours, theirs = ends
     monkeypatch.setattr(messages, "LONGEST", 100)
-    with pytest.raises(TooLong):
+    with pytest.raises(MessageTooLong):
         framed(("log", "x" * 101))
     theirs.sendall(struct.pack("!I", 101))
-    with pytest.raises(TooLong):
+    with pytest.raises(MessageTooLong):
         Received(ours).next()
 
 

@@ -24,14 +24,22 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId
 from forewarn.drivers.libvirt import decisions
 from forewarn.drivers.libvirt.acts import Acts
-from forewarn.drivers.libvirt.attempts import Attempt
+from forewarn.drivers.libvirt.attempts import DomainAttempt
 from forewarn.drivers.libvirt.decisions import Act
 from forewarn.drivers.libvirt.definitions import Definition
 from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
-from forewarn.drivers.libvirt.library import Declined, NoAnswer
+from forewarn.drivers.libvirt.library import Declined, NoLibvirtAnswer
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from forewarn.drivers.libvirt.places import Places, Tools
-from forewarn.drivers.libvirt.sights import DomainState, Ended, LongCall, Mark, Seen, Sight, new_mark
+from forewarn.drivers.libvirt.sights import (
+    AttemptEnd,
+    DomainMark,
+    DomainSight,
+    DomainState,
+    LongCall,
+    Seen,
+    new_mark,
+)
 from tests.helpers.programs.no_thread import no_thread
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -66,7 +74,7 @@ class Domain:
     def __init__(self, host: HostName, *seen: Seen | None) -> None:
         self.host = host
         self.seen_next: Sequence[Seen | None] = seen
-        self.written: list[Mark] = []
+        self.written: list[DomainMark] = []
 
     def find(self, _uuid: str) -> "Domain | None":
         if self.seen_next[0] is not None:
@@ -82,7 +90,7 @@ class Domain:
         self.seen_next = later or self.seen_next
         return now
 
-    def write(self, mark: Mark) -> None:
+    def write(self, mark: DomainMark) -> None:
         self.written.append(mark)
 
     def definition(self, *, inactive: bool = False) -> Definition:
@@ -110,13 +118,13 @@ def checked(here: Domain, there: Domain) -> object:
         left=LeftBehind(),
         now=lambda: NOON,
     )
-    return Attempt(TASK, WEB, tools).check()
+    return DomainAttempt(TASK, WEB, tools).check()
 
 
 def test_a_migration_that_ends_between_two_looks_is_no_failure() -> None:
     here, there = Domain(KVM01.name, RUNS, RUNS, None), Domain(KVM02.name, RUNS)
     assert checked(here, there) == Done(KVM02.name, 0.3)
-    assert [each.ended for each in there.written] == [Ended.DONE]
+    assert [each.ended for each in there.written] == [AttemptEnd.DONE]
 
 
 def test_a_machine_that_goes_on_running_on_both_hosts_has_failed() -> None:
@@ -146,7 +154,7 @@ class Migrating(Domain):
 
     def ask(self) -> None:
         if self.silent:
-            raise NoAnswer(f"{self.host}: client socket is closed", host=self.host)
+            raise NoLibvirtAnswer(f"{self.host}: client socket is closed", host=self.host)
 
     error: Exception = Declined("operation failed: Lost connection to destination host")
 
@@ -178,7 +186,8 @@ def broken_off(here: Migrating, there: Migrating) -> LongCall:
 
 
 @pytest.mark.parametrize(
-    "error", [Declined("Lost connection to destination host"), NoAnswer("kvm01: cannot connect to kvm02")]
+    "error",
+    [Declined("Lost connection to destination host"), NoLibvirtAnswer("kvm01: cannot connect to kvm02")],
 )
 def test_a_migration_whose_target_was_away_has_not_failed(error: Exception) -> None:
     here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
@@ -186,12 +195,14 @@ def test_a_migration_whose_target_was_away_has_not_failed(error: Exception) -> N
     call = broken_off(here, there)
     assert call == LongCall(running=False)
     late = NOON + timedelta(hours=5)
-    sight = Sight(here=RUNS, call=call)
+    sight = DomainSight(here=RUNS, call=call)
     assert RUNS.mark is not None
     assert decisions.migrating(RUNS.mark, sight, now=late, options=LibvirtOptions()) is Act.MIGRATE
 
 
-@pytest.mark.parametrize("error", [Declined("the CPU is too old"), NoAnswer("cannot connect to kvm02")])
+@pytest.mark.parametrize(
+    "error", [Declined("the CPU is too old"), NoLibvirtAnswer("cannot connect to kvm02")]
+)
 def test_a_migration_whose_target_was_there_all_the_time_has_failed(error: Exception) -> None:
     here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
     here.error = error

@@ -12,7 +12,7 @@ from forewarn.core.basic_types import HostName
 from forewarn.core.model.host import Host
 from forewarn.drivers.libvirt import connections
 from forewarn.drivers.libvirt.connections import Connections
-from forewarn.drivers.libvirt.library import NoAnswer
+from forewarn.drivers.libvirt.library import NoLibvirtAnswer
 from forewarn.drivers.libvirt.options import LibvirtOptions
 
 KVM = Host(name=HostName("kvm04"), uri="test://kvm04")
@@ -102,7 +102,7 @@ def test_a_host_that_hangs_is_waited_for_only_so_long_and_tried_once(library: Li
     ask = mine.open_another if another else mine.get
     with silent(library):
         for _ in range(5):
-            with pytest.raises(NoAnswer, match="kvm04 cannot be reached: no answer within"):
+            with pytest.raises(NoLibvirtAnswer, match="kvm04 cannot be reached: no answer within"):
                 ask(KVM)
         assert library.tries == 1
 
@@ -132,7 +132,7 @@ def test_those_who_wait_together_get_a_connection_each(library: Library) -> None
 
 def test_a_connection_that_comes_too_late_is_used_by_the_next_call(library: Library) -> None:
     mine = made(connect_for=0.05)
-    with silent(library), pytest.raises(NoAnswer):
+    with silent(library), pytest.raises(NoLibvirtAnswer):
         mine.open_another(KVM)
     later = made_later(mine, library)
     assert later is library.opened[0]
@@ -143,7 +143,7 @@ def made_later(mine: Connections, library: Library) -> Any:
     for _ in range(1000):
         try:
             return mine.open_another(KVM)._connection
-        except NoAnswer:
+        except NoLibvirtAnswer:
             threading.Event().wait(0.01)
     raise AssertionError(library.tries)
 
@@ -168,6 +168,6 @@ def test_a_host_that_refuses_is_tried_anew_by_the_next_call(library: Library) ->
     mine = made()
     nowhere = Host(name=KVM.name, uri="test://nowhere")
     for _ in range(2):
-        with pytest.raises(NoAnswer, match=r"nobody is there \(test://nowhere\)"):
+        with pytest.raises(NoLibvirtAnswer, match=r"nobody is there \(test://nowhere\)"):
             mine.open_another(nowhere)
     assert library.tries == 2

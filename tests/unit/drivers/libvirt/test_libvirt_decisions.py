@@ -11,7 +11,7 @@ from forewarn.core.basic_types import HostName, OrderId, Work
 from forewarn.drivers.libvirt import decisions
 from forewarn.drivers.libvirt.decisions import Act, Broken, Finished, Next
 from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.sights import DomainState, Job, LongCall, Mark, Seen, Sight
+from forewarn.drivers.libvirt.sights import DomainJob, DomainMark, DomainSight, DomainState, LongCall, Seen
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 OPTIONS = LibvirtOptions(
@@ -29,19 +29,21 @@ HELD = replace(PAUSED, migrating=True)
 ENDED = LongCall(running=False)
 
 
-def mark(work: Work, *, run: int | None = None, boot: str = "", back: str = "", **ago: float) -> Mark:
+def mark(work: Work, *, run: int | None = None, boot: str = "", back: str = "", **ago: float) -> DomainMark:
     """Return a mark; times are said as seconds ago."""
     times = {name: NOW - timedelta(seconds=seconds) for name, seconds in ago.items()}
     target = HostName("kvm02") if work in (Work.FREEZE, Work.REDEPLOY) else None
     named = {"order": OrderId("O"), "machine": "m", "attempt": 1, "work": work, "target": target}
-    return Mark(**{"begun": NOW, **named, "run": run, "boot": boot, "back": back, **times})  # type: ignore[arg-type]
+    return DomainMark(**{"begun": NOW, **named, "run": run, "boot": boot, "back": back, **times})  # type: ignore[arg-type]
 
 
-def mine(seen: Seen, of: Mark) -> Seen:
+def mine(seen: Seen, of: DomainMark) -> Seen:
     return replace(seen, mark=of)
 
 
-def decided(of: Mark, sight: Sight, *, moves: bool = False, options: LibvirtOptions = OPTIONS) -> Next:
+def decided(
+    of: DomainMark, sight: DomainSight, *, moves: bool = False, options: LibvirtOptions = OPTIONS
+) -> Next:
     return decisions.next_of(of.work, moves=moves)(of, sight, now=NOW, options=options)
 
 
@@ -59,14 +61,14 @@ def decided(of: Mark, sight: Sight, *, moves: bool = False, options: LibvirtOpti
 def test_a_freeze_is_suspended_and_resumed_after_a_while(
     seen: Seen, times: dict[str, float], next_: Next
 ) -> None:
-    assert decided(mark(Work.FREEZE, **times), Sight(here=seen)) == next_
+    assert decided(mark(Work.FREEZE, **times), DomainSight(here=seen)) == next_
 
 
 @pytest.mark.parametrize(
     ("seen", "why"), [(None, "not have it"), (OFF, "it is off"), (PAUSED, "by other hands")]
 )
 def test_what_does_not_run_is_not_frozen(seen: Seen | None, why: str) -> None:
-    answer = decided(mark(Work.FREEZE), Sight(here=seen))
+    answer = decided(mark(Work.FREEZE), DomainSight(here=seen))
     assert isinstance(answer, Broken)
     assert why in answer.why
 
@@ -88,13 +90,15 @@ def test_what_does_not_run_is_not_frozen(seen: Seen | None, why: str) -> None:
 def test_a_guest_is_asked_to_shut_down_and_powered_off_if_it_does_not(
     work: Work, seen: Seen | None, times: dict[str, float], next_: Next
 ) -> None:
-    assert decided(mark(work, **times), Sight(here=seen)) == next_
+    assert decided(mark(work, **times), DomainSight(here=seen)) == next_
 
 
 def test_only_with_destroy_a_terminated_domain_is_undefined() -> None:
     destroying = LibvirtOptions(destroy=True)
-    assert decided(mark(Work.TERMINATE, asked=5), Sight(here=OFF), options=destroying) is Act.UNDEFINE_HERE
-    assert decided(mark(Work.EVICT, asked=5), Sight(here=OFF), options=destroying) == Finished()
+    assert (
+        decided(mark(Work.TERMINATE, asked=5), DomainSight(here=OFF), options=destroying) is Act.UNDEFINE_HERE
+    )
+    assert decided(mark(Work.EVICT, asked=5), DomainSight(here=OFF), options=destroying) == Finished()
 
 
 @pytest.mark.parametrize(
@@ -113,11 +117,11 @@ def test_another_boot_of_which_the_agent_speaks_is_the_proof(
     boot: str, times: dict[str, float], next_: Next
 ) -> None:
     of = mark(Work.REBOOT, run=7, boot="a", **times)
-    assert decided(of, Sight(here=RUNS, boot=boot)) == next_
+    assert decided(of, DomainSight(here=RUNS, boot=boot)) == next_
 
 
 def test_a_guest_that_does_not_come_up_after_its_reset_has_failed() -> None:
-    answer = decided(mark(Work.REBOOT, run=7, boot="a", asked=240, forced=120), Sight(here=RUNS))
+    answer = decided(mark(Work.REBOOT, run=7, boot="a", asked=240, forced=120), DomainSight(here=RUNS))
     assert isinstance(answer, Broken)
     assert "see its console" in answer.why
 
@@ -134,34 +138,34 @@ def test_a_guest_that_does_not_come_up_after_its_reset_has_failed() -> None:
 def test_without_an_agent_a_new_run_from_being_off_is_the_proof(
     seen: Seen, times: dict[str, float], next_: Next
 ) -> None:
-    assert decided(mark(Work.REBOOT, run=7, **times), Sight(here=seen)) == next_
+    assert decided(mark(Work.REBOOT, run=7, **times), DomainSight(here=seen)) == next_
 
 
 def test_a_machine_is_never_started_elsewhere_before_its_host_has_forgotten_it() -> None:
     of = mark(Work.REDEPLOY, asked=10)
     there = mine(OFF, of)
-    assert decided(of, Sight(here=RUNS), moves=True) == Running(NOW + decisions.LOOK_AGAIN)
-    assert decided(of, Sight(here=OFF), moves=True) is Act.DEFINE_THERE
-    assert decided(of, Sight(here=OFF, there=there), moves=True) is Act.UNDEFINE_HERE
-    assert decided(of, Sight(here=None, there=there), moves=True) is Act.START_THERE
+    assert decided(of, DomainSight(here=RUNS), moves=True) == Running(NOW + decisions.LOOK_AGAIN)
+    assert decided(of, DomainSight(here=OFF), moves=True) is Act.DEFINE_THERE
+    assert decided(of, DomainSight(here=OFF, there=there), moves=True) is Act.UNDEFINE_HERE
+    assert decided(of, DomainSight(here=None, there=there), moves=True) is Act.START_THERE
     over = Finished(there=True, since=NOW - timedelta(seconds=10))
-    assert decided(of, Sight(here=None, there=mine(RUNS, of)), moves=True) == over
-    assert decided(of, Sight(here=OFF, there=mine(RUNS, of)), moves=True) is Act.UNDEFINE_HERE
+    assert decided(of, DomainSight(here=None, there=mine(RUNS, of)), moves=True) == over
+    assert decided(of, DomainSight(here=OFF, there=mine(RUNS, of)), moves=True) is Act.UNDEFINE_HERE
 
 
 def test_a_machine_that_has_moved_is_away_until_its_agent_answers_if_it_had_one() -> None:
     of = mark(Work.REDEPLOY, boot="a", asked=10, started=3)
-    sight = Sight(here=None, there=mine(RUNS, of))
+    sight = DomainSight(here=None, there=mine(RUNS, of))
     over = Finished(there=True, since=NOW - timedelta(seconds=10))
     assert decided(of, sight, moves=True) == Running(NOW + decisions.LOOK_AGAIN)
     assert decided(of, replace(sight, boot="b"), moves=True) == over
     silent = replace(of, started=NOW - OPTIONS.reboot_for)
-    assert decided(silent, Sight(here=None, there=mine(RUNS, silent)), moves=True) == over
+    assert decided(silent, DomainSight(here=None, there=mine(RUNS, silent)), moves=True) == over
 
 
 def test_one_that_somebody_started_again_on_its_host_is_shut_down_again() -> None:
     of = mark(Work.REDEPLOY, asked=70)
-    assert decided(of, Sight(here=RUNS, there=mine(OFF, of)), moves=True) is Act.POWER_OFF
+    assert decided(of, DomainSight(here=RUNS, there=mine(OFF, of)), moves=True) is Act.POWER_OFF
 
 
 @pytest.mark.parametrize(
@@ -176,7 +180,7 @@ def test_one_that_somebody_started_again_on_its_host_is_shut_down_again() -> Non
 def test_a_move_that_makes_no_sense_fails_and_says_why(
     here: Seen | None, there: Seen | None, why: str
 ) -> None:
-    answer = decided(mark(Work.REDEPLOY), Sight(here=here, there=there), moves=True)
+    answer = decided(mark(Work.REDEPLOY), DomainSight(here=here, there=there), moves=True)
     assert isinstance(answer, Broken)
     assert why in answer.why
 
@@ -184,90 +188,98 @@ def test_a_move_that_makes_no_sense_fails_and_says_why(
 def test_a_machine_that_its_target_does_not_take_runs_again_where_it_was() -> None:
     of = mark(Work.REDEPLOY, asked=10, back="kvm02 does not take it: no space")
     there = mine(OFF, of)
-    assert decided(of, Sight(here=None, there=there), moves=True) is Act.DEFINE_HERE
-    assert decided(of, Sight(here=OFF, there=there), moves=True) is Act.UNDEFINE_THERE
-    assert decided(of, Sight(here=OFF), moves=True) is Act.START_HERE
+    assert decided(of, DomainSight(here=None, there=there), moves=True) is Act.DEFINE_HERE
+    assert decided(of, DomainSight(here=OFF, there=there), moves=True) is Act.UNDEFINE_THERE
+    assert decided(of, DomainSight(here=OFF), moves=True) is Act.START_HERE
     why = "kvm02 does not take it: no space; it runs where it was"
-    assert decided(of, Sight(here=RUNS), moves=True) == Broken(why)
+    assert decided(of, DomainSight(here=RUNS), moves=True) == Broken(why)
 
 
 @pytest.mark.parametrize(
     ("sight", "next_"),
     [
-        (Sight(here=RUNS), Act.MIGRATE),
+        (DomainSight(here=RUNS), Act.MIGRATE),
         (
-            Sight(here=replace(RUNS, job=Job(progress=0.4)), there=HELD),
+            DomainSight(here=replace(RUNS, job=DomainJob(progress=0.4)), there=HELD),
             Running(NOW + decisions.LOOK_AGAIN, progress=0.4),
         ),
-        (Sight(here=RUNS, call=LongCall(running=True)), Running(NOW + decisions.LOOK_AGAIN)),
-        (Sight(here=None, there=HELD), Running(NOW + decisions.LOOK_AGAIN)),
-        (Sight(here=None, there=RUNS), Finished(there=True)),
-        (Sight(here=OFF, there=RUNS), Act.UNDEFINE_HERE),
-        (Sight(here=HELD, there=RUNS, call=ENDED), Act.UNDEFINE_HERE),
-        (Sight(here=HELD, there=None, call=ENDED), Act.TAKE_BACK),
-        (Sight(here=RUNS, call=LongCall(running=False, error="no room")), Broken("no room")),
+        (DomainSight(here=RUNS, call=LongCall(running=True)), Running(NOW + decisions.LOOK_AGAIN)),
+        (DomainSight(here=None, there=HELD), Running(NOW + decisions.LOOK_AGAIN)),
+        (DomainSight(here=None, there=RUNS), Finished(there=True)),
+        (DomainSight(here=OFF, there=RUNS), Act.UNDEFINE_HERE),
+        (DomainSight(here=HELD, there=RUNS, call=ENDED), Act.UNDEFINE_HERE),
+        (DomainSight(here=HELD, there=None, call=ENDED), Act.TAKE_BACK),
+        (DomainSight(here=RUNS, call=LongCall(running=False, error="no room")), Broken("no room")),
     ],
 )
-def test_a_migration_is_seen_from_both_hosts(sight: Sight, next_: Next) -> None:
+def test_a_migration_is_seen_from_both_hosts(sight: DomainSight, next_: Next) -> None:
     assert decided(mark(Work.FREEZE, asked=10), sight, moves=True) == next_
 
 
 def test_what_both_hosts_hold_without_a_migration_is_left_to_libvirt_and_to_people() -> None:
-    assert isinstance(decided(mark(Work.FREEZE, asked=10), Sight(here=RUNS, there=HELD), moves=True), Unknown)
-    assert isinstance(decided(mark(Work.FREEZE, asked=90), Sight(here=None, there=HELD), moves=True), Unknown)
-    assert isinstance(decided(mark(Work.FREEZE, asked=9), Sight(here=RUNS, there=RUNS), moves=True), Broken)
+    assert isinstance(
+        decided(mark(Work.FREEZE, asked=10), DomainSight(here=RUNS, there=HELD), moves=True), Unknown
+    )
+    assert isinstance(
+        decided(mark(Work.FREEZE, asked=90), DomainSight(here=None, there=HELD), moves=True), Unknown
+    )
+    assert isinstance(
+        decided(mark(Work.FREEZE, asked=9), DomainSight(here=RUNS, there=RUNS), moves=True), Broken
+    )
 
 
 def test_a_migration_that_takes_too_long_is_broken_off_and_not_begun_again() -> None:
     late = mark(Work.FREEZE, asked=600)
-    assert decided(late, Sight(here=replace(RUNS, job=Job()), there=HELD), moves=True) is Act.ABORT
+    assert (
+        decided(late, DomainSight(here=replace(RUNS, job=DomainJob()), there=HELD), moves=True) is Act.ABORT
+    )
     for call in (None, LongCall(running=False, error="job canceled by client")):
-        answer = decided(late, Sight(here=RUNS, call=call), moves=True)
+        answer = decided(late, DomainSight(here=RUNS, call=call), moves=True)
         assert isinstance(answer, Broken)
         assert "not through within 10 m" in answer.why
 
 
 def test_a_machine_that_was_paused_by_others_is_not_migrated() -> None:
-    assert isinstance(decided(mark(Work.FREEZE), Sight(here=PAUSED), moves=True), Broken)
+    assert isinstance(decided(mark(Work.FREEZE), DomainSight(here=PAUSED), moves=True), Broken)
 
 
 def test_a_machine_starts_where_it_is_defined() -> None:
     of = mark(Work.START, begun=60)
-    assert decided(of, Sight(here=None, there=OFF), moves=True) is Act.START_THERE
-    assert decided(of, Sight(here=None, there=RUNS), moves=True) == Finished(there=True)
-    assert isinstance(decided(of, Sight(here=None, there=None), moves=True), Broken)
-    assert isinstance(decided(of, Sight(here=None, there=PAUSED), moves=True), Broken)
+    assert decided(of, DomainSight(here=None, there=OFF), moves=True) is Act.START_THERE
+    assert decided(of, DomainSight(here=None, there=RUNS), moves=True) == Finished(there=True)
+    assert isinstance(decided(of, DomainSight(here=None, there=None), moves=True), Broken)
+    assert isinstance(decided(of, DomainSight(here=None, there=PAUSED), moves=True), Broken)
 
 
 def test_a_machine_that_its_host_is_just_starting_is_waited_for() -> None:
     assert isinstance(
-        decided(mark(Work.START, begun=59), Sight(here=None, there=PAUSED), moves=True), Running
+        decided(mark(Work.START, begun=59), DomainSight(here=None, there=PAUSED), moves=True), Running
     )
 
 
 def test_a_machine_of_a_lost_host_is_defined_and_started_elsewhere_unless_that_still_runs_it() -> None:
     of = mark(Work.RECOVER)
-    assert decided(of, Sight(here=None), moves=True) is Act.DEFINE_THERE
-    assert decided(of, Sight(here=None, there=OFF), moves=True) is Act.START_THERE
-    answer = decided(of, Sight(here=RUNS), moves=True)
+    assert decided(of, DomainSight(here=None), moves=True) is Act.DEFINE_THERE
+    assert decided(of, DomainSight(here=None, there=OFF), moves=True) is Act.START_THERE
+    answer = decided(of, DomainSight(here=RUNS), moves=True)
     assert isinstance(answer, Broken)
     assert "fence it" in answer.why
 
 
 def test_a_recovered_machine_is_undefined_where_it_was_before_it_is_started() -> None:
     recover = mark(Work.RECOVER)
-    assert decided(recover, Sight(here=OFF, there=None), moves=True) is Act.DEFINE_THERE
-    assert decided(recover, Sight(here=OFF, there=OFF), moves=True) is Act.UNDEFINE_HERE
-    assert decided(recover, Sight(here=None, there=OFF), moves=True) is Act.START_THERE
-    assert decided(recover, Sight(here=OFF, there=RUNS), moves=True) == Finished(there=True)
+    assert decided(recover, DomainSight(here=OFF, there=None), moves=True) is Act.DEFINE_THERE
+    assert decided(recover, DomainSight(here=OFF, there=OFF), moves=True) is Act.UNDEFINE_HERE
+    assert decided(recover, DomainSight(here=None, there=OFF), moves=True) is Act.START_THERE
+    assert decided(recover, DomainSight(here=OFF, there=RUNS), moves=True) == Finished(there=True)
 
 
 def test_a_migration_that_was_not_heard_of_any_more_is_begun_again() -> None:
     of = mark(Work.FREEZE, asked=20)
-    assert decided(of, Sight(here=RUNS, call=ENDED), moves=True) == Act.MIGRATE
+    assert decided(of, DomainSight(here=RUNS, call=ENDED), moves=True) == Act.MIGRATE
 
 
-AT_WORK = replace(RUNS, job=Job())
+AT_WORK = replace(RUNS, job=DomainJob())
 EVERY_STATE = (None, RUNS, AT_WORK, PAUSED, HELD, OFF)
 EVERY_CALL = (None, LongCall(running=True), ENDED, LongCall(running=False, error="no room"))
 
@@ -276,7 +288,7 @@ EVERY_CALL = (None, LongCall(running=True), ENDED, LongCall(running=False, error
 def test_whatever_is_seen_of_a_migration_the_machine_ends_up_running_on_one_host_alone(asked: int) -> None:
     of = mark(Work.FREEZE, asked=asked)
     for here, there, call in product(EVERY_STATE, EVERY_STATE, EVERY_CALL):
-        following = decided(of, Sight(here=here, there=there, call=call), moves=True)
+        following = decided(of, DomainSight(here=here, there=there, call=call), moves=True)
         runs_there = there is not None and there.state is DomainState.RUNNING
         holds_there = there is not None and there.active
         at_work = here is AT_WORK or (call is not None and call.running)

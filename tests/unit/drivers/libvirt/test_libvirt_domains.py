@@ -7,8 +7,8 @@ import pytest
 
 from forewarn.core.basic_types import HostName
 from forewarn.drivers.libvirt.domains import Domain
-from forewarn.drivers.libvirt.library import Declined, Gone, NoAnswer, asking
-from forewarn.drivers.libvirt.sights import Job
+from forewarn.drivers.libvirt.library import Declined, Gone, NoLibvirtAnswer, asking
+from forewarn.drivers.libvirt.sights import DomainJob
 
 
 class LibvirtError(Exception):
@@ -49,7 +49,7 @@ class Migrated:
         return self._said
 
 
-def job(said: Any) -> Job | None:
+def job(said: Any) -> DomainJob | None:
     library: Any = Library
     domain = Migrated(said)
 
@@ -75,15 +75,15 @@ def test_a_domain_that_is_not_leaving_has_no_job(said: Any) -> None:
 
 def test_a_domain_that_is_leaving_says_how_far_it_is() -> None:
     leaving = {"type": 2, "operation": Library.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT}
-    assert job(leaving) == Job()
-    assert job({**leaving, "data_total": 8, "data_remaining": 2}) == Job(progress=0.75)
+    assert job(leaving) == DomainJob()
+    assert job({**leaving, "data_total": 8, "data_remaining": 2}) == DomainJob(progress=0.75)
 
 
 @pytest.mark.parametrize(
     ("code", "raised"),
     [
-        (Library.VIR_ERR_RPC, NoAnswer),
-        (Library.VIR_ERR_OPERATION_TIMEOUT, NoAnswer),
+        (Library.VIR_ERR_RPC, NoLibvirtAnswer),
+        (Library.VIR_ERR_OPERATION_TIMEOUT, NoLibvirtAnswer),
         (Library.VIR_ERR_NO_DOMAIN, Gone),
         (Library.VIR_ERR_INTERNAL_ERROR, Declined),
     ],

@@ -9,9 +9,9 @@ from forewarn.core.basic_types import HostName, OrderId, Work
 from forewarn.drivers.libvirt import definitions
 from forewarn.drivers.libvirt.definitions import Disk
 from forewarn.drivers.libvirt.library import boot_id
-from forewarn.drivers.libvirt.sights import Ended, Mark, mark_as_xml, read_mark
+from forewarn.drivers.libvirt.sights import AttemptEnd, DomainMark, mark_as_xml, read_mark
 
-MARK = Mark(
+MARK = DomainMark(
     order=OrderId("0A"),
     machine="m",
     attempt=2,
@@ -28,7 +28,7 @@ FULL = replace(
     forced=MARK.begun,
     started=MARK.begun,
     back='no "room" & <less>',
-    ended=Ended.DONE,
+    ended=AttemptEnd.DONE,
     impact=0.25,
     why="é\n",
 )
@@ -67,7 +67,7 @@ def definition(*, metadata: str = "", devices: str = "") -> definitions.Definiti
 
 
 @pytest.mark.parametrize("mark", [MARK, FULL])
-def test_a_mark_is_read_as_it_was_written(mark: Mark) -> None:
+def test_a_mark_is_read_as_it_was_written(mark: DomainMark) -> None:
     assert read_mark(mark_as_xml(mark)) == mark
 
 

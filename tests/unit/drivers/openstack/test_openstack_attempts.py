@@ -12,7 +12,7 @@ import pytest
 from forewarn.control.driver import DriverTask, Failed
 from forewarn.core.basic_types import Work
 from forewarn.drivers.openstack import attempts
-from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, Attempts
+from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, ServerAttempts
 from forewarn.drivers.openstack.decisions import Once
 from tests.helpers.service.racing import at_once
 from tests.unit.drivers.openstack.test_openstack_decisions import task
@@ -26,7 +26,7 @@ class Process:
 
     def __init__(self) -> None:
         self.time = 1000.0
-        self.attempts = Attempts(lambda: self.time)
+        self.attempts = ServerAttempts(lambda: self.time)
 
     def sends(self, token: str, request: Once = FIRST, *, step: DriverTask = STEP) -> bool:
         """Let it send something, and be answered."""

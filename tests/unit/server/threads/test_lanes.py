@@ -23,7 +23,7 @@ from forewarn.control.driver import (
     Running,
     Unknown,
 )
-from forewarn.control.engine.driver_calls import DriverAnswer, DriverCall, Verb
+from forewarn.control.engine.driver_calls import CallAnswer, DriverCall, Verb
 from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import AttemptId
@@ -72,7 +72,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self._news = threading.Condition()
-        self.answers: list[DriverAnswer] = []
+        self.answers: list[CallAnswer] = []
         self.failures = 0
 
     def post(self, work: Callable[[], None]) -> "Future[None]":
@@ -85,7 +85,7 @@ class Inbox:
             done.set_result(None)
         return done
 
-    def take(self, answers: Sequence[DriverAnswer]) -> None:
+    def take(self, answers: Sequence[CallAnswer]) -> None:
         with self._news:
             if self.failures:
                 self.failures -= 1
@@ -267,7 +267,7 @@ def test_calls_for_which_no_thread_can_be_started_are_made_later(
 def test_an_answer_that_cannot_be_passed_on_holds_up_no_other(
     inbox: Inbox, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(_: DriverAnswer) -> None:
+    def broken(_: CallAnswer) -> None:
         raise RuntimeError("injected")
 
     with lanes_of(HangingDriver(), inbox) as lanes:
