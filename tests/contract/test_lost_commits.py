@@ -57,7 +57,7 @@ def test_a_stage_whose_start_is_committed_after_its_answer_was_lost_is_carried_o
         with pytest.raises(Uncertain):
             service.tick()
         with pytest.raises(Unavailable):
-            service.engine.tick(service.clock.now())  # the lock is still held
+            service.order_work.tell_drivers(service.clock.now())  # it cannot know yet what has started
     under_way[0].commit()
     service.tick()
     assert [name for _, name, _ in service.driver.begun] == ["web-0"]
