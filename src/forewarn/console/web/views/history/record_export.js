@@ -46,9 +46,19 @@ export async function exported(query, form, { signal, onPage }) {
 /** @param {Record} record */
 function jsonLine(record) {
   const pairs = Object.entries(record).map(
-    ([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`,
+    ([name, value]) => `${JSON.stringify(name)}: ${jsonValue(value)}`,
   );
   return `{${pairs.join(", ")}}\n`;
+}
+
+/**
+ * Write a value as the command does, with a space after each comma.
+ *
+ * @param {unknown} value
+ */
+function jsonValue(value) {
+  if (!Array.isArray(value)) return JSON.stringify(value);
+  return `[${value.map((each) => JSON.stringify(each)).join(", ")}]`;
 }
 
 /** @param {Record} record */
