@@ -45,9 +45,7 @@ export async function exported(query, form, { signal, onPage }) {
 
 /** @param {Record} record */
 function jsonLine(record) {
-  const pairs = Object.entries(record).map(
-    ([name, value]) => `${JSON.stringify(name)}: ${jsonValue(value)}`,
-  );
+  const pairs = Object.entries(record).map(([name, value]) => `${JSON.stringify(name)}: ${jsonValue(value)}`);
   return `{${pairs.join(", ")}}\n`;
 }
 
