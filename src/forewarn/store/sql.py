@@ -34,6 +34,7 @@ class Store:
         self._engines = engines
         self.durations = Durations()  # of whole transactions, by whether they may write
         # Told of what a transaction has saved, by the thread that saved it; None: that is not known.
+        # Owner: the start of the server, which sets it before the worker runs.
         self.saved: Listener = lambda _: None
         watch_writes(engines.writing)
 

@@ -44,15 +44,18 @@ class Deadlines:
 
     def __init__(self, *, name: str, limit: float | None = None) -> None:
         """Take how long to wait at most; None, before it is served: a migration may take long."""
+        # Owner of the limit and of both probes: the start and the stop of the server.
         self.limit = limit
-        self.silences = 0
+        self.silences = 0  # lock: self._lock
         self.supervisor = Supervisor()  # until it is given the server's
         self._name = name
         self._probe: Callable[[], None] | None = None
         self._lives: Callable[[], None] | None = None
         self._lock = threading.Lock()
+        # Lock: self._lock; other threads read one of them at a time.
         self._trouble: str | None = None
         self._reads_too = True
+        # Owner of each entry: the thread it is of; others read one at a time.
         self._since: dict[int, float] = {}  # threads that wait
         self._waited: dict[int, float] = {}  # by thread, in what took long
 

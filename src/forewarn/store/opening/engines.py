@@ -58,7 +58,7 @@ class _SameFile:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._first: os.stat_result | None = None
+        self._first: os.stat_result | None = None  # owner: the thread that connects first, at the start
 
     def check(self) -> None:
         if self._database.file is None:

@@ -148,6 +148,7 @@ class ConnectionLock(Lock):
     def __init__(self, database: Database) -> None:
         self._database = database
         self._engine = _engine(database)
+        # Owner of both: the thread that watches the lock.
         self._backend: int | None = None  # the process of the database that holds it for us
         self._connection = self._take()
 
