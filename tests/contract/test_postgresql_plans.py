@@ -47,7 +47,7 @@ PLANS = text("SELECT count(*) FROM pg_prepared_statements WHERE generic_plans > 
 
 QUESTIONS: dict[str, Callable[[Snapshot], object]] = {
     "what calls will ask for": lambda tx: load(
-        tx._transaction.connection, [Foreseen(machine="vm-0", answer=("alice", "key"))], KnownMeta()
+        tx.transaction.connection, [Foreseen(machine="vm-0", answer=("alice", "key"))], KnownMeta()
     ),
     "around an order": lambda tx: tx.rules.around(orders=[order_id(HERE)]),
     "around a machine that moves": lambda tx: tx.rules.around(machines=[MACHINE], room=True),
@@ -63,7 +63,7 @@ QUESTIONS: dict[str, Callable[[Snapshot], object]] = {
 
 
 def wake(tx: Snapshot, statement: Update, key: str) -> None:
-    tx._transaction.connection.execute(statement, {"keys": [key], "now": 0})
+    tx.transaction.connection.execute(statement, {"keys": [key], "now": 0})
 
 
 @pytest.fixture(params=["of a quiet hour", "none"])
@@ -90,10 +90,10 @@ def test_what_is_open_elsewhere_is_not_read(store: Store) -> None:
     for _ in range(UNTIL_PREPARED):
         alone = rows_read(store)
     with writing(store) as tx:
-        assert tx._transaction.connection.execute(PLANS).scalar_one() >= len(QUESTIONS)
+        assert tx.transaction.connection.execute(PLANS).scalar_one() >= len(QUESTIONS)
     announce(store, range(HERE + 1, ELSEWHERE))
     assert rows_read(store) == alone, "by the plans that were made before"
-    store._engines.writing.dispose()
+    store.engines.writing.dispose()
     assert rows_read(store) == alone, "by the plans that are made now"
 
 
@@ -101,7 +101,7 @@ def test_options_of_the_url_are_added_to_those_of_the_store(postgres_url: str) -
     url = f"{postgres_url}&options=-c%20work_mem%3D1MB%20-c%20jit%3Don"
     with closing(open_store(url, new_id=lambda: "LINEAGE")) as opened, writing(opened) as tx:
         shown = {
-            name: tx._transaction.connection.exec_driver_sql(f"SHOW {name}").scalar() for name in SETTINGS
+            name: tx.transaction.connection.exec_driver_sql(f"SHOW {name}").scalar() for name in SETTINGS
         }
     assert shown == SETTINGS
 
@@ -139,7 +139,7 @@ def rows_read(store: Store) -> dict[str, int]:
     """Ask every question, and count the rows that PostgreSQL has read for it."""
     found = {}
     with writing(store) as tx:
-        connection = tx._transaction.connection
+        connection = tx.transaction.connection
         for name, question in QUESTIONS.items():
             before = connection.execute(ROWS_READ).scalar_one()
             question(tx)

@@ -223,7 +223,7 @@ def test_a_group_that_changed_since_it_was_loaded_is_not_overwritten(store: Stor
     change: Any = {"removed_groups": (GroupName("web"),)} if removed else {"groups": (group(incarnation=7),)}
     with writing(store) as tx:
         tx.rules.everything()
-        tx._transaction.connection.execute(update(tables.groups).values(version=tables.groups.c.version + 1))
+        tx.transaction.connection.execute(update(tables.groups).values(version=tables.groups.c.version + 1))
         with pytest.raises(Conflict, match='group "web" was changed by somebody else'):
             tx.changes.save(Changes(now=NOW, **change))
     assert everything(store).groups == {"web": group()}

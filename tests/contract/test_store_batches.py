@@ -134,7 +134,7 @@ def test_a_commit_that_fails_undoes_all(store: Store) -> None:
             with batch.savepoint() as tx:
                 keep(tx, answer(1))
                 tx.after_commit(fail, undone=lambda: happened.append("undone"))
-            event.listen(store._engines.writing, "commit", refuse, once=True)
+            event.listen(store.engines.writing, "commit", refuse, once=True)
 
     def refuse(_: Any) -> None:
         raise Unavailable("the disk is full")
@@ -152,7 +152,7 @@ def test_a_connection_that_is_lost_while_it_is_saved_leaves_it_open_whether_it_w
     def save_and_lose() -> None:
         with store.batch() as batch, batch.savepoint() as tx:
             keep(tx, answer(1))
-            event.listen(store._engines.writing, "commit", lose, once=True)
+            event.listen(store.engines.writing, "commit", lose, once=True)
 
     def lose(connection: Any) -> None:
         connection.invalidate()
@@ -167,7 +167,7 @@ def test_a_connection_that_is_lost_while_it_is_saved_leaves_it_open_whether_it_w
 
 def lose_connection(tx: Transaction) -> None:
     tx.answers.save(answer(2))
-    tx._transaction.connection.invalidate()
+    tx.transaction.connection.invalidate()
     raise Unavailable("the connection was lost")
 
 

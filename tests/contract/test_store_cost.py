@@ -135,7 +135,7 @@ def plans_of(store: Store, question: Callable[[Snapshot], object]) -> dict[str, 
     asked: list[tuple[str, Any]] = []
     plans: dict[str, list[str]] = {}
     with store.read() as snapshot:
-        connection = snapshot._transaction.connection
+        connection = snapshot.transaction.connection
 
         @listening.listens_for(connection, "before_cursor_execute")
         def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:

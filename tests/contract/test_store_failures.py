@@ -33,7 +33,7 @@ def sqlite_store(sqlite_url: str) -> Iterator[Store]:
 def pragma(store: Store, text: str) -> None:
     """Set something on the one connection that writes."""
     with writing(store) as tx:
-        tx._transaction.connection.exec_driver_sql(f"PRAGMA {text}")
+        tx.transaction.connection.exec_driver_sql(f"PRAGMA {text}")
 
 
 def test_a_full_disk_is_unavailable_until_there_is_space(sqlite_store: Store) -> None:
@@ -185,7 +185,7 @@ def stopping(store: Store) -> Iterator[tuple[Transaction, list[Stopped]]]:
 def test_what_was_not_committed_when_the_database_fell_silent_is_undone(served: Store) -> None:
     def save_while_it_falls_silent() -> None:
         with stopping(served) as (tx, stopped):
-            stopped.append(Stopped(served, tx._transaction.connection))
+            stopped.append(Stopped(served, tx.transaction.connection))
             tx.time.set_reached(NOW)
 
     with pytest.raises(Unavailable, match="takes too long") as refused:
@@ -200,7 +200,7 @@ def test_a_commit_that_nobody_answers_is_uncertain_and_may_still_happen(served: 
         with stopping(served) as (_, stopped):
             # When all is written, and nothing is left but to commit it.
             event.listen(
-                served._engines.writing,
+                served.engines.writing,
                 "commit",
                 lambda connection: stopped.append(Stopped(served, connection)),
             )

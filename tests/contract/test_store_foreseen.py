@@ -145,7 +145,7 @@ def test_a_group_that_somebody_else_has_changed_undoes_all(fleet: Store) -> None
         with fleet.batch() as batch:
             batch.foresee(CALLS)
             with batch.savepoint() as tx:
-                tx._transaction.connection.execute(update(tables.groups).values(version=99))
+                tx.transaction.connection.execute(update(tables.groups).values(version=99))
             with batch.savepoint() as tx:
                 announce(tx, "db-0", 1)
 

@@ -232,8 +232,8 @@ def test_a_store_can_live_in_memory() -> None:
 def test_an_sqlite_store_survives_a_power_cut(sqlite_url: str) -> None:
     opened = open_store(sqlite_url, new_id=lambda: "X")
     with writing(opened) as tx:
-        assert tx._transaction.connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-        assert tx._transaction.connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+        assert tx.transaction.connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert tx.transaction.connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
     opened.close()
 
 

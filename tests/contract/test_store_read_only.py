@@ -19,7 +19,7 @@ def slip(store: Store) -> None:
     """Write where something is only to be read."""
     with store.read() as snapshot:
         assert snapshot.feed.lineage() == "LINEAGE"
-        snapshot._transaction.connection.execute(update(tables.meta), {"lineage": "OTHER"})
+        snapshot.transaction.connection.execute(update(tables.meta), {"lineage": "OTHER"})
 
 
 def test_a_slip_in_a_read_is_refused_by_the_database(store: Store) -> None:

@@ -58,7 +58,7 @@ def save_several(store: Store, *answers: SavedAnswer) -> None:
 def before_answers(store: Store, act: Callable[[psycopg.Connection[Any]], None]) -> None:
     """Have something happen when statements were sent, others are to follow, and none was waited for."""
 
-    @event.listens_for(store._engines.writing, "before_cursor_execute")
+    @event.listens_for(store.engines.writing, "before_cursor_execute")
     def look(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
         if statement.startswith("INSERT INTO answers"):
             driver: Any = connection.connection.driver_connection
@@ -72,7 +72,7 @@ def is_empty(store: Store) -> bool:
 
 def backend(store: Store) -> int:
     """Return which process of the server the connection that writes has; none is left in a pipeline."""
-    with store._engines.writing.begin() as connection:
+    with store.engines.writing.begin() as connection:
         driver: Any = connection.connection.driver_connection
         assert driver.info.pipeline_status == PipelineStatus.OFF
         return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
@@ -117,7 +117,7 @@ def test_several_tables_are_written_in_one_round_trip(postgresql: Store) -> None
 def test_queries_that_are_asked_at_once_have_the_rows_that_each_has_alone(store: Store) -> None:
     save_three(store)
     queries = [select(table) for table in (tables.machines, tables.orders, tables.meta, tables.groups)]
-    with store._engines.writing.begin() as connection:
+    with store.engines.writing.begin() as connection:
         alone = [connection.execute(query).all() for query in queries]
         for _ in range(2):  # then their columns are known beforehand
             assert read_at_once(connection, [(query, None) for query in queries]) == alone
@@ -185,7 +185,7 @@ def test_one_of_several_groups_that_somebody_else_has_changed_undoes_all(store: 
             batch.foresee(CALLS)
             with batch.savepoint() as tx:
                 stale = update(tables.groups).where(tables.groups.c.name == "web").values(version=99)
-                tx._transaction.connection.execute(stale)
+                tx.transaction.connection.execute(stale)
             for number, name in ((1, "web-0"), (2, "db-0")):
                 with batch.savepoint() as tx:
                     announce(tx, name, number)

@@ -44,7 +44,7 @@ def asked(store: Store) -> Iterator[Statements]:
 def carried(store: Store) -> dict[str, int]:
     with store.read() as snapshot:
         query = select(tables.hosts.c.name, tables.hosts.c.carried)
-        return {row[0]: row[1] for row in snapshot._transaction.connection.execute(query)}
+        return {row[0]: row[1] for row in snapshot.transaction.connection.execute(query)}
 
 
 def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: Store) -> None:

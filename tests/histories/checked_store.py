@@ -82,7 +82,7 @@ def _check_carried(snapshot: Snapshot, saved: Slice) -> None:
     """Hold how many machines hosts are said to carry against how many there are."""
     carried = select(tables.hosts.c.name, tables.hosts.c.carried)
     # What is kept beside the fleet is no part of any port.
-    connection = snapshot._transaction.connection  # type: ignore[attr-defined]
+    connection = snapshot.transaction.connection  # type: ignore[attr-defined]
     kept = {name: count for name, count in connection.execute(carried) if count}
     assert kept == Counter(each.destination for each in saved.machines.values() if each.destination)
 

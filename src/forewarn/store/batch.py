@@ -299,7 +299,7 @@ class ScopedTransaction(ScopedSnapshot):
 
     def lock(self) -> None:
         """Begin now, and keep other writers out until the commit."""
-        self._transaction.connection  # noqa: B018 - its first use locks the counter
+        self.transaction.connection  # noqa: B018 - its first use locks the counter
 
     def after_commit(self, act: Act, *, undone: Act = _nothing) -> None:
         """Call `act` after the commit, or `undone` if this is rolled back."""
@@ -308,17 +308,17 @@ class ScopedTransaction(ScopedSnapshot):
     @cached_property
     def webhooks(self) -> WebhookChanges:
         """Webhooks."""
-        return WebhookChanges(self._transaction)
+        return WebhookChanges(self.transaction)
 
     @cached_property
     def rehearsals(self) -> RehearsalSaving:
         """Rehearsals."""
-        return RehearsalSaving(self._transaction)
+        return RehearsalSaving(self.transaction)
 
     @cached_property
     def changes(self) -> ChangeSaving:
         """Where what was decided is saved."""
-        return ChangeSaving(self._transaction)
+        return ChangeSaving(self.transaction)
 
 
 class Transaction(Snapshot, ScopedTransaction):
@@ -339,37 +339,37 @@ class Transaction(Snapshot, ScopedTransaction):
     @cached_property
     def records(self) -> RecordChanges:
         """The history."""
-        return RecordChanges(self._transaction)
+        return RecordChanges(self.transaction)
 
     @cached_property
     def time(self) -> TimeChanges:
         """Service time."""
-        return TimeChanges(self._transaction)
+        return TimeChanges(self.transaction)
 
     @cached_property
     def fleet_file(self) -> FleetFileChanges:
         """The fleet file."""
-        return FleetFileChanges(self._transaction)
+        return FleetFileChanges(self.transaction)
 
     @cached_property
     def tokens(self) -> TokenChanges:
         """Tokens."""
-        return TokenChanges(self._transaction)
+        return TokenChanges(self.transaction)
 
     @cached_property
     def sessions(self) -> SessionChanges:
         """Sessions of browsers."""
-        return SessionChanges(self._transaction)
+        return SessionChanges(self.transaction)
 
     @cached_property
     def answers(self) -> AnswerChanges:
         """What calls were answered."""
-        return AnswerChanges(self._transaction)
+        return AnswerChanges(self.transaction)
 
     @cached_property
     def rehearsals(self) -> RehearsalChanges:
         """Rehearsals."""
-        return RehearsalChanges(self._transaction)
+        return RehearsalChanges(self.transaction)
 
 
 class Transact(Protocol):

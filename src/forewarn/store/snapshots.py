@@ -30,37 +30,37 @@ class ScopedSnapshot:
     """What one project sees, in one transaction."""
 
     def __init__(self, transaction: OpenTransaction) -> None:
-        self._transaction = transaction
+        self.transaction = transaction  # which all its parts share
 
     @property
     def scope(self) -> Scope:
         """What its caller sees."""
-        return self._transaction.scope
+        return self.transaction.scope
 
     @cached_property
     def fleet(self) -> FleetQueries:
         """The declared fleet."""
-        return FleetQueries(self._transaction)
+        return FleetQueries(self.transaction)
 
     @cached_property
     def work(self) -> WorkQueries:
         """Orders and events."""
-        return WorkQueries(self._transaction)
+        return WorkQueries(self.transaction)
 
     @cached_property
     def records(self) -> RecordQueries:
         """The history."""
-        return RecordQueries(self._transaction)
+        return RecordQueries(self.transaction)
 
     @cached_property
     def webhooks(self) -> WebhookQueries:
         """Webhooks."""
-        return WebhookQueries(self._transaction)
+        return WebhookQueries(self.transaction)
 
     @cached_property
     def rules(self) -> ScopedRuleQueries:
         """What decisions are made on."""
-        return ScopedRuleQueries(self._transaction)
+        return ScopedRuleQueries(self.transaction)
 
 
 class Snapshot(ScopedSnapshot):
@@ -69,57 +69,57 @@ class Snapshot(ScopedSnapshot):
     @cached_property
     def rules(self) -> RuleQueries:
         """What decisions are made on."""
-        return RuleQueries(self._transaction)
+        return RuleQueries(self.transaction)
 
     @cached_property
     def feed(self) -> FeedQueries:
         """What boards follow."""
-        return FeedQueries(self._transaction)
+        return FeedQueries(self.transaction)
 
     @cached_property
     def due(self) -> DueQueries:
         """What the engine goes by."""
-        return DueQueries(self._transaction)
+        return DueQueries(self.transaction)
 
     @cached_property
     def rollouts(self) -> RolloutQueries:
         """Rollouts."""
-        return RolloutQueries(self._transaction)
+        return RolloutQueries(self.transaction)
 
     @cached_property
     def metrics(self) -> MetricQueries:
         """What metrics count."""
-        return MetricQueries(self._transaction)
+        return MetricQueries(self.transaction)
 
     @cached_property
     def time(self) -> TimeQueries:
         """Service time."""
-        return TimeQueries(self._transaction)
+        return TimeQueries(self.transaction)
 
     @cached_property
     def fleet_file(self) -> FleetFileQueries:
         """The fleet file."""
-        return FleetFileQueries(self._transaction)
+        return FleetFileQueries(self.transaction)
 
     @cached_property
     def tokens(self) -> TokenQueries:
         """Tokens."""
-        return TokenQueries(self._transaction)
+        return TokenQueries(self.transaction)
 
     @cached_property
     def sessions(self) -> SessionQueries:
         """Sessions of browsers."""
-        return SessionQueries(self._transaction)
+        return SessionQueries(self.transaction)
 
     @cached_property
     def answers(self) -> AnswerQueries:
         """What calls were answered."""
-        return AnswerQueries(self._transaction)
+        return AnswerQueries(self.transaction)
 
     @cached_property
     def rehearsals(self) -> RehearsalQueries:
         """Rehearsals."""
-        return RehearsalQueries(self._transaction)
+        return RehearsalQueries(self.transaction)
 
 
 class ScopedReadStore(Protocol):

@@ -31,7 +31,7 @@ class Store:
 
     def __init__(self, database: Database, engines: Engines) -> None:
         self._database = database
-        self._engines = engines
+        self.engines = engines  # one that reads, and one that writes
         self.durations = Durations()  # of whole transactions, by whether they may write
         # Told of what a transaction has saved, by the thread that saved it; None: that is not known.
         # Owner: the start of the server, which sets it before the worker runs.
@@ -41,7 +41,7 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Snapshot]:
         """Open a consistent snapshot of what is committed."""
-        with self._begin(self._engines.reading) as connection:
+        with self._begin(self.engines.reading) as connection:
             yield Snapshot(OpenTransaction(lambda: connection))
 
     @contextmanager
@@ -71,7 +71,7 @@ class Store:
         self, groups: Mapping[GroupName, datetime], machines: Mapping[MachineId, datetime]
     ) -> None:
         """Save when groups and machines last polled, in a transaction that writers need not wait for."""
-        with self._begin(self._engines.writing) as connection:
+        with self._begin(self.engines.writing) as connection:
             save_activity(connection, groups, machines)
 
     def scoped(self, scope: Scope) -> "Store | ProjectStore":
@@ -81,21 +81,21 @@ class Store:
     @contextmanager
     def read_scope(self, scope: Scope) -> Iterator[ScopedSnapshot]:
         """Open a consistent snapshot of what one project sees."""
-        with self._begin(self._engines.reading) as connection:
+        with self._begin(self.engines.reading) as connection:
             yield ScopedSnapshot(OpenTransaction(lambda: connection, scope=scope))
 
     @property
     def deadlines(self) -> Deadlines:
         """How long the database is waited for, and whether it is asked at all."""
-        return self._engines.deadlines
+        return self.engines.deadlines
 
     def serve(self) -> None:
         """Wait for no answer of the database longer than callers do, from now on."""
-        self._engines.serve()
+        self.engines.serve()
 
     def close(self) -> None:
         """Close every connection."""
-        self._engines.dispose()
+        self.engines.dispose()
 
     def prepare(self, *, new_id: Callable[[], str]) -> None:
         """Bring the database up to date; one that is new is given a lineage by `new_id`.
@@ -105,24 +105,24 @@ class Store:
         if self._database.file is not None:
             create_private(self._database.file)
             keep_private(self._database.file)
-        with self._begin(self._engines.writing) as connection:
+        with self._begin(self.engines.writing) as connection:
             migrate(connection, name=self._database.name)
             if connection.execute(select(tables.meta.c.id)).first() is None:
                 connection.execute(insert(tables.meta), {"id": 1, "number": 0, "lineage": new_id()})
 
     def check(self) -> None:
         """Refuse a database whose schema is another forewarn's."""
-        with self._begin(self._engines.reading) as connection:
+        with self._begin(self.engines.reading) as connection:
             check_schema(connection, name=self._database.name)
 
     @contextmanager
     def _connecting(self) -> Iterator[Connection]:
-        with self._timed("write"), self._connect(self._engines.writing) as connection:
+        with self._timed("write"), self._connect(self.engines.writing) as connection:
             yield connection
 
     @contextmanager
     def _begin(self, engine: Engine) -> Iterator[Connection]:
-        kind = "write" if engine is self._engines.writing else "read"
+        kind = "write" if engine is self.engines.writing else "read"
         with self._timed(kind), self._connect(engine) as connection, connection.begin():
             yield connection
 
@@ -135,7 +135,7 @@ class Store:
             self.durations.note(kind, seconds=monotonic() - began)
 
     def _connect(self, engine: Engine) -> Connection:
-        self._engines.check(engine)
+        self.engines.check(engine)
         try:
             return engine.connect()
         except PoolTimeout:

@@ -23,7 +23,7 @@ class RoundTrips:
 @contextmanager
 def counted_trips(store: Store) -> Iterator[RoundTrips]:
     """Count the round trips of transactions that are begun and ended within the block, and may write."""
-    trips, writing = RoundTrips(), store._engines.writing
+    trips, writing = RoundTrips(), store.engines.writing
     with tempfile.TemporaryFile("w+") as file:
 
         def trace(connection: psycopg.Connection[Any], *_: Any) -> None:

@@ -58,7 +58,7 @@ class Statements:
 @contextmanager
 def counted(store: Store) -> Iterator[Statements]:
     """Count what a store asks, on any thread, as long as the block lasts."""
-    engines = store._engines
+    engines = store.engines
     seen = Statements(engines)
     # PostgreSQL's reading engine is the writing one with options: it tells the same listeners.
     listened = {engines.writing.pool: engines.writing, engines.reading.pool: engines.reading}

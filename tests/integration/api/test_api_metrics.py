@@ -128,7 +128,7 @@ def test_transactions_of_the_store_are_timed(service: Service) -> None:
 
 def test_a_scrape_asks_as_much_of_a_large_fleet_as_of_a_small_one(service: Service, api: Api) -> None:
     asked: list[str] = []
-    event.listen(service.store._engines.reading, "before_cursor_execute", _noting(asked))
+    event.listen(service.store.engines.reading, "before_cursor_execute", _noting(asked))
 
     def statements() -> int:
         """Count those of a scrape alone: threads of the service read in between, now and then."""
@@ -153,7 +153,7 @@ def _noting(asked: list[str]) -> object:
 
 def test_what_should_have_started_first_is_found_by_an_index(service: Service) -> None:
     with service.store.read() as snapshot:
-        plan = snapshot._transaction.connection.exec_driver_sql(
+        plan = snapshot.transaction.connection.exec_driver_sql(
             "EXPLAIN QUERY PLAN SELECT not_before FROM events "
             "WHERE ended_at IS NULL AND status = 'Scheduled' ORDER BY not_before LIMIT 1"
         ).all()

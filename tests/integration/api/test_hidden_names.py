@@ -76,7 +76,7 @@ class World:
         def begun(connection: Connection) -> None:
             connection.connection.dbapi_connection.row_factory = noted  # type: ignore[union-attr]
 
-        engines = self.service.store._engines
+        engines = self.service.store.engines
         hooks = [(engine, "begin", begun) for engine in {engines.writing, engines.reading}]
         with listening(hooks), counted(self.service.store) as seen:
             answer = self.api(method, path, json=None if method == "GET" else body, headers=bearer(A_USER))

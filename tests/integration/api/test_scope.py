@@ -197,7 +197,7 @@ def test_each_read_of_a_projects_snapshot_is_known_to_leave_out_what_is_not_its_
 @pytest.mark.parametrize("opened", [ScopedSnapshot, ScopedTransaction, Snapshot, Transaction])
 def test_a_snapshot_keeps_each_of_its_parts(service: Service, opened: type) -> None:
     with service.store.read() as snapshot:
-        transaction = snapshot._transaction
+        transaction = snapshot.transaction
         made = opened(None, transaction) if issubclass(opened, WRITING) else opened(transaction)
         for name, declared in parts_of(opened).items():
             assert isinstance(declared, cached_property)

@@ -69,7 +69,7 @@ def test_when_the_commit_fails_all_are_told_so_and_nothing_has_happened(
         raise Unavailable("the disk is full")
 
     shown, heard = sent_by(worker.board), list[str]()
-    event.listen(service.store._engines.writing, "commit", refuse, once=True)
+    event.listen(service.store.engines.writing, "commit", refuse, once=True)
     answers = worker.do(
         restart(service, "web-0"),
         lambda tx: tx.after_commit(lambda: heard.append("saved")),

@@ -74,7 +74,7 @@ def refuse_next_commit(store: Store) -> None:
     def refuse(_: object) -> None:
         raise Unavailable("the disk is full")
 
-    event.listen(store._engines.writing, "commit", refuse, once=True)
+    event.listen(store.engines.writing, "commit", refuse, once=True)
 
 
 def test_jobs_are_saved_in_one_transaction_and_each_has_its_result(store: Store, batches: Batches) -> None:
@@ -239,7 +239,7 @@ def test_what_guests_are_sent_while_a_job_waits_for_the_lock_is_saved_before_it_
     def send(*_: object) -> None:
         guests.sent[EVENT] = {MACHINE: NOW}
 
-    event.listen(store._engines.writing, "begin", send, once=True)  # other writers let go at this moment
+    event.listen(store.engines.writing, "begin", send, once=True)  # other writers let go at this moment
     seen = batches.transact(lambda tx: tx.work.notices([EVENT]))
     assert seen == {EVENT: {MACHINE: NOW}}
 
@@ -266,7 +266,7 @@ def test_an_error_of_a_commit_is_copied_whole(store: Store, batches: Batches) ->
         raise lost
 
     def both(*_: object) -> None:
-        event.listen(store._engines.writing, "commit", lose, once=True)
+        event.listen(store.engines.writing, "commit", lose, once=True)
 
     first, second = batches.run([failing_commit(both), adding("web-1")])
     assert [each.error.unknown for each in (first, second) if isinstance(each.error, NotFound)] == [
