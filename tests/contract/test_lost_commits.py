@@ -33,8 +33,8 @@ def answer_lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     def leave(batch: Batch) -> None:
         connection = batch.connection
         if under_way and connection and connection.connection.dbapi_connection is under_way[0]:
-            kept.append((batch._closing, connection))
-            batch._closing = batch.connection = None
+            kept.append((batch.closing, connection))
+            batch.closing = batch.connection = None
         close(batch)
 
     kept: list[Any] = []

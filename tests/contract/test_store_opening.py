@@ -364,9 +364,9 @@ def test_opening_makes_no_other_files(tmp_path: Path, sqlite_url: str) -> None:
 def test_a_lock_that_a_lost_connection_still_has_is_not_another_servers(postgres_url: str) -> None:
     with hold(postgres_url) as held:
         assert isinstance(held, ConnectionLock)
-        ending = held._connection
-        held._connection = held._engine.connect()
-        held._connection.close()
+        ending = held.connection
+        held.connection = held.engine.connect()
+        held.connection.close()
         with pytest.raises(Unavailable, match="has not ended yet"):
             held.keep()
         ending.close()

@@ -117,7 +117,7 @@ def test_a_lost_connection_is_let_go(hosts: LibvirtBed) -> None:
     # In this process: the test looks at the library's own object.
     driver = LibvirtDriver(LibvirtOptions(), wake=hosts.woken.add)
     host = hosts.hosts["kvm01"]
-    old = weakref.ref(driver._connections.get(host)._connection)
+    old = weakref.ref(driver.connections.get(host).connection)
     hosts.bed.hosts["kvm01"].kill()
     hosts.bed.hosts["kvm01"].start()
     until(lambda: driver.reach(host) is None, what="a host that can be reached again")

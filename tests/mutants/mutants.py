@@ -278,7 +278,7 @@ def one_approval_starts_the_stage(
 def a_stage_starts_on_busy_machines(
     real: Real, draft: Draft, order: Order, stage: Stage, announced: tuple[Event, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
-    busy = reasons._busy(draft, order, stage.steps)
+    busy = reasons.busy(draft, order, stage.steps)
     return tuple(why for why in real(draft, order, stage, announced, policy) if why not in busy)
 
 
@@ -646,7 +646,7 @@ def a_live_only_machine_whose_move_fails_is_left_as_it_is(
 def windows_open_by_service_time_that_is_ahead(
     real: Real, joint: object, calendar: Calendar, until: datetime
 ) -> list[Opening]:
-    since: datetime = joint._since  # type: ignore[attr-defined]
+    since: datetime = joint.since  # type: ignore[attr-defined]
     return calendar.openings(since, until)
 
 

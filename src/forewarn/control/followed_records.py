@@ -196,15 +196,15 @@ class FollowedRecords(ScopedReading):
         """Read what follows a number from the store."""
         with self._store.read() as snapshot:
             found = snapshot.records.following(number, wanted, limit=limit)
-            if self._scope.caller is not None:
-                self._recent.disclose(snapshot.fleet, self._scope.caller, up_to=found.number)
+            if self.scope.caller is not None:
+                self._recent.disclose(snapshot.fleet, self.scope.caller, up_to=found.number)
             return replace(found, records=tuple(self._disclosed(snapshot.fleet, found.records)))
 
     def recent(self, number: int, wanted: RecordFilter) -> Following | None:
         """Return what follows a number from memory; None if only the store knows."""
-        project = self._scope.project
+        project = self.scope.project
         return self._recent.after(
             number,
             wanted if project is None else replace(wanted, project=project),
-            disclosed=self._scope.caller is not None,
+            disclosed=self.scope.caller is not None,
         )

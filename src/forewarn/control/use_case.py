@@ -85,12 +85,12 @@ class ScopedReading(_Base):
 
     def __init__(self, context: Context, scope: Scope) -> None:
         super().__init__(context)
-        self._scope = scope
+        self.scope = scope
         self._store: ScopedReadStore = context.store.scoped(scope)
 
     def _disclosed(self, fleet: FleetQueries, values: Iterable[V]) -> Sequence[V]:
         """Return what was found as the caller may see it."""
-        return disclosed(fleet, values, scope=self._scope)
+        return disclosed(fleet, values, scope=self.scope)
 
 
 class UseCase(Reading):

@@ -105,7 +105,7 @@ class Views(ScopedReading):
         """Show one machine."""
         fresh = self._polls.fresh()
         with self._store.read() as snapshot:
-            found = naming.known_machine(snapshot.fleet, name, scope=self._scope)
+            found = naming.known_machine(snapshot.fleet, name, scope=self.scope)
             return self._seen(snapshot, [found], fresh)[0]
 
     def machines(
@@ -115,19 +115,19 @@ class Views(ScopedReading):
         fresh = self._polls.fresh()
         with self._store.read() as snapshot:
             if wanted.host is not None or wanted.bound_for is not None:
-                check_sees_hosts(snapshot.fleet, scope=self._scope)
+                check_sees_hosts(snapshot.fleet, scope=self.scope)
             page, more = snapshot.fleet.machines(wanted, after=after, limit=limit)
             if not page:
-                naming.check_group(snapshot.fleet, wanted.group, scope=self._scope)
-                naming.check_host(snapshot.fleet, wanted.host, scope=self._scope)
-                naming.check_host(snapshot.fleet, wanted.bound_for, scope=self._scope)
+                naming.check_group(snapshot.fleet, wanted.group, scope=self.scope)
+                naming.check_host(snapshot.fleet, wanted.host, scope=self.scope)
+                naming.check_host(snapshot.fleet, wanted.bound_for, scope=self.scope)
             return self._seen(snapshot, page, fresh), more
 
     def summary(self) -> FleetSummary:
         """Count the machines by group, update domain and state, and all else by its state."""
         with self._store.read() as snapshot:
             counted = snapshot.fleet.summary()
-            seen = sees_hosts(snapshot.fleet, scope=self._scope)
+            seen = sees_hosts(snapshot.fleet, scope=self.scope)
         return counted if seen else replace(counted, hosts=None)
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
@@ -141,7 +141,7 @@ class Views(ScopedReading):
         with self._store.read() as snapshot:
             group = snapshot.fleet.group(GroupName(name))
             if group is None or group.kind is GroupKind.STANDALONE:
-                raise naming.unknown(NameKind.GROUP, name, scope=self._scope)
+                raise naming.unknown(NameKind.GROUP, name, scope=self.scope)
             return self._disclosed(snapshot.fleet, [group])[0]
 
     def projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
@@ -154,7 +154,7 @@ class Views(ScopedReading):
         with self._store.read() as snapshot:
             project = snapshot.fleet.project(ProjectName(name))
             if project is None:
-                raise naming.unknown(NameKind.PROJECT, name, scope=self._scope)
+                raise naming.unknown(NameKind.PROJECT, name, scope=self.scope)
             return project
 
     def orders(
@@ -163,7 +163,7 @@ class Views(ScopedReading):
         """List orders, newest first; NotFound if there is no such host or machine."""
         with self._store.read() as snapshot:
             if wanted.host is not None:
-                check_sees_hosts(snapshot.fleet, scope=self._scope)
+                check_sees_hosts(snapshot.fleet, scope=self.scope)
             page, more = snapshot.work.orders(wanted, after=after, limit=limit)
             self._check_named(snapshot, page, wanted)
             return self._disclosed(snapshot.fleet, page), more
@@ -193,7 +193,7 @@ class Views(ScopedReading):
         unsaved = self._unsaved.now()
         with self._store.read() as snapshot:
             if wanted.host is not None:
-                check_sees_hosts(snapshot.fleet, scope=self._scope)
+                check_sees_hosts(snapshot.fleet, scope=self.scope)
             page, more = snapshot.work.events(wanted, after=after, limit=limit)
             self._check_named(snapshot, page, wanted)
             ids = [event.id for event in page]
@@ -217,9 +217,9 @@ class Views(ScopedReading):
     ) -> None:
         """Refuse to list nothing because of a name that nothing has or had."""
         if not page:
-            naming.check_host(snapshot.fleet, wanted.host, scope=self._scope)
+            naming.check_host(snapshot.fleet, wanted.host, scope=self.scope)
             if wanted.machine is not None:
-                naming.check_machine(snapshot, wanted.machine, scope=self._scope)
+                naming.check_machine(snapshot, wanted.machine, scope=self.scope)
 
     def coming(self) -> Sequence[ComingEvent]:
         """List all events that are announced and will come, and when each was deferred."""
@@ -240,15 +240,15 @@ class Views(ScopedReading):
         """List records, newest first, or above a number oldest first; NotFound of what never was."""
         with self._store.read() as snapshot:
             if wanted.host is not None:
-                check_sees_hosts(snapshot.fleet, scope=self._scope)
+                check_sees_hosts(snapshot.fleet, scope=self.scope)
             found = snapshot.records.history(wanted)
             if not found:
-                naming.check_filter(snapshot, wanted, scope=self._scope)
+                naming.check_filter(snapshot, wanted, scope=self.scope)
             return self._disclosed(snapshot.fleet, found)
 
     def search(self, wanted: HistoryFilter, search: RecordSearch) -> FoundRecords:
         """Look for something in what is shown of the next records, no further than a batch of them."""
-        batch = BATCH if self._scope.caller is None else PROJECT_BATCH
+        batch = BATCH if self.scope.caller is None else PROJECT_BATCH
         shown = self.history(replace(wanted, limit=batch))
         return FoundRecords(
             records=[record for record in shown if search.finds(record)],
@@ -266,7 +266,7 @@ class Views(ScopedReading):
     def check_machine(self, name: MachineName) -> None:
         """Refuse a machine that neither is nor was."""
         with self._store.read() as snapshot:
-            naming.check_machine(snapshot, name, scope=self._scope)
+            naming.check_machine(snapshot, name, scope=self.scope)
 
     def _noted(
         self, snapshot: ScopedSnapshot, order: Order | None, events: Sequence[Event], unsaved: NoticesNow

@@ -66,7 +66,7 @@ class WebhookViews(ScopedReading):
         """List webhooks, oldest first."""
         with self._store.read() as snapshot:
             if project is not None:
-                check_project(snapshot.fleet, project, scope=self._scope)
+                check_project(snapshot.fleet, project, scope=self.scope)
             page, more = snapshot.webhooks.page(project=project, after=after, limit=limit)
             return [self._view(snapshot, webhook) for webhook in page], more
 

@@ -101,7 +101,7 @@ class HookRuns:
         No hook is asked to call its work off: one that does the same whatever it is asked would do it again.
         So what this server has not begun, and what went on after `begin`, is asked after until it is over.
         """
-        known = self._find(hook.key)
+        known = self.find(hook.key)
         if known is None or known.call != BEGIN:
             return TooLate()
         outcome = known.run.end()
@@ -117,7 +117,7 @@ class HookRuns:
 
     def is_running(self, key: Hashable) -> bool:
         """Return whether a hook runs, for all that is remembered."""
-        known = self._find(key)
+        known = self.find(key)
         return known is not None and known.run.wait(0) is None
 
     def forget(self, key: Hashable) -> None:
@@ -125,7 +125,8 @@ class HookRuns:
         with self._lock:
             self._runs.pop(key, None)
 
-    def _find(self, key: Hashable) -> _HookRun | None:
+    def find(self, key: Hashable) -> _HookRun | None:
+        """Return a run that is remembered."""
         with self._lock:
             return self._runs.get(key)
 

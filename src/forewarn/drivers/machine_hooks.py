@@ -71,7 +71,7 @@ class MachineHooks:
         self._driver = driver
         self._settings = settings
         self._runs = runs
-        self._attempts = HookedAttempts()
+        self.attempts = HookedAttempts()
 
     @property
     def _is_set(self) -> bool:
@@ -122,7 +122,7 @@ class MachineHooks:
             return self._driver.cancel(task)
         if mark.part is Part.AFTER:
             return TooLate()
-        is_new = task.id not in self._attempts
+        is_new = task.id not in self.attempts
 
         def cancel(known: HookedAttempt) -> CancelAnswer:
             known.given_up = True
@@ -139,22 +139,22 @@ class MachineHooks:
 
     def ended(self, task: DriverTask) -> None:
         """Forget an attempt; if it ended otherwise than was said here, start the hook after."""
-        if self._mark_of(task) is not None and (known := self._attempts.end(task.id)) is not None:
+        if self._mark_of(task) is not None and (known := self.attempts.end(task.id)) is not None:
             self._see_to_end(task, known)
 
     def _in_turn(self, task: DriverTask, ask: Callable[[HookedAttempt], Answer]) -> Answer | Unknown:
         """Ask about an attempt once no other call is at it."""
-        if self._attempts.has_ended(task.id):
+        if self.attempts.has_ended(task.id):
             return Unknown(HAS_ENDED)
-        known = self._attempts.known(task.id)
+        known = self.attempts.known(task.id)
         if not known.turn.acquire(timeout=PATIENCE):
             return Unknown(NOT_ANSWERED)
         try:
             # It may have ended meanwhile: a call that was on its way must not begin anything.
-            return Unknown(HAS_ENDED) if self._attempts.has_ended(task.id) else ask(known)
+            return Unknown(HAS_ENDED) if self.attempts.has_ended(task.id) else ask(known)
         finally:
             known.turn.release()
-            if self._attempts.has_ended(task.id):
+            if self.attempts.has_ended(task.id):
                 self._see_to_end(task, known)
 
     def _see_to_end(self, task: DriverTask, known: HookedAttempt) -> None:
@@ -168,7 +168,7 @@ class MachineHooks:
                 self._runs.forget(hook.key)
                 return
             known.over = True
-            self._attempts.leave(task.machine.id, hook.key)
+            self.attempts.leave(task.machine.id, hook.key)
             if not known.after:
                 self._runs.start(hook, ending=before)
             self._runs.forget(before)
@@ -316,11 +316,11 @@ class MachineHooks:
 
     def _is_left(self, task: DriverTask) -> bool:
         """Return whether the hook after an earlier attempt at the same machine still runs."""
-        if task.machine is None or (left := self._attempts.left(task.machine.id)) is None:
+        if task.machine is None or (left := self.attempts.left(task.machine.id)) is None:
             return False
         if self._runs.is_running(left):
             return True
-        self._attempts.settle(task.machine.id)
+        self.attempts.settle(task.machine.id)
         self._runs.forget(left)
         return False
 

@@ -40,8 +40,8 @@ class GuestServer:
         self._service = GuestService(board, commands, times=times, settings=settings, new_id=new_id)
         self._board = board
         self._limits = settings.limits
-        self._connections = OpenConnections(self._service)
-        self._listeners = Listeners(self._connections, board)
+        self.connections = OpenConnections(self._service)
+        self._listeners = Listeners(self.connections, board)
         self._is_short = False  # of connections, for the machines that there are
 
     @property
@@ -83,12 +83,12 @@ class GuestServer:
     @property
     def room(self) -> int:
         """How many connections there may be at once: each machine needs one."""
-        return self._connections.room
+        return self.connections.room
 
     @property
     def refusals(self) -> Refusals:
         """What the limits on connections have refused."""
-        return self._connections.refusals
+        return self.connections.refusals
 
     def rehearse(self, ledger: Ledger) -> GuestRehearsal:
         """Begin a rehearsal without machines."""
@@ -108,7 +108,7 @@ class GuestServer:
 
         Connections are accepted until then: what the system has accepted and nobody reads is reset.
         """
-        await self._connections.drain(within=drain)
+        await self.connections.drain(within=drain)
         self._listeners.close()
-        await self._connections.finish(within=self._limits.stop_seconds)
-        self._connections.link_layer.close()
+        await self.connections.finish(within=self._limits.stop_seconds)
+        self.connections.link_layer.close()

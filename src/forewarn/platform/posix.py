@@ -100,14 +100,14 @@ def process_age(pid: int) -> float | None:
         ticks = _start_ticks(pid)
         up = up_seconds()
         return None if ticks is None or up is None else up - ticks / os.sysconf("SC_CLK_TCK")
-    elapsed = _asked_of_ps(pid, "etime")
-    return None if elapsed is None else _seconds_of_etime(elapsed)
+    elapsed = asked_of_ps(pid, "etime")
+    return None if elapsed is None else seconds_of_etime(elapsed)
 
 
 def process_executable(pid: int) -> Path | None:
     """Return the program that a process runs. None if that cannot be seen."""
     if sys.platform != "linux":
-        command = _asked_of_ps(pid, "comm")
+        command = asked_of_ps(pid, "comm")
         return Path(command).resolve() if command and command.startswith("/") else None
     try:
         # Of a program that was replaced by an upgrade, the kernel says so after its name.
@@ -135,10 +135,10 @@ def _start_ticks(pid: int) -> int | None:
 
 
 def _started_by_ps(pid: int) -> str | None:
-    return _asked_of_ps(pid, "lstart")
+    return asked_of_ps(pid, "lstart")
 
 
-def _asked_of_ps(pid: int, column: str) -> str | None:
+def asked_of_ps(pid: int, column: str) -> str | None:
     """Return what `ps` says of a process. None if it is gone."""
     words = ["ps", "-o", f"stat=,{column}=", "-p", str(pid)]
     printed = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
@@ -146,7 +146,7 @@ def _asked_of_ps(pid: int, column: str) -> str | None:
     return None if not found or state.startswith("Z") else found.strip()
 
 
-def _seconds_of_etime(elapsed: str) -> float:
+def seconds_of_etime(elapsed: str) -> float:
     """Read how long a process has run, as POSIX writes it: [[days-]hours:]minutes:seconds."""
     days, _, clock = elapsed.rpartition("-")
     seconds = 0

@@ -86,7 +86,7 @@ class Batch:
     postpones: bool = False  # whether writes whose result nobody needs are postponed
     _effects: list[_Effect] = field(default_factory=list)
     _levels: list[_Level] = field(default_factory=lambda: [_Level()])
-    _closing: AbstractContextManager[Connection] | None = None
+    closing: AbstractContextManager[Connection] | None = None
     _broken: ForewarnError | None = None
     _closed: bool = False
     _reaching: bool = False  # whether levels are being begun, or what was postponed is being written
@@ -107,8 +107,8 @@ class Batch:
         if self._broken is not None:
             raise Unavailable(str(self._broken))
         if self.connection is None:
-            self._closing = self.connect()
-            self.connection = self._closing.__enter__()
+            self.closing = self.connect()
+            self.connection = self.closing.__enter__()
             self.connection.info[OPEN] = self
         if self._levels[0].transaction is None:
             self._levels[0].transaction = self._alone(self.connection.begin)
@@ -272,8 +272,8 @@ class Batch:
             self.begin()  # the part around it goes on with the connection
 
     def _disconnect(self) -> None:
-        closing, connection = self._closing, self.connection
-        self._closing = self.connection = self.known.meta = None
+        closing, connection = self.closing, self.connection
+        self.closing = self.connection = self.known.meta = None
         self.known.loaded = Loaded()
         if closing is None or connection is None:
             return

@@ -23,12 +23,12 @@ def sent_by(board: Board) -> dict[str, Any]:
             group.ready,
             [board.rest(group, version) for version in range(len(VERSIONS))],
         )
-        for name, group in board._groups.items()
+        for name, group in board.groups.items()
     }
     machines = {id_: (member.machine, member.group.name) for id_, member in board.members.items()}
     reached = {
         (network, key): member.machine.id
-        for network, members in (*board._networks.items(), ("ports", board.ports))
+        for network, members in (*board.networks.items(), ("ports", board.ports))
         for key, member in members.items()
     }
     return {"groups": groups, "machines": machines, "reached": reached}

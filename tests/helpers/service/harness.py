@@ -365,7 +365,7 @@ class Service:
     def look_at(self, rollout: Rollout) -> None:
         """Look at a rollout as the engine does, whether or not it is due."""
         now = self.clock.now()
-        self.transact(lambda tx: self.engine._rollouts.look(tx, rollout.id, now))
+        self.transact(lambda tx: self.engine.rollouts.look(tx, rollout.id, now))
 
     def approve(self, name: str, *events: Event | EventId) -> None:
         """Approve as a guest."""

@@ -219,15 +219,15 @@ def test_no_file_is_made_when_there_is_no_server(tmp_path: Path) -> None:
 def test_no_more_than_a_page_is_in_memory(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     happen(service, 50)
     sizes: list[int] = []
-    pages = history_commands._pages
+    get = OperatorClient.get
 
-    def counted(*given: Any) -> Iterator[Any]:
-        for page in pages(*given):
-            sizes.append(len(page))
-            yield page
+    def counted(*given: Any, **wanted: Any) -> Any:
+        answer = get(*given, **wanted)
+        sizes.append(len(answer.json["records"]))
+        return answer
 
     monkeypatch.setattr(history_commands, "PAGE", 10)
-    monkeypatch.setattr(history_commands, "_pages", counted)
+    monkeypatch.setattr(OperatorClient, "get", counted)
     export()
     assert max(sizes) == 10
     assert sum(sizes) == len(numbers(service))

@@ -94,13 +94,13 @@ class Client:
 
     def read(self, *, head_only: bool = False) -> Answer:
         while b"\r\n\r\n" not in self._received:
-            self._fill()
+            self.fill()
         head, _, self._received = self._received.partition(b"\r\n\r\n")
         first, *lines = head.decode().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
         length = 0 if head_only else int(headers.get("content-length", 0))
         while len(self._received) < length:
-            self._fill()
+            self.fill()
         body, self._received = self._received[:length], self._received[length:]
         assert first.startswith("HTTP/1.1 "), first
         return Answer(int(first.split()[1]), headers, body)
@@ -112,7 +112,7 @@ class Client:
         except ConnectionResetError:
             return True
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
         data = self.socket.recv(65536)
         if not data:
             raise EOFError(self._received)

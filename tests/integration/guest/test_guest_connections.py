@@ -298,7 +298,7 @@ def test_a_request_that_trickles_in_gets_no_more_time() -> None:
 def trickle(client: Client) -> None:
     """Let a moment pass; the server may close in it."""
     try:
-        client._fill()
+        client.fill()
     except TimeoutError:
         return
 

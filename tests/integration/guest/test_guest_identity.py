@@ -220,7 +220,7 @@ def test_only_plain_requests_are_remembered(poll: Poll) -> None:
 
 def test_only_admitted_requests_of_machines_are_remembered() -> None:
     with serving(settings=EndpointSettings(rate=0.001)) as face:
-        known = face.server._connections.known
+        known = face.server.connections.known
         for _ in range(2):
             assert face.get(source="127.0.0.99").status in (404, 429)
         assert len(known) == 0

@@ -119,7 +119,7 @@ class Endpoint:
             new_id=lambda: "ID",
         )
         self.server._service.times.time = lambda: self.real
-        self.known = self.server._connections.known
+        self.known = self.server.connections.known
         self._then = dict.fromkeys(MACHINES, "none")
         self._last = dict.fromkeys(MACHINES, request("GET", TARGETS[0], "Metadata: true"))
         self._wires: dict[str, tuple[Connection, Wire]] = {}
@@ -201,7 +201,7 @@ class Endpoint:
 
     def _connect(self, name: str) -> tuple[Connection, Wire]:
         wire = Wire(_address(name))
-        connection = Connection(self.server._connections, self.board.network(""))
+        connection = Connection(self.server.connections, self.board.network(""))
         connection.connection_made(wire)
         self._wires[name] = connection, wire
         return connection, wire

@@ -182,13 +182,13 @@ def test_a_request_that_is_given_up_as_its_answer_comes_ends_its_connection(
         with scripted(answer(200, document(1))) as azure:
             async with AsyncGuestClient(azure.url) as client, asyncio.timeout(PATIENCE):
                 asking = asyncio.create_task(client.events())
-                end_with = AsyncioConnection._end_with
+                end_with = AsyncioConnection.end_with
 
                 def end_too_late(self: AsyncioConnection, reply: Reply | None) -> None:
                     end_with(self, reply)
                     asking.cancel()
 
-                monkeypatch.setattr(AsyncioConnection, "_end_with", end_too_late)
+                monkeypatch.setattr(AsyncioConnection, "end_with", end_too_late)
                 with pytest.raises(asyncio.CancelledError):
                     await asking
                 while azure.connections[0].fileno() >= 0:  # noqa: ASYNC110 - as above
@@ -223,13 +223,13 @@ def test_what_is_answered_as_the_client_is_closed_leaves_no_connection(
     async def main() -> None:
         with scripted(answer(200, document(1))) as azure:
             client = AsyncGuestClient(azure.url)
-            end_with = AsyncioConnection._end_with
+            end_with = AsyncioConnection.end_with
 
             def end_and_close(self: AsyncioConnection, reply: Reply | None) -> None:
                 end_with(self, reply)
                 client._connections.close()
 
-            monkeypatch.setattr(AsyncioConnection, "_end_with", end_and_close)
+            monkeypatch.setattr(AsyncioConnection, "end_with", end_and_close)
             async with asyncio.timeout(PATIENCE):
                 assert (await client.events()).incarnation == 1
                 while azure.connections[0].fileno() >= 0:  # noqa: ASYNC110 - as above

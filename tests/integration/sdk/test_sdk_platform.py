@@ -70,15 +70,15 @@ def test_both_systems_have_the_same(name: str) -> None:
     ("written", "seconds"), [("00:07", 7), ("12:34", 754), ("01:00:00", 3600), ("2-03:00:01", 183601)]
 )
 def test_the_age_of_a_process_is_read_as_ps_writes_it(written: str, seconds: float) -> None:
-    assert posix._seconds_of_etime(written) == seconds
+    assert posix.seconds_of_etime(written) == seconds
 
 
 def test_a_process_is_as_old_as_ps_says() -> None:
-    shown = posix._asked_of_ps(os.getpid(), "etime")
+    shown = posix.asked_of_ps(os.getpid(), "etime")
     age = posix.process_age(os.getpid())
     assert shown is not None
     assert age is not None
-    assert abs(age - posix._seconds_of_etime(shown)) < 2
+    assert abs(age - posix.seconds_of_etime(shown)) < 2
 
 
 # Everything is loaded once, so that the libraries are; then again, as if this were Windows.

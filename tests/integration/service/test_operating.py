@@ -89,10 +89,10 @@ def test_an_event_that_a_hold_made_stale_is_told_anew_after_the_release(service:
 def test_a_hold_of_memory_is_recorded_once_though_nobody_knew_that_it_was_saved(service: Service) -> None:
     """It was set and lifted while the database was away, whose answer to the saving was lost."""
     unsaved = service.use_cases.unsaved_holds
-    hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=None)
-    unsaved.release(hold.id, by="ops")
-    for left in [unsaved._unsaved] * 2:
-        unsaved._unsaved = left
+    id_ = unsaved.new_id()
+    for _ in range(2):
+        hold = unsaved.put(TEST, id_=id_, project=None, host=None)
+        unsaved.release(hold.id, by="ops")
         unsaved.save()
     about_holds = [record.kind for record in service.history() if record.kind.startswith("hold-")]
     assert about_holds == [Kind.HOLD_SET, Kind.HOLD_RELEASED]
@@ -134,13 +134,18 @@ def test_a_hold_of_memory_that_was_lifted_before_it_was_refused_is_not_shown(ser
     assert (unsaved.refused, unsaved.in_force) == ((), [])
 
 
-def test_holds_that_could_not_be_read_are_read_the_next_time(service: Service) -> None:
+def test_holds_that_could_not_be_read_are_read_the_next_time(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: bool) -> None:
+        raise Unavailable("the database does not answer")
+
     unsaved = service.use_cases.unsaved_holds
     held = service.fleet.hosts.hold(TEST, project=None, host=None)
-    service.store.deadlines._trouble = "the database does not answer"
-    with pytest.raises(Unavailable):
-        unsaved.save()
-    service.store.deadlines._trouble = None
+    with monkeypatch.context() as patched:
+        patched.setattr(service.store.deadlines, "check", refuse)
+        with pytest.raises(Unavailable, match="the database does not answer"):
+            unsaved.save()
     unsaved.save()
     assert unsaved.known == [held]
 

@@ -105,13 +105,13 @@ def test_what_is_known_is_not_counted_again(
     service: Service, cache: RolloutCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[Sequence[HostName]] = []
-    count = RolloutQueries._footprints
+    count = RolloutQueries.footprints
 
     def counting(reads: RolloutQueries, hosts: Sequence[HostName]) -> object:
         counted.append(hosts)
         return count(reads, hosts)
 
-    monkeypatch.setattr(RolloutQueries, "_footprints", counting)
+    monkeypatch.setattr(RolloutQueries, "footprints", counting)
     surveyed(service, cache)
     service.put("web-1", tags={"changed": "yes"})
     surveyed(service, cache)

@@ -979,7 +979,7 @@ def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
 def test_looking_twice_changes_nothing(service: Service) -> None:
     rollout = service.roll(hosts_at_once=2)
     with writing(service.store) as tx:
-        service.engine._rollouts.carry_on(tx, service.rollout(rollout), service.clock.now())
+        service.engine.rollouts.carry_on(tx, service.rollout(rollout), service.clock.now())
     assert service.rollout(rollout) == rollout
 
 

@@ -110,9 +110,9 @@ def test_a_machine_whose_host_has_failed_is_not_given_back_before_it_is_recovere
     driver = MachineHooks(ScriptedDriver(), MachineHookSettings(before=command, after=command), runs=runs)
     driver.begin(TASKS)
     driver.ended(TASKS)
-    key = driver._attempts.left(TASKS.machine.id) if TASKS.machine is not None else None
+    key = driver.attempts.left(TASKS.machine.id) if TASKS.machine is not None else None
     assert key is not None
-    run = runs._find(key)
+    run = runs.find(key)
     assert run is not None
     assert run.run.wait(60) is not None
     assert len(lines(asked)) == 1

@@ -77,12 +77,12 @@ class EventCare:
                 await self._prepare()
                 seconds = await self._approve() if self._version == version else None
                 if self._version == version:
-                    await self._pause(seconds)
+                    await self.pause(seconds)
             await self._recover(set(self._tracked.touched()).difference(at_boot))
         self._end()
 
     async def _recover(self, handlers: Collection[str]) -> None:
-        await Recovery(self._id, self._context, self._work, self._pause).run(handlers)
+        await Recovery(self._id, self._context, self._work, self.pause).run(handlers)
 
     def _to_recover_at_boot(self) -> Collection[str]:
         """Return the handlers that undo their preparation now, since the machine has restarted."""
@@ -139,7 +139,7 @@ class EventCare:
                     return False
                 case Later(seconds):
                     self._log_once(f"{handler.name} waits until {handler.when.max_seconds_left:g} s are left")
-                    await self._pause(seconds / self._context.speed)
+                    await self.pause(seconds / self._context.speed)
         return False
 
     async def _prepare_by(self, handler: Handler) -> None:
@@ -165,7 +165,7 @@ class EventCare:
                 if not isinstance(outcome, Again):
                     return outcome
                 self._work.end(handler.name, side, outcome)
-            await self._pause(handler.pause(outcome.after))
+            await self.pause(handler.pause(outcome.after))
         return Never(GONE)
 
     def _passed(self, handler: Handler, side: Side) -> float:
@@ -286,7 +286,7 @@ class EventCare:
 
     # What is common to both
 
-    async def _pause(self, seconds: float | None) -> None:
+    async def pause(self, seconds: float | None) -> None:
         """Wait for news, or for so long. Nothing may be awaited between reading the event and this."""
         self._news.clear()
         with contextlib.suppress(TimeoutError):

@@ -59,7 +59,7 @@ class Engine(UseCase):
         super().__init__(context)
         self._transact = context.transact
         self._orders = orders
-        self._rollouts = rollouts
+        self.rollouts = rollouts
         self._guests = guests
         self._external = external
         self._rehearsals = rehearsals
@@ -72,7 +72,7 @@ class Engine(UseCase):
     def note(self, saved: Saved) -> None:
         """Take what was saved, on the thread that saved it."""
         self.due.note(saved)
-        self._rollouts.cache.note(saved)
+        self.rollouts.cache.note(saved)
 
     def tick(self, now: datetime, *, give_way: Callable[[], bool] = lambda: False, few: bool = False) -> bool:
         """Do what is due by now, but no more than a piece of it; return whether more may be left.
@@ -121,7 +121,7 @@ class Engine(UseCase):
         faults = []
 
         def look(id_: str, now: datetime) -> None:
-            self._transact(lambda tx: self._rollouts.look(tx, id_, now, few=few))
+            self._transact(lambda tx: self.rollouts.look(tx, id_, now, few=few))
 
         for id_ in rollouts:
             if not self._try("rollout", look, id_, now):

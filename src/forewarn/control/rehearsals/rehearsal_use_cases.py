@@ -59,7 +59,7 @@ class RehearsalViews(ScopedReading):
     def show(self, project: ProjectName) -> RehearsalView:
         """Show the rehearsal in a project; NotFound if there is none."""
         with self._store.read() as snapshot:
-            check_project(snapshot.fleet, project, scope=self._scope)
+            check_project(snapshot.fleet, project, scope=self.scope)
         known = self._going_on.get(project)
         if known is None:
             raise NotFound(f"nothing is rehearsed in project {project} now")
@@ -72,10 +72,10 @@ class RehearsalViews(ScopedReading):
         )
 
     def _who(self, name: str) -> str:
-        if self._scope.caller is None:
+        if self.scope.caller is None:
             return name
         with self._store.read() as snapshot:
-            return disclosure_to(snapshot.fleet, self._scope.caller, [name]).person(name)
+            return disclosure_to(snapshot.fleet, self.scope.caller, [name]).person(name)
 
 
 class Rehearsals(UseCase):

@@ -24,7 +24,7 @@ class JointCalendar:
         """Take how service time goes on if it is ahead: calendars are read by the system's."""
         self._slew = slew
         self._bound = [calendar for calendar in calendars if not calendar.always]
-        self._since = FOR_EVER  # nothing is known yet
+        self.since = FOR_EVER  # nothing is known yet
         self._reach = -1  # how far of REACHES is known
         self._known: list[Opening] = []
 
@@ -35,8 +35,8 @@ class JointCalendar:
         """
         if not self._bound:
             return Opening(after, FOR_EVER)
-        if after < self._since or after > self._since + REACHES[0]:
-            self._since, self._reach = after, -1
+        if after < self.since or after > self.since + REACHES[0]:
+            self.since, self._reach = after, -1
         while True:
             found = self._among_known(after, work)
             if found is not None and not self._is_open_end(found):
@@ -54,23 +54,23 @@ class JointCalendar:
 
     def _look_further(self) -> None:
         self._reach += 1
-        until = self._since + REACHES[self._reach]
-        self._known = [Opening(self._since, until)]
+        until = self.since + REACHES[self._reach]
+        self._known = [Opening(self.since, until)]
         for calendar in self._bound:
             self._known = overlap(self._known, self._openings(calendar, until))
 
     def _openings(self, calendar: Calendar, until: datetime) -> list[Opening]:
         slew = self._slew
         if slew is None:
-            return calendar.openings(self._since, until)
+            return calendar.openings(self.since, until)
         return [
             Opening(slew.to_service(each.opens), slew.to_service(each.closes))
-            for each in calendar.openings(slew.to_system(self._since), slew.to_system(until))
+            for each in calendar.openings(slew.to_system(self.since), slew.to_system(until))
         ]
 
     def _is_open_end(self, opening: Opening) -> bool:
         """Return whether only the end of what is known closes it: it may go on further."""
-        return opening.closes == self._since + REACHES[self._reach]
+        return opening.closes == self.since + REACHES[self._reach]
 
 
 def _opens(opening: Opening) -> datetime:

@@ -122,7 +122,7 @@ def not_to_start(
         *(() if alone else untold(draft, order, stage)),
         *_not_approved(draft, announced),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
-        *_busy(draft, order, stage.steps),
+        *busy(draft, order, stage.steps),
         *(() if alone else lost_hosts.stranded(draft, order, stage.steps)),
     )
 
@@ -151,7 +151,7 @@ def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ..
         *_unknown(order),
         *fencing.not_fenced(draft, order),
         *_done_outside(order, order.driven),
-        *_busy(draft, order, stage.steps),
+        *busy(draft, order, stage.steps),
         *lost_hosts.stranded(draft, order, stage.steps),
     )
 
@@ -325,7 +325,8 @@ def _awaits(event: Event) -> str:
     return f"not approved; awaits {events.awaits(event)}"
 
 
-def _busy(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
+def busy(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
+    """Return which orders work on what these steps are about."""
     return tuple(
         Waiting(what=step.name, reason=f"waits for order {other.id} ({other.action}) to finish with it")
         for step in affected

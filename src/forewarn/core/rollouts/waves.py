@@ -34,10 +34,10 @@ class WaveLimits:
     def cut(self, hosts: Iterable[HostName]) -> tuple[Wave, ...]:
         """Cut hosts into waves: as they come, unless the hardest first make fewer of them."""
         hosts = tuple(hosts)
-        waves = self._as_they_come(hosts)
+        waves = self.as_they_come(hosts)
         fewest = max(_fewest(map(self.survey.footprint, hosts)), -(-len(hosts) // self.at_once))
         if len(waves) > fewest * _GOOD_ENOUGH:
-            waves = min(waves, self._hardest_first(hosts), key=len)
+            waves = min(waves, self.hardest_first(hosts), key=len)
         if self.emptying:
             waves = min(self._refilled(hosts), waves, key=len)
         return tuple(Wave(hosts=tuple(wave.hosts)) for wave in waves)
@@ -47,10 +47,10 @@ class WaveLimits:
 
         So the hosts that were just emptied are not the only ones to take the other halves.
         """
-        parts = [self._as_they_come(wave.hosts) for wave in replace(self, emptying={}).cut(hosts)]
+        parts = [self.as_they_come(wave.hosts) for wave in replace(self, emptying={}).cut(hosts)]
         return [part for turn in zip_longest(*parts) for part in turn if part is not None]
 
-    def _hardest_first(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
+    def hardest_first(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
         """Put the host that fits the fewest waves into the first of them, and so on (DSATUR)."""
         conflicts = _conflicts([self.survey.footprint(host) for host in hosts])
         waves: list[WaveBuilder] = []
@@ -89,7 +89,7 @@ class WaveLimits:
                 return place
         return len(waves)
 
-    def _as_they_come(self, hosts: Iterable[HostName]) -> "list[WaveBuilder]":
+    def as_they_come(self, hosts: Iterable[HostName]) -> "list[WaveBuilder]":
         """Put each host, in order, into the first wave that it fits."""
         waves: list[WaveBuilder] = []
         roomy: list[WaveBuilder] = []

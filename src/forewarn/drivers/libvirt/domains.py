@@ -74,7 +74,7 @@ class Domain:
             state=DomainState.RUNNING if runs else DomainState.PAUSED,
             run=self._domain.ID(),
             mark=self.mark(),
-            job=self._job(),
+            job=self.job(),
             migrating=not runs and reason in (library.VIR_DOMAIN_PAUSED_MIGRATION, _STARTING_UP),
             persistent=persistent,
         )
@@ -100,7 +100,7 @@ class Domain:
                     return None
                 raise
 
-    def _job(self) -> DomainJob | None:
+    def job(self) -> DomainJob | None:
         """Return the migration that it is leaving by."""
         library = self._library
         with self._asking():

@@ -48,9 +48,9 @@ class LibvirtDriver:
     isolated = True  # a host that drops packets can crash libvirt's client library (CVE-2024-4418)
 
     def __init__(self, options: LibvirtOptions, *, wake: Callable[[MachineId], None]) -> None:
-        self._connections = Connections(options, wake=self._woken)
+        self.connections = Connections(options, wake=self._woken)
         self._tools = Tools(
-            connections=self._connections,
+            connections=self.connections,
             options=options,
             calls=LongCalls(ended=lambda machine: wake(MachineId(machine))),
             kept=KeptDefinitions(options.definitions),
@@ -125,7 +125,7 @@ class LibvirtDriver:
         found = []
         for host in hosts:
             try:
-                found.append(inventory.list_host(self._connections.get(host), host))
+                found.append(inventory.list_host(self.connections.get(host), host))
             except (NoLibvirtAnswer, Declined, Unavailable) as error:
                 found.append(FoundFleet(unreachable={host.name: _without_name(error, host)}))
         return together(found)
@@ -144,7 +144,7 @@ class LibvirtDriver:
     def reach(self, host: Host) -> str | None:
         """Return why a host cannot be reached now; of one that can, see to what there is to be seen to."""
         try:
-            hypervisor = self._connections.get(host)
+            hypervisor = self.connections.get(host)
             hypervisor.ask()
         except (NoLibvirtAnswer, Declined) as error:
             return _without_name(error, host)

@@ -38,25 +38,25 @@ class Hypervisor:
     def __init__(self, library: Any, connection: Any, *, host: HostName) -> None:
         self.library = library
         self.host = host
-        self._connection = connection
+        self.connection = connection
 
     def asking(self) -> AbstractContextManager[None]:
         """Turn what libvirt raises into NoAnswer or Declined."""
-        return asking(self.library, self.host, self._connection)
+        return asking(self.library, self.host, self.connection)
 
     def is_alive(self) -> bool:
         """Return whether its connection stands."""
-        return is_alive(self.library, self._connection)
+        return is_alive(self.library, self.connection)
 
     def ask(self) -> None:
         """Have it answer something."""
         with self.asking():
-            self._connection.getLibVersion()
+            self.connection.getLibVersion()
 
     def capacity(self) -> tuple[float, int]:
         """Return its memory in MiB, and how many processors it has."""
         with self.asking():
-            _, memory, processors, *_ = self._connection.getInfo()
+            _, memory, processors, *_ = self.connection.getInfo()
         return memory, processors
 
     # Domains
@@ -65,7 +65,7 @@ class Hypervisor:
         """Return a domain by its UUID."""
         try:
             with self.asking():
-                return self._domain(self._connection.lookupByUUIDString(uuid))
+                return self._domain(self.connection.lookupByUUIDString(uuid))
         except Gone:
             return None
 
@@ -73,19 +73,19 @@ class Hypervisor:
         """Return the UUID of the domain that has a name."""
         try:
             with self.asking():
-                return str(self._connection.lookupByName(name).UUIDString())
+                return str(self.connection.lookupByName(name).UUIDString())
         except Gone:
             return None
 
     def domains(self) -> list[Domain]:
         """Return all domains, also those that are off."""
         with self.asking():
-            return [self._domain(each) for each in self._connection.listAllDomains()]
+            return [self._domain(each) for each in self.connection.listAllDomains()]
 
     def define(self, xml: str) -> Domain:
         """Define a domain, or define it anew."""
         with self.asking():
-            return self._domain(self._connection.defineXML(xml))
+            return self._domain(self.connection.defineXML(xml))
 
     def _domain(self, domain: Any) -> Domain:
         return Domain(self.library, domain, asking=self.asking)
@@ -145,7 +145,7 @@ class Hypervisor:
 
     def _pool(self, *, name: str | None = None, path: str | None = None) -> Any:
         with self.asking():
-            for pool in self._connection.listAllStoragePools(
+            for pool in self.connection.listAllStoragePools(
                 self.library.VIR_CONNECT_LIST_STORAGE_POOLS_ACTIVE
             ):
                 if pool.name() == name:

@@ -81,14 +81,14 @@ def _found(domain: Domain, host: Host) -> tuple[FoundMachine, tuple[str, ...]] |
         running=running,
         moving=seen.migrating or seen.job is not None,
         macs=said.macs,
-        addresses=_addresses(domain, said, by_agent=known.has_agent) if running else (),
+        addresses=addresses(domain, said, by_agent=known.has_agent) if running else (),
         manager=known.manager,
         **said.fields,
     )
     return machine, said.faults
 
 
-def _addresses(domain: Domain, said: Said, *, by_agent: bool) -> tuple[str, ...]:
+def addresses(domain: Domain, said: Said, *, by_agent: bool) -> tuple[str, ...]:
     """Return where a machine's requests may come from, in the order of its interfaces."""
     leased = domain.addresses(by_agent=False) if said.has_leases else {}
     unknown = [mac for mac in said.macs if not _routed(leased.get(mac, ()))]

@@ -33,9 +33,9 @@ class Board:
 
     def __init__(self, *, lineage: str) -> None:
         self._lineage = lineage
-        self._groups: dict[GroupName, BoardGroup] = {}
+        self.groups: dict[GroupName, BoardGroup] = {}
         self._members: dict[Key, BoardMachine] = {}
-        self._networks: dict[str, dict[Key, BoardMachine]] = {}
+        self.networks: dict[str, dict[Key, BoardMachine]] = {}
         self.ports: dict[Key, BoardMachine] = {}
         self.unknown_callers = Allowance()  # what all unknown callers share
         self.waiting = Waiters()
@@ -49,11 +49,11 @@ class Board:
 
     def network(self, name: str) -> dict[Key, BoardMachine]:
         """Return the machines of a network by address: a view that stays up to date."""
-        return self._networks.setdefault(name, {})
+        return self.networks.setdefault(name, {})
 
     def group(self, name: GroupName) -> BoardGroup | None:
         """Find a group."""
-        return self._groups.get(name)
+        return self.groups.get(name)
 
     @property
     def members(self) -> Mapping[Key, BoardMachine]:
@@ -87,7 +87,7 @@ class Board:
             member.update(group, delta.events.get(group.name, member.merged(changed.pop(group.name, ()))))
             touched.add(group.name)
         for name, events in changed.items():
-            if (unseen := self._groups.get(name)) is not None:  # its guests see no difference
+            if (unseen := self.groups.get(name)) is not None:  # its guests see no difference
                 unseen.keep(events)
         for gone in removed_machines:
             touched |= self._remove(gone)
@@ -102,18 +102,18 @@ class Board:
         """Return which groups and machines are gone: of a whole delta, those that it does not have."""
         if not delta.whole:
             return delta.removed_groups, delta.removed_machines
-        groups = self._groups.keys() - {group.name for group in delta.groups}
+        groups = self.groups.keys() - {group.name for group in delta.groups}
         machines = self._members.keys() - {machine.id for machine in delta.machines}
         return groups, {MachineId(str(id_)) for id_ in machines}
 
     def _group(self, name: GroupName) -> BoardGroup:
-        group = self._groups.get(name)
+        group = self.groups.get(name)
         if group is None:
-            group = self._groups[name] = BoardGroup(name)
+            group = self.groups[name] = BoardGroup(name)
         return group
 
     def _dismiss(self, name: GroupName) -> None:
-        group = self._groups.pop(name, None)
+        group = self.groups.pop(name, None)
         if group is not None:
             self.polled.pop(group, None)
 

@@ -83,17 +83,18 @@ class AsyncioConnection(asyncio.Protocol):
         if self._reply is None or self._reply.done():
             self.hang_up()
         else:
-            self._end_with(self.exchange.receive(data))
+            self.end_with(self.exchange.receive(data))
 
     def eof_received(self) -> None:
         """Receive the end, which may be that of an answer."""
         if self._reply is not None and not self._reply.done():
-            self._end_with(self.exchange.receive(b""))
+            self.end_with(self.exchange.receive(b""))
 
     def connection_lost(self, error: Exception | None) -> None:
         """End the wait for an answer."""
-        self._end_with(self.exchange.lost(error))
+        self.end_with(self.exchange.lost(error))
 
-    def _end_with(self, reply: Reply | None) -> None:
+    def end_with(self, reply: Reply | None) -> None:
+        """Answer the request with a reply; None: it has not come yet."""
         if reply is not None and self._reply is not None and not self._reply.done():
             self._reply.set_result(reply)

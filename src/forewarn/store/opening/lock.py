@@ -147,10 +147,10 @@ class ConnectionLock(Lock):
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._engine = _engine(database)
+        self.engine = _engine(database)
         # Owner of both: the thread that watches the lock.
         self._backend: int | None = None  # the process of the database that holds it for us
-        self._connection = self._take()
+        self.connection = self._take()
 
     def keep(self) -> None:
         """Take it again if its connection was lost, and with that the lock; Conflict if it is too late.
@@ -158,22 +158,22 @@ class ConnectionLock(Lock):
         Unavailable while the lost connection still has it: its end is heard of before the lock is free.
         """
         if not self._connected():
-            self._connection.close()
-            self._connection = self._take()
+            self.connection.close()
+            self.connection = self._take()
 
     def release(self) -> None:
         """Let another server have it."""
-        self._connection.close()
-        self._engine.dispose()
+        self.connection.close()
+        self.engine.dispose()
 
     def _connected(self) -> bool:
         try:
-            return not self._connection.closed and self._connection.scalar(text("SELECT true")) is True
+            return not self.connection.closed and self.connection.scalar(text("SELECT true")) is True
         except Unavailable:
             return False
 
     def _take(self) -> Connection:
-        connection = self._engine.connect()
+        connection = self.engine.connect()
         if connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}):
             self._backend = connection.scalar(text("SELECT pg_backend_pid()"))
             return connection

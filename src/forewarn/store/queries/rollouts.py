@@ -116,7 +116,7 @@ class RolloutQueries(Reader):
     ) -> HostSurvey:
         """Load what a decision about work on these hosts needs, counted by the database where not known."""
         known = known or {}
-        footprints = self._footprints([host for host in hosts if host not in known])
+        footprints = self.footprints([host for host in hosts if host not in known])
         footprints |= {host: known[host] for host in hosts if host in known and known[host].counts}
         disturbed = dict.fromkeys(group for footprint in footprints.values() for group in footprint.counts)
         listed = [name for name in disturbed if not name.startswith(STANDALONE)]
@@ -151,7 +151,8 @@ class RolloutQueries(Reader):
                 counts[host][group][domain] = count
         return {host: Footprint(counts=its) for host, its in counts.items()}
 
-    def _footprints(self, hosts: Sequence[HostName]) -> dict[HostName, Footprint]:
+    def footprints(self, hosts: Sequence[HostName]) -> dict[HostName, Footprint]:
+        """Count what hosts carry, by host."""
         carried: dict[HostName, list[DomainShare]] = defaultdict(list)
         for host, group, domain, project, mobility, count, sized, memory, largest in self._among(
             _SHARES, hosts

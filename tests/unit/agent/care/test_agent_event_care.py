@@ -831,14 +831,14 @@ def test_an_approval_that_cannot_be_delivered_is_told_once_and_kept(
 def noted_pauses(monkeypatch: pytest.MonkeyPatch, *, longest: float) -> list[float]:
     """Note how long the care for events pauses, and let those pass that are shorter."""
     pauses: list[float] = []
-    pause = EventCare._pause
+    pause = EventCare.pause
 
     async def noting(care: EventCare, seconds: float | None) -> None:
         if seconds is not None:
             pauses.append(seconds)
         await pause(care, 0.0 if seconds is not None and seconds < longest else seconds)
 
-    monkeypatch.setattr(EventCare, "_pause", noting)
+    monkeypatch.setattr(EventCare, "pause", noting)
     return pauses
 
 

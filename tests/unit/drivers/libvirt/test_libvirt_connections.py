@@ -110,7 +110,7 @@ def test_a_host_that_hangs_is_waited_for_only_so_long_and_tried_once(library: Li
 def test_a_connection_of_ones_own_is_nobody_elses(library: Library) -> None:
     mine = made()
     found = [mine.get(KVM), mine.open_another(KVM), mine.open_another(KVM), mine.get(KVM)]
-    one, two, three, again = (each._connection for each in found)
+    one, two, three, again = (each.connection for each in found)
     assert one is again
     assert len({id(each) for each in (one, two, three)}) == 3
     assert [bool(each.callbacks) for each in (one, two, three)] == [True, False, False]
@@ -120,8 +120,7 @@ def test_those_who_wait_together_get_a_connection_each(library: Library) -> None
     mine, found = made(), list[Any]()
     with silent(library):
         threads = [
-            threading.Thread(target=lambda: found.append(mine.open_another(KVM)._connection))
-            for _ in range(3)
+            threading.Thread(target=lambda: found.append(mine.open_another(KVM).connection)) for _ in range(3)
         ]
         for thread in threads:
             thread.start()
@@ -142,7 +141,7 @@ def made_later(mine: Connections, library: Library) -> Any:
     """Ask until the try that was too late has come to its end."""
     for _ in range(1000):
         try:
-            return mine.open_another(KVM)._connection
+            return mine.open_another(KVM).connection
         except NoLibvirtAnswer:
             threading.Event().wait(0.01)
     raise AssertionError(library.tries)
@@ -153,7 +152,7 @@ def test_a_connection_that_is_lost_keeps_no_callbacks(library: Library) -> None:
     mine.get(KVM)
     (lost,) = library.opened
     lost.alive = False
-    assert mine.get(KVM)._connection is library.opened[1]
+    assert mine.get(KVM).connection is library.opened[1]
     assert lost.callbacks == set()
 
 

@@ -56,7 +56,7 @@ def job(said: Any) -> DomainJob | None:
     def asked() -> AbstractContextManager[None]:
         return asking(library, HostName("kvm04"), domain)
 
-    return Domain(library, domain, asking=asked)._job()
+    return Domain(library, domain, asking=asked).job()
 
 
 @pytest.mark.parametrize(

@@ -143,9 +143,9 @@ def test_leases_are_believed_before_the_guest(
     leases: Mapping[str, tuple[str, ...]], agent: Mapping[str, tuple[str, ...]], found: tuple[str, ...]
 ) -> None:
     domain: Any = Addressed(leases, agent)
-    assert inventory._addresses(domain, said(kind="network"), by_agent=True) == found
+    assert inventory.addresses(domain, said(kind="network"), by_agent=True) == found
 
 
 def test_where_libvirt_has_no_network_and_there_is_no_agent_nothing_is_known() -> None:
     domain: Any = Addressed({LEASED: ("10.0.0.2",)}, {LEASED: ("10.0.0.9",)})
-    assert inventory._addresses(domain, said(), by_agent=False) == ()
+    assert inventory.addresses(domain, said(), by_agent=False) == ()

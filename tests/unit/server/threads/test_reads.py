@@ -20,19 +20,19 @@ class Library:
     """Reads that begin when a thread has its turn, and end when the test wants."""
 
     def __init__(self, reads: Reads) -> None:
-        self._reads = reads
+        self.reads = reads
         self.begun: list[str] = []
         self._changed = threading.Condition()
         self._ended: set[str] = set()
 
     def read(self, caller: str | None, name: str, at_once: int = threads_reads.THREADS) -> Awaitable[str]:
         run: Callable[..., Awaitable[str]] = (
-            self._reads.run if caller is None else self._reads.run_for(caller, at_once)
+            self.reads.run if caller is None else self.reads.run_for(caller, at_once)
         )
         return asyncio.ensure_future(run(lambda: self._read(name)))
 
     def counts(self) -> ReadCounts:
-        return self._reads.counts()
+        return self.reads.counts()
 
     def end(self, *names: str) -> None:
         with self._changed:
@@ -236,7 +236,7 @@ def test_a_long_read_does_not_keep_the_service_from_stopping(monkeypatch: pytest
     async def ask(lib: Library) -> None:
         slow, waits = lib.read("a", "slow"), lib.read("a", "waits")
         await lib.until_begun("slow")
-        lib._reads.stop()
+        lib.reads.stop()
         with pytest.raises(asyncio.CancelledError):
             await waits
         with pytest.raises(Unavailable, match="stopping"):
