@@ -211,12 +211,12 @@ def test_a_commit_that_nobody_answers_is_uncertain_and_may_still_happen(served: 
 
 
 def test_a_locked_sqlite_is_waited_for_once_and_asked_again_when_it_is_free(
-    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+    sqlite_store: Store, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadlines, "PROBE_EVERY", 0.01)
     sqlite_store.serve()
     pragma(sqlite_store, "busy_timeout = 0")
-    other = open_store(f"sqlite:///{sqlite_store._database.file}", new_id=lambda: "Y")
+    other = open_store(sqlite_url, new_id=lambda: "Y")
     with holding(other):
         for _ in range(2):
             with pytest.raises(Unavailable, match="is being written by another process"):

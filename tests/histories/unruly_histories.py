@@ -79,8 +79,8 @@ class VirtualLanes:
         """Return the attempts of which something is still to come."""
         self._take_over()
         told = [each.call.task.id for each in self.answers]
-        queued = [each.attempt for lane in self.queues._lanes for each in self.queues._waiting.of(lane)]
-        later = [each.attempt for mine in self.queues._later._of.values() for each in mine.values()]
+        queued = [each.attempt for lane in self.queues.lanes for each in self.queues.waiting.of(lane)]
+        later = [each.attempt for mine in self.queues.later.by_subject.values() for each in mine.values()]
         return {*told, *queued, *later, *(placed.attempt for placed, _ in self.made)}
 
     def _now(self) -> float:

@@ -383,10 +383,10 @@ async def a_guest_is_answered_before_its_approval_is_saved(
 
 @mutant("server.threads.worker:Worker._do", "unit/server/threads/test_worker.py", rule="7")
 def a_caller_is_answered_before_guests_are_shown_it(real: Real, worker: Any, jobs: Any) -> int:
-    worker._catch_up = lambda: None
+    worker.catch_up = lambda: None
     done: int = real(worker, jobs)
-    del worker._catch_up
-    worker._catch_up()
+    del worker.catch_up
+    worker.catch_up()
     return done
 
 

@@ -227,7 +227,8 @@ def test_what_is_answered_as_the_client_is_closed_leaves_no_connection(
 
             def end_and_close(self: AsyncioConnection, reply: Reply | None) -> None:
                 end_with(self, reply)
-                client._connections.close()
+                with pytest.raises(StopIteration):  # it waits for nothing
+                    client.aclose().send(None)
 
             monkeypatch.setattr(AsyncioConnection, "end_with", end_and_close)
             async with asyncio.timeout(PATIENCE):

@@ -23,7 +23,7 @@ from forewarn.core.basic_types import (
     Work,
 )
 from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict
+from forewarn.core.errors import Conflict, Uncertain
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.order import Order
@@ -31,8 +31,8 @@ from forewarn.core.orders import lifecycle
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import driver_named
+from forewarn.store.batch import Batch
 from tests.helpers.database.statements import counted
-from tests.helpers.database.transactions import writing
 from tests.helpers.service.harness import TEST, Service, fleet, machine
 from tests.helpers.service.scripted_driver import SCRIPTED, ScriptedDriver, make_calls
 
@@ -403,19 +403,24 @@ def test_an_abandoned_order_is_not_begun_by_what_a_check_finds(
 
 
 def test_what_may_have_ended_is_looked_for_and_not_asked_about_again(
-    service: Service, driver: ScriptedDriver
+    service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection was lost while its end was saved, and it was."""
-    under_way = service.context.under_way
+    commit = Batch.commit
+
+    def lose(batch: Batch) -> None:
+        commit(batch)
+        raise Uncertain("the answer is lost")
+
     placed = started(service)
     make_calls(service, driver)
     (check,) = service.calls.waiting
     service.calls.waiting.clear()
     answer = driver.made(check)
-    with writing(service.store) as tx:
-        service.engine._orders._decide(tx, [placed.order.id], [answer], service.clock.now())
-    under_way.take()
-    under_way.lose()
+    with monkeypatch.context() as patched:
+        patched.setattr(Batch, "commit", lose)
+        with pytest.raises(Uncertain, match="the answer is lost"):
+            service.engine.take_answers([answer])
     service.engine.take_answers([answer])
     assert step_of(service, placed)[0] is StepState.DONE
     assert waiting(service) == []

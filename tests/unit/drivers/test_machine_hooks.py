@@ -28,6 +28,7 @@ from forewarn.control.driver import (
 )
 from forewarn.core.basic_types import Action, HostName, HostTask, OrderId, Work
 from forewarn.core.model.host import Host
+from forewarn.core.model.order import AttemptId
 from forewarn.drivers import hooks, machine_hook_attempts
 from forewarn.drivers.hooks import HookRuns
 from forewarn.drivers.machine_hook_attempts import HookedMark, Part, read_mark, write_mark
@@ -79,7 +80,8 @@ class HookedStep:
 
     def start(self) -> None:
         """Start a server, which knows nothing but what was saved."""
-        self.driver = MachineHooks(self.work, self.settings, runs=HookRuns())
+        self.runs = HookRuns()
+        self.driver = MachineHooks(self.work, self.settings, runs=self.runs)
 
     def hook(self, part: str, text: str) -> None:
         """Have a hook do something from now on."""
@@ -508,19 +510,24 @@ def test_the_next_attempt_waits_for_the_hook_after_the_last(step: HookedStep) ->
 
 def test_what_has_ended_is_forgotten(step: HookedStep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_hook_attempts, "REMEMBERED", 2)
+    attempts, ended = step.driver.attempts, list[AttemptId]()
     for attempt in range(1, 6):
         step.task = replace(TASK, attempt=attempt)
         step.run(step.begin())
         step.driver.ended(step.task)
-    attempts = step.driver._attempts
-    assert (len(attempts), len(attempts._ended), len(attempts._left)) == (0, 2, 0)
-    assert len(step.driver._runs._runs) == 0
-    for attempt in range(6, 12):
-        step.task = replace(TASK, attempt=attempt, machine=machine(f"web-{attempt}"))
+        ended.append(step.task.id)
+    assert len(attempts) == 0
+    assert [each for each in ended if attempts.has_ended(each)] == ended[-2:]
+    assert attempts.left(machine("web-0").id) is None
+    assert not any(step.runs.find((each, part)) for each in ended for part in Part)
+    machines = [machine(f"web-{attempt}") for attempt in range(6, 12)]
+    for attempt, each in enumerate(machines, start=6):
+        step.task = replace(TASK, attempt=attempt, machine=each)
         step.begin()
         if attempt % 2:
             step.driver.ended(step.task)
-    assert (len(attempts) <= 2, len(attempts._left)) == (True, 2)
+    assert len(attempts) <= 2
+    assert len([each for each in machines if attempts.left(each.id) is not None]) == 2
 
 
 # Beside it

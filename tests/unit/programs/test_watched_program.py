@@ -265,10 +265,10 @@ def test_without_a_thread_to_watch_it_a_program_is_not_run(tmp_path: Path) -> No
 
 
 def test_a_run_whose_watcher_breaks_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> object:
+    def broken(*_: object, **__: object) -> object:
         raise SystemExit("broken")
 
-    monkeypatch.setattr("forewarn.programs.watched_program._run", broken)
+    monkeypatch.setattr("forewarn.programs.watched_program.subprocess.Popen", broken)
     program = started(script("exit 0"))
     assert program.wait(60) == Unwatched("how /bin/sh ended is not known: broken")
 

@@ -90,11 +90,11 @@ class _CallTimers:
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, PlacedCall]] = []
-        self._of: defaultdict[Subject, dict[tuple[AttemptId, Verb], PlacedCall]] = defaultdict(dict)
+        self.by_subject: defaultdict[Subject, dict[tuple[AttemptId, Verb], PlacedCall]] = defaultdict(dict)
 
     def add(self, placed: PlacedCall) -> None:
         """Let a call wait; one that asks the same and waits already is not made."""
-        self._of[placed.subject][placed.attempt, placed.call.verb] = placed
+        self.by_subject[placed.subject][placed.attempt, placed.call.verb] = placed
         heapq.heappush(self._heap, (placed.due, placed.number, placed))
 
     def first(self) -> float | None:
@@ -105,16 +105,16 @@ class _CallTimers:
         """Take those whose time has come."""
         while self._heap and self._heap[0][0] <= now:
             placed = heapq.heappop(self._heap)[2]
-            mine = self._of.get(placed.subject, {})
+            mine = self.by_subject.get(placed.subject, {})
             if mine.get((placed.attempt, placed.call.verb)) is placed:
                 del mine[placed.attempt, placed.call.verb]
                 if not mine:
-                    del self._of[placed.subject]
+                    del self.by_subject[placed.subject]
                 yield placed
 
     def take(self, subject: Subject) -> list[PlacedCall]:
         """Take those of a machine, whether or not their time has come."""
-        return list(self._of.pop(subject, {}).values())
+        return list(self.by_subject.pop(subject, {}).values())
 
 
 @dataclass(eq=False, slots=True)
@@ -135,9 +135,9 @@ class LaneQueues:
         self._limits = limits
         self._bounds = bounds
         self._numbers = count()
-        self._lanes: dict[LaneKey, _Lane] = {}
-        self._waiting: FairQueue[LaneKey, PlacedCall] = FairQueue()
-        self._later = _CallTimers()
+        self.lanes: dict[LaneKey, _Lane] = {}
+        self.waiting: FairQueue[LaneKey, PlacedCall] = FairQueue()
+        self.later = _CallTimers()
         self._timeouts: list[tuple[float, int, PlacedCall]] = []
         self._made: set[PlacedCall] = set()  # being made, or hanging
         self._begins: set[AttemptId] = set()  # that wait, are being made, or hang
@@ -166,7 +166,7 @@ class LaneQueues:
             case Verb.CHECK | Verb.CANCEL | Verb.PRECHECK | Verb.REACH:
                 self._newest[placed.attempt] = placed.number
         if placed.due > now and placed.subject not in self._woken:
-            self._later.add(placed)
+            self.later.add(placed)
         else:
             self._woken.discard(placed.subject)
             self._enqueue(placed)
@@ -177,7 +177,7 @@ class LaneQueues:
 
     def wake(self, subject: Subject) -> None:
         """Make the calls of a machine now that wait for their time: there is news of it."""
-        woken = self._later.take(subject)
+        woken = self.later.take(subject)
         for placed in woken:
             self._enqueue(placed)
         if not woken and self._present[subject]:
@@ -185,38 +185,38 @@ class LaneQueues:
 
     def _enqueue(self, placed: PlacedCall) -> None:
         limits = self._limits(placed.call.task)
-        lane = self._lanes.setdefault(placed.lane, _Lane(placed.lane, limits))
+        lane = self.lanes.setdefault(placed.lane, _Lane(placed.lane, limits))
         lane.limits = limits  # the fleet may have been declared anew
-        self._waiting.put(placed.lane, placed)
+        self.waiting.put(placed.lane, placed)
         self._present[placed.subject] += 1
 
     def _call_off(self, attempt: AttemptId) -> bool:
         """Take a `begin` out that has not been made; return whether there was one."""
         if attempt not in self._begins:
             return False
-        withdrawn = self._waiting.withdraw(lambda placed: placed.is_begin and placed.attempt == attempt)
+        withdrawn = self.waiting.withdraw(lambda placed: placed.is_begin and placed.attempt == attempt)
         for placed in withdrawn:
-            self._leave(placed, self._lanes[placed.lane])
+            self._leave(placed, self.lanes[placed.lane])
         return bool(withdrawn)
 
     # Calls are made
 
     def has_next(self) -> bool:
         """Return whether there is a call that may be made now."""
-        return self._has_room() and self._waiting.can_take(self._may_be_made)
+        return self._has_room() and self.waiting.can_take(self._may_be_made)
 
     def next(self, now: float) -> PlacedCall | None:
         """Return a call to be made now, of one lane after the other; None if there is none that may."""
-        placed = self._waiting.take(self._may_be_made) if self._has_room() else None
+        placed = self.waiting.take(self._may_be_made) if self._has_room() else None
         if placed is not None:
-            self._begin(placed, self._lanes[placed.lane], now)
+            self._begin(placed, self.lanes[placed.lane], now)
         return placed
 
     def _has_room(self) -> bool:
         return self.running.total() < self._room()
 
     def _may_be_made(self, placed: PlacedCall) -> bool:
-        lane = self._lanes[placed.lane]
+        lane = self.lanes[placed.lane]
         return lane.running < lane.limits.at_once and not self._is_blocked(lane)
 
     def _begin(self, placed: PlacedCall, lane: _Lane, now: float) -> None:
@@ -228,7 +228,7 @@ class LaneQueues:
 
     def returned(self, placed: PlacedCall, answer: Answer) -> None:
         """Take what a call has answered, also one that was given up."""
-        lane = self._lanes[placed.lane]
+        lane = self.lanes[placed.lane]
         if placed.hangs:
             lane.hung -= 1
             self.hung[lane.key[0]] -= 1
@@ -257,30 +257,30 @@ class LaneQueues:
         self._present[placed.subject] -= 1
         if not self._present[placed.subject]:
             del self._present[placed.subject]
-        if lane.key not in self._waiting and not lane.running and not lane.hung:
-            self._lanes.pop(lane.key, None)  # several of them may leave together
+        if lane.key not in self.waiting and not lane.running and not lane.hung:
+            self.lanes.pop(lane.key, None)  # several of them may leave together
 
     # Time passes
 
     def next_due(self) -> float | None:
         """Return when `pass_time` has something to do."""
-        heads = (self._later.first(), self._timeouts[0][0] if self._timeouts else None)
+        heads = (self.later.first(), self._timeouts[0][0] if self._timeouts else None)
         return min((head for head in heads if head is not None), default=None)
 
     def pass_time(self, now: float) -> None:
         """Let calls in whose time has come, give up those that take too long, and say why others wait."""
-        for placed in self._later.due(now):
+        for placed in self.later.due(now):
             self._enqueue(placed)
         while self._timeouts and self._timeouts[0][0] <= now:
             placed = heapq.heappop(self._timeouts)[2]
             if not placed.is_over:
                 self._give_up(placed)
-        for key in self._waiting.callers():
-            if self._is_blocked(self._lanes[key]):
-                self._refuse(self._lanes[key])
+        for key in self.waiting.callers():
+            if self._is_blocked(self.lanes[key]):
+                self._refuse(self.lanes[key])
 
     def _give_up(self, placed: PlacedCall) -> None:
-        lane = self._lanes[placed.lane]
+        lane = self.lanes[placed.lane]
         driver, _, _ = lane.key
         placed.hangs = True
         lane.running -= 1
@@ -295,8 +295,8 @@ class LaneQueues:
     def _refuse(self, lane: _Lane) -> None:
         """Say of what waits in a lane why it does; a `begin` stays, and is made when it can be."""
         why = Unknown(self._why_blocked(lane))
-        withdrawn = self._waiting.withdraw(lambda placed: not placed.is_begin, caller=lane.key)
-        for placed in self._waiting.of(lane.key):
+        withdrawn = self.waiting.withdraw(lambda placed: not placed.is_begin, caller=lane.key)
+        for placed in self.waiting.of(lane.key):
             if not placed.told:
                 placed.told = True
                 self._tell(placed, why, hangs=True)

@@ -185,7 +185,7 @@ class Worker:
             outcomes = [Outcome(error=error)]
         if any(isinstance(each.error, Unavailable) for each in outcomes) and self._proved:
             self._prove_at = self._tick_at = monotonic()  # is that so for all?
-        self._catch_up()
+        self.catch_up()
         if self._may_be_due():
             self._jobs.follow_up.owe()
         for job, outcome in zip(jobs, outcomes, strict=False):
@@ -206,7 +206,7 @@ class Worker:
         work = [job.work for job in jobs if not isinstance(job.work, Alone)]  # all: `Jobs.take` says so
         return self._batches.run(work, foreseen=foreseen, enough=enough)
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         """Bring the boards up to date before a caller is answered."""
         try:
             self._feed.catch_up()
@@ -250,7 +250,7 @@ class Worker:
             log.exception("a tick failed")
             self._stumbled("a tick failed")
         finally:
-            self._catch_up()  # also with what it had saved when it failed
+            self.catch_up()  # also with what it had saved when it failed
             self._ticked_at = monotonic()
 
     def _is_awaited(self, began: float) -> bool:

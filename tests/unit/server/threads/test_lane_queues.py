@@ -240,8 +240,8 @@ def test_nothing_is_kept_of_what_is_over(answer: Done | Failed) -> None:
     lanes.returned(asked, answer)
     lanes.wake(asked.subject)
     kept = (
-        lanes._lanes,
-        lanes._waiting,
+        lanes.lanes,
+        lanes.waiting,
         lanes._begins,
         lanes._newest,
         lanes._present,

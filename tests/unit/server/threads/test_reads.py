@@ -223,11 +223,16 @@ def test_an_error_comes_through() -> None:
 
 
 def test_no_thread_is_started_before_something_is_read() -> None:
+    before = threads_that_read()
     reads = Reads()
-    assert reads._threads == []
+    assert threads_that_read() <= before
     assert [asyncio.run(reads.run_for("a")(lambda: 7)) for _ in range(3)] == [7, 7, 7]
-    assert len(reads._threads) == 1
+    assert len(threads_that_read() - before) == 1
     reads.stop()
+
+
+def threads_that_read() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "forewarn-read"}
 
 
 def test_a_long_read_does_not_keep_the_service_from_stopping(monkeypatch: pytest.MonkeyPatch) -> None:
