@@ -240,7 +240,7 @@ class Face:
 
     def connections(self, count: int) -> None:
         """Return once so many connections are open."""
-        self._until(lambda: len(self.server._connections.connections) == count)
+        self._until(lambda: len(self.server.connections.connections) == count)
 
     def _until(self, true: Callable[[], bool]) -> None:
         async def watch() -> None:

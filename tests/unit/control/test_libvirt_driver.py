@@ -42,7 +42,7 @@ class Held:
 def test_a_second_call_about_a_machine_is_answered_at_once_and_others_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("forewarn.drivers.libvirt.driver.Attempt", Held)
+    monkeypatch.setattr("forewarn.drivers.libvirt.driver.DomainAttempt", Held)
     driver = LibvirtDriver(LibvirtOptions(), wake=lambda _: None)
     with ThreadPoolExecutor() as threads:
         first = threads.submit(driver.check, TASK)
