@@ -381,7 +381,7 @@ async def a_guest_is_answered_before_its_approval_is_saved(
     waiting.close()
 
 
-@mutant("server.threads.worker:Worker._do", "unit/server/threads/test_worker.py", rule="7")
+@mutant("server.threads.worker:Worker.do", "unit/server/threads/test_worker.py", rule="7")
 def a_caller_is_answered_before_guests_are_shown_it(real: Real, worker: Any, jobs: Any) -> int:
     worker.catch_up = lambda: None
     done: int = real(worker, jobs)

@@ -54,14 +54,14 @@ class WorkerByHand:
         jobs: list[Job] = [Job(each, Future()) for each in work]
         left: Sequence[Job] = jobs
         while left:
-            left = left[self._worker._do(left) :]
-        while self._worker._may_be_due():
+            left = left[self._worker.do(left) :]
+        while self._worker.may_be_due():
             self.tick()
         return [job.answer for job in jobs]
 
     def tick(self) -> None:
         """Do what is due."""
-        self._worker._tick()
+        self._worker.tick()
 
     def _note(self, saved: Saved) -> None:
         self.feed.note(saved)

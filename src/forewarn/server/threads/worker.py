@@ -145,12 +145,12 @@ class Worker:
             self._jobs.abandon()
 
     def _run(self) -> None:
-        self._tick()
+        self.tick()
         while True:
             try:
                 jobs = self._jobs.take(MOST_TOGETHER, timeout=self._sleep())
             except queue.Empty:
-                self._tick()
+                self.tick()
                 continue
             if not jobs:
                 break
@@ -161,20 +161,20 @@ class Worker:
         """Do as many jobs as are saved together, let the others wait again, and do what is due."""
         mine = jobs
         try:
-            done = self._do(jobs)
+            done = self.do(jobs)
             if done < len(jobs):
                 self._jobs.put_back(jobs[done:], after=jobs[done - 1])
                 mine = jobs[:done]
                 if monotonic() < self._ticked_at + LONGEST_WITHOUT_TICK:
                     return
             # However many wait: what is due must not wait for ever.
-            if self._may_be_due():
-                self._tick()
+            if self.may_be_due():
+                self.tick()
             self._jobs.follow_up.looked()
         finally:
             _fail_unanswered(mine)
 
-    def _do(self, jobs: Sequence[Job]) -> int:
+    def do(self, jobs: Sequence[Job]) -> int:
         """Run jobs in one batch, but not for long; return how many were done."""
         try:
             # First: a job may start what a jump of the clock has made due.
@@ -186,7 +186,7 @@ class Worker:
         if any(isinstance(each.error, Unavailable) for each in outcomes) and self._proved:
             self._prove_at = self._tick_at = monotonic()  # is that so for all?
         self.catch_up()
-        if self._may_be_due():
+        if self.may_be_due():
             self._jobs.follow_up.owe()
         for job, outcome in zip(jobs, outcomes, strict=False):
             _answer(job, outcome)
@@ -217,13 +217,14 @@ class Worker:
             # The next tick tries again; a worker that ends would take the whole service with it.
             log.exception("boards are behind")
 
-    def _may_be_due(self) -> bool:
+    def may_be_due(self) -> bool:
         """Return whether there may be something to do besides jobs, without asking the store."""
         if monotonic() >= self._tick_at:
             return True
         return self._trouble is None and (self._more or self._engine.may_be_due(self._clock.now()))
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
+        """Do what is due besides jobs, or note why it cannot be done."""
         began = monotonic()
         self._tick_at = began + TICK_AT_LEAST_EVERY
         try:
