@@ -19,7 +19,7 @@ from forewarn.core.basic_types import (
     ProjectName,
     Work,
 )
-from forewarn.core.errors import Conflict, Unavailable
+from forewarn.core.errors import Conflict, Unavailable, Uncertain
 from forewarn.core.model.clock_slew import TimeKind
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
@@ -27,6 +27,7 @@ from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import writing
+from tests.helpers.programs.lost_answers import lost_commit
 from tests.helpers.service.harness import START, TEST, Service, fleet, group, machine
 from tests.helpers.service.served import Api, app_of
 
@@ -84,6 +85,23 @@ def test_an_event_that_a_hold_made_stale_is_told_anew_after_the_release(service:
     (event,) = service.events("web-0")
     assert event.id != placed.events[0].id
     assert event.not_before == service.clock.now() + timedelta(minutes=15)
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_hold_of_memory_that_is_refused_stays_refused_if_the_answer_of_its_commit_is_lost(
+    service: Service, saved: bool
+) -> None:
+    unsaved = service.use_cases.unsaved_holds
+    call = KeyedCall(caller="ops", key="key", method="POST", path="/v1/holds", body=b"{}")
+    hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=HostName("nowhere"), call=call)
+    unsaved.will_answer(hold, Answered(status=201, body=b"{}"))
+    with lost_commit(saved=saved), pytest.raises(Uncertain):
+        unsaved.save()
+    unsaved.save()
+    assert [each.hold.id for each in unsaved.refused] == [hold.id]
+    assert service.answering.find(call) is None
+    about_holds = [record.kind for record in service.history() if record.kind.startswith("hold-")]
+    assert len(about_holds) == 1
 
 
 def test_a_hold_of_memory_is_recorded_once_though_nobody_knew_that_it_was_saved(service: Service) -> None:
