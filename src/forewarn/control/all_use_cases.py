@@ -1,4 +1,4 @@
-"""The use cases that callers reach: those made for their scope, and those for who sees everything."""
+"""All use cases that callers reach: made once, and narrowed by the transaction or snapshot of each caller."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
