@@ -71,6 +71,8 @@ check: $(VENV)/.dev node_modules/.installed $(WEB)/generated/api.d.ts
 	$(BIN)/ruff check src tests bench packaging
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell src tests bench packaging examples docs *.md
+	$(BIN)/python -m tests.prose
 	$(PRETTIER) --check $(WEB_FILES)
 	$(NODE) node_modules/typescript/bin/tsc
 
