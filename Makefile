@@ -17,7 +17,7 @@ NODE := $(BIN)/node
 PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
-.PHONY: run setup test test-long test-long-histories test-long-examples test-long-attacks coverage check bench bench-scale bench-night reference test-mutants test-model test-system test-machines test-openstack machines wheel test-page test-console screenshots format clean
+.PHONY: run setup test test-long test-long-histories test-long-examples test-long-attacks coverage check bench bench-scale bench-night reference docs test-mutants test-model test-system test-machines test-openstack machines wheel test-page test-console screenshots format clean
 
 run: $(VENV)/.server
 	$(strip $(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) $(SERVED))
@@ -73,6 +73,7 @@ check: $(VENV)/.dev node_modules/.installed $(WEB)/generated/api.d.ts
 	$(BIN)/lint-imports
 	$(BIN)/codespell src tests bench packaging examples docs *.md
 	$(BIN)/python -m tests.prose
+	$(MAKE) --silent docs
 	$(PRETTIER) --check $(WEB_FILES)
 	$(NODE) node_modules/typescript/bin/tsc
 
@@ -84,17 +85,22 @@ format: $(VENV)/.dev node_modules/.installed
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench --json bench.json
 
-# From a thousand machines to a million: some minutes, a few gigabytes. Draws the chart of docs/explanation/scale.md.
+# From a thousand machines to a million: some minutes, a few gigabytes. Draws the chart of docs/contributing/scale.md.
 bench-scale: $(VENV)/.dev
-	$(BIN)/python -m bench.scale --docs docs/explanation
+	$(BIN)/python -m bench.scale --docs docs/contributing
 
 # A night of maintenance over five hundred hosts, on the manual clock; some minutes.
 bench-night: $(VENV)/.dev
-	$(BIN)/python -m bench.night --docs docs/explanation
+	$(BIN)/python -m bench.night --docs docs/contributing
 
 # What docs/reference has from the code; a test compares it.
 reference: $(VENV)/.dev
 	$(BIN)/python -m tests.helpers.documents.reference
+
+# The documentation site in build/site; a link that leads nowhere is an error. `python3 -m http.server -d build/site` serves it.
+docs: $(VENV)/.dev
+	$(BIN)/python packaging/docs_site.py
+	$(BIN)/zensical build --strict > build/site.log 2>&1 || { cat build/site.log; exit 1; }
 
 # A source archive and a wheel in dist, for a release: both contain the console's page as a bundle.
 wheel: $(VENV)/.dev node_modules/.installed
@@ -128,7 +134,7 @@ screenshots: $(VENV)/.browser node_modules/.installed
 	FOREWARN_SCREENSHOTS=docs/console $(BIN)/pytest tests/console_long/test_pictures.py
 
 clean:
-	rm -rf $(VENV) node_modules $(WEB)/generated build dist .mypy_cache .ruff_cache .pytest_cache .coverage .hypothesis .import_linter_cache
+	rm -rf $(VENV) node_modules $(WEB)/generated build dist .cache .mypy_cache .ruff_cache .pytest_cache .coverage .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -prune -exec rm -r {} +
 
 # Quick to say that nothing is to be done: a stamp for each set of packages, older than what it was made of.

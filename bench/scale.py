@@ -1,7 +1,7 @@
 """How start, memory, an order, a tick and a poll grow with the fleet: from a thousand machines to a million.
 
 Orders and what becomes of them are measured on both databases. It takes some minutes and a few gigabytes; run
-it alone. It draws docs/explanation/scale.svg and writes the table of docs/explanation/scale.md:
+it alone. It draws docs/contributing/scale.svg and writes the table of docs/contributing/scale.md:
 `make bench-scale`.
 """
 

@@ -15,7 +15,7 @@ from tests.helpers.programs.nginx import Nginx
 from tests.helpers.programs.process import Program, free_port
 from tests.system.console.acting import answer, go, press
 
-GUIDE = Path(__file__).parents[2] / "docs/how-to/serve-the-console-behind-a-proxy.md"
+GUIDE = Path(__file__).parents[2] / "docs/deploy/console-behind-a-proxy.md"
 
 Proxy = Callable[[Program, int], None]
 

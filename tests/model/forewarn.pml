@@ -1,5 +1,5 @@
 /* Rules 1, 4, 5 and 11 of docs/explanation/rules.md as a model: what may be done, in any order, for as long as one likes.
-   docs/explanation/model.md says what it covers; `make test-model` runs it. */
+   docs/contributing/model.md says what it covers; `make test-model` runs it. */
 
 #include "fleet.pml"
 #include "engine.pml"

@@ -1,7 +1,7 @@
 """Any hypervisor by a command of its owner's, called with `begin`, `check` or `cancel`.
 
 The command does its work within the call, or leaves it to something that goes on by itself and is asked with
-`check`. What it keeps to recognise an attempt by is its own; docs/how-to/drive-any-hypervisor.md says what
+`check`. What it keeps to recognise an attempt by is its own; docs/deploy/your-own-hypervisor.md says what
 forewarn relies on.
 """
 

@@ -1,9 +1,9 @@
-"""The driver of docs/how-to/write-a-driver.md, which leaves each step as a file in a directory."""
+"""The driver of docs/deploy/write-a-driver.md, which leaves each step as a file in a directory."""
 
 import re
 from pathlib import Path
 
-PAGE = Path("docs/how-to/write-a-driver.md")
+PAGE = Path("docs/deploy/write-a-driver.md")
 
 
 def installed(site: Path, name: str = "forewarn-spool", version: str = "1.0") -> None:

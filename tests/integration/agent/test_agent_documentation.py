@@ -14,7 +14,7 @@ REFERENCE = (DOCS / "reference/agent.md").read_text()
 
 
 def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
-    text = (DOCS / "how-to/run-the-agent.md").read_text()
+    text = (DOCS / "workloads/agent.md").read_text()
     script = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     ran = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", f"umask 022; {shell_function()}\n{script}"],

@@ -38,7 +38,7 @@ def blocks(document: Path) -> list[str]:
 def test_the_tutorial_runs_as_printed(tmp_path: Path) -> None:
     fleet = sample_fleet(tmp_path, ports=True)
     with Program(tmp_path, "--fleet", fleet) as program:
-        script = "\n".join(blocks(ROOT / "docs/tutorial.md"))
+        script = "\n".join(blocks(ROOT / "docs/get-started.md"))
         for printed, real in ports_of(fleet).items():
             script = script.replace(f":{printed}/", f":{real}/")
         # An alias is for people; a script needs a function.
@@ -50,7 +50,7 @@ def test_the_tutorial_runs_as_printed(tmp_path: Path) -> None:
 
 def test_a_team_is_given_its_project_as_printed(tmp_path: Path) -> None:
     with Program(tmp_path) as program:
-        script = "\n".join(blocks(ROOT / "docs/how-to/give-a-team-its-project.md"))
+        script = "\n".join(blocks(ROOT / "docs/deploy/projects-and-tokens.md"))
         script = f"{shell_function()}\n{script}"
         said = typed(script, tmp_path, FOREWARN_SERVER=program.operators, FOREWARN_CLOCK="manual")
         assert "shop-1: redeploy ordered" in said
@@ -66,7 +66,7 @@ def test_a_host_is_gated_as_printed(tmp_path: Path) -> None:
     playbook.chmod(0o755)
     # Fifteen minutes of notice in a second and a half.
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path), clock="x600") as program:
-        script = "\n".join(blocks(ROOT / "docs/how-to/gate-a-host.md"))
+        script = "\n".join(blocks(ROOT / "docs/operate/gate-a-host.md"))
         script = script.replace("http://127.0.0.1:8170", program.operators)
         said = typed(f"{shell_function()}\n{script}", tmp_path, FOREWARN_SERVER=program.operators)
         assert "rebooting host-2: " in (tmp_path / "playbook.log").read_text()
@@ -76,7 +76,7 @@ def test_a_host_is_gated_as_printed(tmp_path: Path) -> None:
 
 def test_records_are_followed_as_printed(tmp_path: Path) -> None:
     with receiving() as receiver, Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
-        script = "\n".join(blocks(ROOT / "docs/how-to/follow-events.md"))
+        script = "\n".join(blocks(ROOT / "docs/operate/follow-events.md"))
         script = script.replace("http://127.0.0.1:8170", program.operators)
         script = script.replace("https://chat.example/hooks/ops", receiver.url)
         # A stream has no end: somebody who types it ends it.
@@ -87,7 +87,7 @@ def test_records_are_followed_as_printed(tmp_path: Path) -> None:
 
 
 def test_a_store_is_saved_and_copied_as_printed(tmp_path: Path) -> None:
-    _, save, move = blocks(ROOT / "docs/how-to/keep-the-store.md")
+    _, save, move = blocks(ROOT / "docs/operate/back-up-and-restore.md")
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)):
         assert "The store is saved" in typed(f"{shell_function()}\n{save}", tmp_path)
     script = move.replace("postgresql://forewarn@db.example/forewarn", "copied.db")
@@ -133,7 +133,7 @@ def test_every_command_that_is_printed_is_one(document: str) -> None:
     for block in shell.findall(text):
         for words in commands_of(block):
             parse(words, whole=True)
-    if "how-to" in document:
+    if re.match("docs/(deploy|operate|workloads)/", document):
         for said in re.findall(r"`forewarn ([^`>…|]+)", FENCED.sub("", text)):
             parse(shlex.split(said), whole=False)
 

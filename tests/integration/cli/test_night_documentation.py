@@ -1,4 +1,4 @@
-"""The night of docs/how-to/a-night-of-maintenance.md happens as it is told, command by command."""
+"""The night of docs/operate/night-of-maintenance.md happens as it is told, command by command."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ from tests.helpers.database.transactions import writing
 from tests.helpers.programs.process import Program, until
 
 ROOT = Path(__file__).parents[3]
-HOW_TO = ROOT / "docs/how-to/a-night-of-maintenance.md"
+HOW_TO = ROOT / "docs/operate/night-of-maintenance.md"
 # Three hours before the window opens in Berlin.
 EVENING = datetime(2027, 3, 1, 18, tzinfo=UTC)
 NEVER_BACK = "kvm05"

@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl, the guest of the how-to, is absent")
 def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
-    text = (DOCS / "how-to/rehearse-an-eviction.md").read_text()
+    text = (DOCS / "workloads/rehearse-an-eviction.md").read_text()
     script = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("8301", str(free_port()))
     with Program(tmp_path, clock="x10") as program:
         ran = subprocess.run(

@@ -23,9 +23,9 @@ def blocks(document: str, language: str) -> list[str]:
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh fleet", "fleet with a past"])
 def test_the_how_to_runs_as_printed(tmp_path: Path, fresh: bool) -> None:
     fleet = sample_fleet(tmp_path, ports=True)
-    (program,) = blocks("how-to/watch-events-from-python.md", "python")
-    (script,) = blocks("how-to/watch-events-from-python.md", "sh")
-    (expected,) = blocks("how-to/watch-events-from-python.md", "text")
+    (program,) = blocks("workloads/python.md", "python")
+    (script,) = blocks("workloads/python.md", "sh")
+    (expected,) = blocks("workloads/python.md", "text")
     (tmp_path / "watch.py").write_text(program)
     for printed, real in ports_of(fleet).items():
         script = script.replace(f":{printed}", f":{real}")

@@ -94,7 +94,7 @@ def test_it_ignores_a_restart(forewarn):
 
 
 def test_the_how_to_runs_as_printed(installed: pytest.Pytester) -> None:
-    printed = (ROOT / "docs/how-to/test-your-maintenance-handling.md").read_text()
+    printed = (ROOT / "docs/workloads/test-your-application.md").read_text()
     programs = dict(NAMED_PROGRAM.findall(printed))
     assert len(programs) == printed.count("```python")
     for name, text in programs.items():

@@ -1,4 +1,4 @@
-"""The driver of docs/how-to/write-a-driver.md: installed as its package would be, and kept to its word."""
+"""The driver of docs/deploy/write-a-driver.md: installed as its package would be, and kept to its word."""
 
 import sys
 from collections.abc import Iterator

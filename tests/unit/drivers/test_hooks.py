@@ -279,7 +279,7 @@ def test_what_is_no_answer_says_nothing(text: str) -> None:
 
 
 def test_a_job_that_the_guide_leaves_running_goes_on_after_its_hook(hook: Hook, tmp_path: Path) -> None:
-    guide = (ROOT / "docs/how-to/run-hooks.md").read_text()
+    guide = (ROOT / "docs/operate/hooks.md").read_text()
     (script,) = (each for each in guide.split("```") if "update-firmware" in each)
     job = tmp_path / "update"
     job.write_text(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo no image; false\n")

@@ -71,7 +71,7 @@ export function emptyFleet() {
     h(
       "p",
       { class: "muted small" },
-      "Hosts, groups and machines can also be added one at a time, here or with `forewarn host put`, `group put` and `machine put`. All that a fleet file may say stands in docs/reference/fleet-file.md; docs/tutorial.md leads through a first maintenance.",
+      "Hosts, groups and machines can also be added one at a time, here or with `forewarn host put`, `group put` and `machine put`. All that a fleet file may say stands in docs/reference/fleet-file.md; docs/get-started.md leads through a first maintenance.",
     ),
   );
 }
