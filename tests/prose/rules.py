@@ -20,7 +20,7 @@ OPENINGS = re.compile(rf"({'|'.join(_lines('openings.txt'))})\b")
 
 _QUOTES = "\"'\u201c\u201d\u2018\u2019"
 _SENTENCE_END = re.compile(
-    rf"(?<=[.!?])[)*_{_QUOTES}]*\s+(?=[({_QUOTES}]?[A-Z0-9`\u2026])|\n\s*\n|\n\s*(?=[-*]\s)"
+    rf"(?<=[.!?])[)*_{_QUOTES}]*\s+(?=[({_QUOTES}]?(?:[A-Z0-9`\u2026]|forewarn\b))|\n\s*\n|\n\s*(?=[-*]\s)"
 )
 _MARKS_BEFORE = re.compile(rf"^[\s(*_>{_QUOTES}-]+")
 _MARKS_BEHIND = re.compile(rf"[\s)*_{_QUOTES}]+$")
