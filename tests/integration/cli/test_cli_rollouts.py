@@ -290,7 +290,7 @@ def test_a_rollout_draws_how_far_each_host_is(service: Service) -> None:
     assert first["hosts"] == ["host-1"]
 
 
-HOW_TO = Path(__file__).parents[3] / "docs/operate/rollouts.md"
+HOW_TO = Path(__file__).parents[3] / "docs/reference/rollouts.md"
 
 
 def test_every_command_of_the_how_to_runs_as_printed() -> None:
