@@ -129,7 +129,8 @@ def test_guests_are_answered_while_hosts_are_cut_at_random(
             sum("error: the process of driver libvirt was killed" in line for line in service.err.lines)
             == crashes
         )
-        assert "keepalive timeout" in imports.text or "no answer" in imports.text, imports.text
+        # The reason is a timeout, or the crash of the driver's process, whichever comes first.
+        assert "cannot be reached" in imports.text, imports.text
         for guest in guests:
             seen = next(at for at, line in enumerate(guest.console.lines) if "guest sees" in line)
             assert "guest is not answered" not in guest.console.lines[seen:]
