@@ -151,7 +151,7 @@ class Timing:
         return min((time for time in times if time is not None), default=None)
 
     def latest(self, start: datetime, *, now: datetime) -> datetime | None:
-        """Return until when a start may be deferred: the deadline or the end of the window; None: no limit."""
+        """Return until when a start may be deferred: the deadline or the window's end; None: no limit."""
         if self._is_overdue(now):
             return self._deadline
         fit = self._of_all.fit(start, self._work + LEEWAY)

@@ -2,8 +2,8 @@
 
 When nothing else prevents the announcement, forewarn chooses a host for each machine and asks the driver.
 If the driver agrees, the move is announced. If it refuses, forewarn chooses another host. If all hosts
-refuse, the step fails unannounced, and a live move becomes a redeploy (`moves.py`). While the driver does not answer
-or cannot tell, the order waits and the driver is asked again.
+refuse, the step fails unannounced, and a live move becomes a redeploy (`moves.py`). While the driver does not
+answer or cannot tell, the order waits and the driver is asked again.
 """
 
 from collections.abc import Iterable
