@@ -158,7 +158,7 @@ SITUATIONS: Mapping[str, Situation] = {
     "somebody vouches for a host": _recorded(Kind.HOST_FENCED),
     "a host is lost": _recorded(Kind.HOST_LOST),
     "a lost host is waited for": _recorded(Kind.HOST_CHANGED, "waited for until"),
-    "a lost host comes back": _recorded(Kind.HOST_CHANGED, "word of the work on it"),
+    "a lost host comes back": _recorded(Kind.HOST_CHANGED, "a report on the work on it"),
     "a group falls silent": _recorded(Kind.GROUP_DISABLED),
     "announced anew to a group that listens no more": _announced_to_the_deaf,
     "an outage": _recorded(Kind.SERVICE_AWAY),

@@ -111,7 +111,7 @@ def an_event_leaves_without_a_record(
     return draft.put_event(replace(known, ended_at=draft.now, why=why))
 
 
-@mutant("core.orders.events:take_out", EVENTS, rule="2")
+@mutant("core.orders.events:remove_machine", EVENTS, rule="2")
 def a_name_leaves_without_a_record(
     real: Real, draft: Draft, known: Event, machine: MachineId, *, why: str
 ) -> None:
@@ -187,7 +187,7 @@ def events_are_armed_a_second_late(real: Real, announced: Event, policy: Policy)
     return real(announced, policy) + SECOND
 
 
-@mutant("core.orders.arming:hindered", ARMING, rule="4")
+@mutant("core.orders.arming:blockers", ARMING, rule="4")
 def events_are_armed_whoever_else_is(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
@@ -202,7 +202,7 @@ def an_approval_arms_its_event_alone(
     return real(draft, order, [draft.events[each.id] for each in announced], policy)
 
 
-@mutant("core.orders.stage_announcing:given_way", ARMING, rule="4")
+@mutant("core.orders.stage_announcing:latecomer_deadlock", ARMING, rule="4")
 def an_armed_stage_waits_for_latecomers_that_others_keep_away(real: Real, *_: Any) -> str:
     return ""
 
@@ -249,7 +249,7 @@ def a_wave_takes_any_host(real: Real, *_: Any) -> bool:
 # Rule 5: stages start whole
 
 
-@mutant("core.orders.reasons:untold", WHOLE, rule="5")
+@mutant("core.orders.reasons:unannounced_machines", WHOLE, rule="5")
 def a_whole_host_is_worked_on_whoever_was_told(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
@@ -274,7 +274,7 @@ def one_approval_starts_the_stage(
     return () if any(each.approved for each in announced) else real(draft, announced)
 
 
-@mutant("core.orders.reasons:not_to_start", LIFECYCLE, rule="5")
+@mutant("core.orders.reasons:why_not_started", LIFECYCLE, rule="5")
 def a_stage_starts_on_busy_machines(
     real: Real, draft: Draft, order: Order, stage: Stage, announced: tuple[Event, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
@@ -325,7 +325,7 @@ def hosts_are_worked_on_after_an_abort(
     return step
 
 
-@mutant("core.orders.lifecycle:_go_on_by_stages", WINDING_DOWN, rule="abort")
+@mutant("core.orders.lifecycle:_advance_stages", WINDING_DOWN, rule="abort")
 def stages_are_laid_out_again_after_an_abort(real: Real, draft: Draft, order: Order, policy: Policy) -> Order:
     wound_down = order.terms.winding_down
     anew: Order = real(draft, replace(order, terms=replace(order.terms, winding_down="")), policy)
@@ -435,7 +435,7 @@ def a_commit_is_not_on_disk(real: Real, *args: Any, **more: Any) -> Engine:
 # Rule 8: steps
 
 
-@mutant("core.orders.host_work:go_on", "unit/core/orders/test_verified_restarts.py", rule="8")
+@mutant("core.orders.host_work:advance", "unit/core/orders/test_verified_restarts.py", rule="8")
 def a_machine_that_restarts_with_its_host_is_not_verified(
     real: Real, draft: Draft, order: Order, policy: Policy
 ) -> Order:
@@ -463,7 +463,7 @@ def a_failure_is_neither_recorded_nor_shown(real: Real, *_: Any, **__: Any) -> N
     return
 
 
-@mutant("core.orders.placement:why_not_there", "unit/core/orders/test_moves.py", rule="5")
+@mutant("core.orders.placement:why_unsuitable", "unit/core/orders/test_moves.py", rule="5")
 def a_move_goes_to_a_host_that_takes_no_machines(real: Real, *_: Any) -> str:
     return ""
 
@@ -545,7 +545,7 @@ def a_fence_that_was_begun_is_enough(real: Real, order: Order) -> bool:
     return real(order) or bool(order.running_host_steps)
 
 
-@mutant("core.orders.lost_hosts:strands", LOST, rule="13")
+@mutant("core.orders.lost_hosts:is_stranded", LOST, rule="13")
 def machines_of_lost_hosts_are_moved(real: Real, *_: Any) -> bool:
     return False
 
@@ -555,7 +555,7 @@ def nobody_knows_who_vouched(real: Real, *_: Any, **__: Any) -> None:
     return
 
 
-@mutant("core.orders.lost_hosts:look", LOST, rule="13")
+@mutant("core.orders.lost_hosts:mark_if_overdue", LOST, rule="13")
 def no_host_is_ever_lost(real: Real, draft: Draft, order: Order, policy: Policy) -> Order:
     return order
 
@@ -575,13 +575,13 @@ def who_is_brought_up_on_a_host_that_fails_is_brought_up_elsewhere(real: Real, *
     return
 
 
-@mutant("core.orders.departures:leave_scheduled", FENCING, rule="13")
+@mutant("core.orders.departures:remove_from_scheduled", FENCING, rule="13")
 def who_is_to_be_terminated_leaves_its_unfenced_host(
     real: Real, draft: Draft, machine: Machine, *, why: str, keep: OrderId
 ) -> None:
     for order in departures.touching(draft, machine.id):
         if order.id != keep:
-            departures.leave(draft, order, machine.id, why=why)
+            departures.remove_machine(draft, order, machine.id, why=why)
 
 
 @mutant("core.orders.superseding:end_departures", FENCING, rule="13")
@@ -665,7 +665,7 @@ def a_blackout_day_is_a_day_as_any(real: Real, *_: Any) -> Iterator[object]:
     return iter(())
 
 
-@mutant("core.admission.announcing:lacking", REASONS, rule="budgets")
+@mutant("core.admission.announcing:short_budgets", REASONS, rule="budgets")
 def a_budget_is_not_asked(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
@@ -675,7 +675,7 @@ def a_machine_under_an_event_counts_as_healthy(real: Real, budget: Budget) -> fr
     return frozenset(budget.down)
 
 
-@mutant("core.orders.reasons:held", REASONS, rule="holds")
+@mutant("core.orders.reasons:holds_on", REASONS, rule="holds")
 def a_hold_holds_nothing(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
@@ -704,7 +704,11 @@ def a_host_that_cannot_be_reached_is_a_target(real: Real, draft: Draft, name: Ho
     return real(draft, name) or (host is not None and host.unreachable_since is not None)
 
 
-@mutant("core.orders.placement:out_of_reach", "unit/core/orders/test_reachability.py", rule="placement")
+@mutant(
+    "core.orders.placement:waiting_for_reachable_host",
+    "unit/core/orders/test_reachability.py",
+    rule="placement",
+)
 def a_machine_without_a_reachable_target_does_not_wait(real: Real, *_: Any, **__: Any) -> tuple[()]:
     return ()
 
@@ -732,7 +736,7 @@ def hosts_that_are_being_emptied_are_homes(
     return {host: alike for alike in rollout.alike for host in alike if host in emptied}
 
 
-@mutant("core.orders.placement:best", "unit/core/orders/test_placement.py", rule="placement")
+@mutant("core.orders.placement:best_host", "unit/core/orders/test_placement.py", rule="placement")
 def machines_go_elsewhere_than_to_their_homes(
     real: Real, draft: Draft, machine: Machine, *, order: Order | None = None, **more: Any
 ) -> HostName | None:

@@ -255,7 +255,7 @@ def test_guests_may_want_to_be_told_of_a_degraded_host_later_than_people(service
     service.apply(web(GroupPolicy(degrade_notice=timedelta(days=1))))
     placed = service.host_order("host-1", Action.DEGRADE)
     assert placed.events == ()
-    assert placed.order.waiting[0].reason == "guests are told at 2026-01-11T12:00:00Z"
+    assert placed.order.waiting[0].reason == "guests are notified at 2026-01-11T12:00:00Z"
     service.advance(days=6)
     (event,) = service.events("web-0")
     assert event.not_before == START + timedelta(days=7)
@@ -420,5 +420,5 @@ def test_a_server_that_died_before_others_were_let_begin_lets_them_begin(service
 
 def test_nobody_reports_on_work_that_is_not_theirs(service: Service) -> None:
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
-    with pytest.raises(Conflict, match="nobody else has a say"):
+    with pytest.raises(Conflict, match="it takes no outside reports"):
         service.orders.complete_order(placed.order.id, by="ops")

@@ -70,7 +70,7 @@ def test_a_start_a_later_not_before_a_name_less_and_an_end_are_seen() -> None:
     fleet.draft.put_event(replace(event, not_before=event.not_before + MINUTE))
     assert incarnation(fleet) == 3
     fleet.turn()
-    events.take_out(fleet.draft, fleet.events()[0], MachineId("web-1"), why="moved")
+    events.remove_machine(fleet.draft, fleet.events()[0], MachineId("web-1"), why="moved")
     assert incarnation(fleet) == 4
     fleet.turn()
     events.start(fleet.draft, fleet.events()[0], why="it is time")
@@ -150,7 +150,7 @@ def test_a_draft_without_room_moves_nothing() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     apart = Draft(replace(fleet.draft.base, room=None), now=fleet.now, new_id=lambda: "X")
     with pytest.raises(LookupError, match="room for it was not loaded"):
-        placement.choose(apart, fleet.machine("web-0"), but=None)
+        placement.choose(apart, fleet.machine("web-0"), excluded=())
 
 
 def test_hosts_carry_what_is_bound_for_them_and_not_what_leaves() -> None:

@@ -53,7 +53,7 @@ def test_nothing_is_announced_while_canaries_are_watched() -> None:
     assert planning.is_ready(rollout, now=NOW + HOUR)
     first = planning.reasons(rollout, now=NOW)[0]
     assert (first.what, first.until) == (host(2), NOW + HOUR)
-    assert first.reason.startswith("wave 2 waits for the canaries to prove themselves, until ")
+    assert first.reason.startswith("wave 2 waits for the soak time of the canaries, until ")
 
 
 def test_a_gap_that_is_longer_than_the_soak_is_kept() -> None:
