@@ -749,6 +749,6 @@ def a_guest_waits_for_all_that_was_taken_before_it(real: Real, jobs: Any, **_: A
     return real(jobs, after=())
 
 
-@mutant("core.spelling:_alike", "unit/core/test_spelling.py", rule="spelling")
-def names_are_taken_to_begin_alike_where_they_differ(real: Real, one: str, other: str) -> int:
+@mutant("core.spelling:_common_prefix", "unit/core/test_spelling.py", rule="spelling")
+def a_differing_letter_counts_as_part_of_a_common_prefix(real: Real, one: str, other: str) -> int:
     return min(int(real(one, other)) + 1, len(one), len(other))

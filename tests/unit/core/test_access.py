@@ -27,6 +27,7 @@ from forewarn.core.access import (
 from forewarn.core.basic_types import DEFAULT_PROJECT, Action, OrderId, ProjectName, Source
 from forewarn.core.errors import Anonymous, Conflict, ForewarnError, Invalid, NotFound, Refused
 from forewarn.core.model.order import Order
+from forewarn.core.session_cookies import Credentials, OpenSessions, identify
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SHOP = ProjectName("shop")
@@ -112,40 +113,45 @@ def test_operators_change_every_order() -> None:
     check_change(order(Action.EVICT, Source.PLATFORM), project=None)
 
 
-# Who asks
+# Authentication
 
 
-def test_while_there_is_no_token_anybody_is_an_operator() -> None:
-    assert Keyring().caller(None, now=NOW) == LOCAL_OPERATOR
-    assert Keyring().caller("fw_stale", now=NOW) == LOCAL_OPERATOR
+def authenticated(keyring: Keyring, secret: str | None, *, now: datetime = NOW) -> Caller:
+    shown = Credentials(token=secret)
+    return identify(shown, keyring, OpenSessions(), now=now, real_now=now).caller
 
 
-def test_a_secret_names_its_caller() -> None:
+def test_before_the_first_token_every_caller_is_an_operator() -> None:
+    assert authenticated(Keyring(), None) == LOCAL_OPERATOR
+    assert authenticated(Keyring(), "fw_stale") == LOCAL_OPERATOR
+
+
+def test_a_secret_identifies_its_authenticated() -> None:
     both = ring(token("alice"), token("bob", role=Role.VIEWER))
-    assert both.caller("fw_bob", now=NOW) == Caller(name="bob", role=Role.VIEWER)
+    assert authenticated(both, "fw_bob") == Caller(name="bob", role=Role.VIEWER)
 
 
 @pytest.mark.parametrize("secret", ["fw_bob", "", "fw_alic", "fw_alice ", "\udcff", digest_of("fw_alice")])
-def test_another_secret_is_nobodys(secret: str) -> None:
+def test_an_unknown_secret_is_refused(secret: str) -> None:
     with pytest.raises(Anonymous, match="not known, has expired or was revoked"):
-        ring(token("alice")).caller(secret, now=NOW)
+        authenticated(ring(token("alice")), secret)
 
 
-def test_no_secret_is_told_what_to_send() -> None:
+def test_a_refusal_without_a_secret_says_how_to_send_one() -> None:
     with pytest.raises(Anonymous, match="Authorization: Bearer"):
-        ring(token("alice")).caller(None, now=NOW)
+        authenticated(ring(token("alice")), None)
 
 
-def test_a_token_is_good_until_its_expiry() -> None:
+def test_a_token_is_valid_until_it_expires() -> None:
     mine = ring(token("alice", life=timedelta(hours=1)))
-    assert mine.caller("fw_alice", now=NOW + timedelta(minutes=59)).name == "alice"
+    assert authenticated(mine, "fw_alice", now=NOW + timedelta(minutes=59)).name == "alice"
     with pytest.raises(Anonymous):
-        mine.caller("fw_alice", now=NOW + timedelta(hours=1))
+        authenticated(mine, "fw_alice", now=NOW + timedelta(hours=1))
 
 
-def test_when_the_last_token_is_revoked_the_door_stays_shut() -> None:
+def test_after_the_last_token_is_revoked_calls_still_need_a_token() -> None:
     with pytest.raises(Anonymous):
-        ring().caller(None, now=NOW)
+        authenticated(ring(), None)
 
 
 def test_what_is_kept_does_not_show_the_secret() -> None:

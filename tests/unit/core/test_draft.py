@@ -130,7 +130,7 @@ def test_records_are_numbered_on_from_the_newest() -> None:
 
 def test_no_number_is_given_before_the_draft_is_saved() -> None:
     fleet = Fleet(machine("web-0"))
-    with pytest.raises(LookupError, match="before the draft is saved"):
+    with pytest.raises(LookupError, match="when it saves the draft"):
         fleet.draft.given(fleet.draft.number)
 
 
