@@ -19,7 +19,7 @@ BY_PEOPLE = frozenset({DECLARED, PUT})
 # The author of records about work that the server does on its own.
 FOREWARN = "forewarn"
 # The end of a record's reason if an import found that a machine was changed outside forewarn.
-OTHER_HANDS: Final = "by other hands"
+OTHER_HANDS: Final = "outside forewarn"
 # The group of a standalone machine is named with this prefix and its id. Declared names have no slash.
 STANDALONE = "standalone/"
 

@@ -11,6 +11,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
+from forewarn.core.spelling import truncated_list
 
 # Azure's documentation: the first call of a machine may take this long.
 SLOW = timedelta(minutes=2)
@@ -106,10 +107,9 @@ def check_host(host: Host, carried: Iterable[Machine], projects: Mapping[Project
     machines = sorted(carried, key=lambda machine: (machine.project, machine.name))
     others = [machine for machine in machines if not projects[machine.project].rehearsal]
     if others:
-        named = ", ".join(f"{machine.name} ({machine.project})" for machine in others[:NAMED])
-        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+        named = truncated_list([f"{machine.name} ({machine.project})" for machine in others], NAMED)
         raise Conflict(
-            f'host "{host.name}" carries machines of projects that are not for rehearsals: {named}{more}'
+            f'host "{host.name}" carries machines of projects that are not for rehearsals: {named}'
         )
     if not machines:
         raise Conflict(f'host "{host.name}" carries no machine of a project for rehearsals')

@@ -1,8 +1,11 @@
 """Format text for people: plurals, pairs, single lines, and suggestions for misspelled names."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from itertools import islice
+
+from forewarn.core.moments import format_span
 
 # The typing errors that a name of some length may have: one for three letters, two for six.
 LETTERS_FOR_A_SLIP = 3
@@ -31,6 +34,23 @@ def paired(values: Mapping[str, object]) -> str:
     """Format names and their values: `memory=2, vcpus=1`; `none` if there are none."""
     shown = {key: f"{each:g}" if isinstance(each, float) else f"{each}" for key, each in values.items()}
     return ", ".join(f"{key}={each}" for key, each in sorted(shown.items())) or "none"
+
+
+def shown_value(value: object) -> str:
+    """Format a value of a field: `none`, `true`, `15 m`, `memory=2`."""
+    if isinstance(value, timedelta):
+        return format_span(value)
+    if isinstance(value, Mapping):
+        return paired(value)
+    if value is None or value == "":
+        return "none"
+    return f"{value}".lower() if isinstance(value, bool) else f"{value}"
+
+
+def truncated_list(names: Sequence[str], most: int) -> str:
+    """Join the first names, and count the others: `a, b and 7 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def closest(written: str, known: Iterable[str]) -> str | None:

@@ -9,6 +9,7 @@ from typing import Protocol, Self
 from forewarn.core.basic_types import DECLARED, GroupName, HostName, HostState, OrderId
 from forewarn.core.model.machine import Machine
 from forewarn.core.moments import format_time
+from forewarn.core.spelling import truncated_list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +141,7 @@ def unreached(since: Mapping[HostName, datetime]) -> str:
         ((name, moment),) = since.items()
         return f"{name} cannot be reached since {format_time(moment)}"
     named = [f"{name} (since {format_time(since[name])})" for name in sorted(since)]
-    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
-    return f"{', '.join(named[:MOST_NAMED])}{more} cannot be reached"
+    return f"{truncated_list(named, MOST_NAMED)} cannot be reached"
 
 
 def most_lack(rooms: Iterable[Room], machine: Needs) -> str:

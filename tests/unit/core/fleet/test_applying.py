@@ -218,7 +218,9 @@ def test_a_machine_that_is_worked_on_is_not_moved() -> None:
     assert put(made, replace(present(made), host=HostName("host-2"))).host == "host-2"
     made.pass_(20 * MINUTE)
     assert made.running(waiting.id)
-    with pytest.raises(Conflict, match=rf'machine "web-0" is in the hands of order {waiting.id} \(restart\)'):
+    with pytest.raises(
+        Conflict, match=rf'machine "web-0" is in a running step of order {waiting.id} \(restart\)'
+    ):
         put(made, replace(present(made), host=HOST))
 
 

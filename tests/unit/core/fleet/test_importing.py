@@ -454,22 +454,22 @@ def test_machines_without_an_address_are_said() -> None:
 
 def test_a_machine_that_others_moved_is_followed_and_recorded() -> None:
     fleet = imported(vm("a"))
-    assert taken(fleet, found(vm("a", B))) == ("~ machine a: moved from host-a to host-b by other hands",)
+    assert taken(fleet, found(vm("a", B))) == ("~ machine a: moved from host-a to host-b outside forewarn",)
     assert (fleet.machine("a").host, fleet.machine("a").state) == (B, MachineState.RUNNING)
-    assert fleet.history(Kind.UNANNOUNCED_IMPACT) == ["moved from host-a to host-b by other hands"]
+    assert fleet.history(Kind.UNANNOUNCED_IMPACT) == ["moved from host-a to host-b outside forewarn"]
     assert fleet.history(Kind.MACHINE_MOVED) == ["host-a to host-b"]
 
 
 def test_a_machine_that_others_stopped_and_started_is_followed() -> None:
     fleet = imported(vm("a"))
-    assert taken(fleet, found(vm("a", running=False))) == ("~ machine a: stopped on host-a by other hands",)
+    assert taken(fleet, found(vm("a", running=False))) == ("~ machine a: stopped on host-a outside forewarn",)
     assert (fleet.machine("a").host, fleet.machine("a").state) == (None, MachineState.STOPPED)
     assert taken(fleet, found(vm("a", running=False))) == ()
-    assert taken(fleet, found(vm("a", B))) == ("~ machine a: started on host-b by other hands",)
+    assert taken(fleet, found(vm("a", B))) == ("~ machine a: started on host-b outside forewarn",)
     assert (fleet.machine("a").host, fleet.machine("a").state) == (B, MachineState.RUNNING)
     assert fleet.history(Kind.UNANNOUNCED_IMPACT) == [
-        "stopped on host-a by other hands",
-        "started on host-b by other hands",
+        "stopped on host-a outside forewarn",
+        "started on host-b outside forewarn",
     ]
 
 
@@ -477,15 +477,15 @@ def test_a_machine_that_others_destroyed_leaves_the_fleet() -> None:
     fleet = imported(vm("a"), vm("b"))
     plan = planned(fleet, found(vm("b")))
     assert (plan.removes, plan.of) == (1, 2)
-    assert taken(fleet, found(vm("b"))) == ("- machine a: destroyed by other hands",)
-    assert fleet.history(Kind.MACHINE_REMOVED) == ["destroyed by other hands"]
-    assert fleet.history(Kind.UNANNOUNCED_IMPACT) == ["destroyed by other hands"]
+    assert taken(fleet, found(vm("b"))) == ("- machine a: destroyed outside forewarn",)
+    assert fleet.history(Kind.MACHINE_REMOVED) == ["destroyed outside forewarn"]
+    assert fleet.history(Kind.UNANNOUNCED_IMPACT) == ["destroyed outside forewarn"]
 
 
 def test_one_that_was_made_anew_takes_the_name_of_the_other() -> None:
     fleet = imported(vm("1", name=MachineName("a"), addresses=("10.0.0.1",)))
     anew = vm("2", name=MachineName("a"), addresses=("10.0.0.1",))
-    assert taken(fleet, found(anew)) == ("- machine a: destroyed by other hands", "+ machine a on host-a")
+    assert taken(fleet, found(anew)) == ("- machine a: destroyed outside forewarn", "+ machine a on host-a")
 
 
 def test_what_an_event_told_of_is_no_unannounced_impact() -> None:
@@ -494,7 +494,7 @@ def test_what_an_event_told_of_is_no_unannounced_impact() -> None:
     fleet.turn()
     fleet.maintain(A, driver="external")
     assert taken(fleet, found(vm("web-0", B))) == (
-        "~ machine web-0: moved from host-a to host-b by other hands",
+        "~ machine web-0: moved from host-a to host-b outside forewarn",
     )
     assert len(fleet.history(Kind.UNANNOUNCED_IMPACT)) == 1  # before its time
     assert not fleet.draft.events_of(next(iter(fleet.draft.orders)))
@@ -537,7 +537,7 @@ def test_a_failed_order_does_not_hide_where_its_machine_is() -> None:
         "retry it from where the machine is now, or abandon it",
     )
     moved = taken(fleet, found(vm("web-0", target, group=WEB), hosts=[A, B, C]))
-    assert moved == (f"~ machine web-0: moved from host-a to {target} by other hands",)
+    assert moved == (f"~ machine web-0: moved from host-a to {target} outside forewarn",)
     assert (fleet.machine("web-0").host, fleet.machine("web-0").state) == (target, MachineState.RUNNING)
     assert fleet.draft.orders[order.id].state is OrderState.FAILED
     (step,) = retried(fleet, order).steps
@@ -595,7 +595,7 @@ def test_a_machine_that_a_failed_step_may_have_left_down_is_said_and_kept() -> N
         )
     assert planned(fleet, found(other, web)).notes == ()
     interventions.abandon(fleet.draft, order.id, by="ops")
-    assert taken(fleet, found(other))[0] == "- machine web-0: destroyed by other hands"
+    assert taken(fleet, found(other))[0] == "- machine web-0: destroyed outside forewarn"
 
 
 def test_what_is_ordered_for_a_machine_that_others_stop_fails_and_says_so() -> None:
@@ -704,7 +704,7 @@ def test_a_machine_is_where_it_runs_though_another_host_knows_it() -> None:
     assert fleet.machine("a").host == B
     assert taken(fleet, found(vm("a", A, running=False), vm("a", B))) == ()
     assert taken(fleet, found(vm("a", A, running=False), vm("a", B, running=False))) == (
-        "~ machine a: stopped on host-b by other hands",
+        "~ machine a: stopped on host-b outside forewarn",
     )
 
 
@@ -733,7 +733,7 @@ def test_only_a_source_that_tells_of_everything_removes_hosts_and_what_they_carr
     assert taken(fleet, found(vm("b", B), hosts=[B])) == ()
     whole = replace(LIBVIRT, whole=True)
     assert taken(fleet, found(vm("b", B), hosts=[B]), whole) == (
-        "- machine a: destroyed by other hands",
+        "- machine a: destroyed outside forewarn",
         "- group web",
         "- host host-a",
     )
