@@ -67,7 +67,7 @@ def test_a_fleet_that_no_longer_says_who_works_is_told_that_work_waits(api: Api)
     declare(api, default="simulated")
     assert declare(api) == [
         "~ defaults: driver simulated to none: "
-        "where a host says nothing, work waits for somebody's word (external)"
+        "hosts without a driver now use `external`: their work waits for a report"
     ]
     declare(api, default="external")
     assert declare(api) == ["~ defaults: driver external to none"]  # it waits as before

@@ -118,10 +118,10 @@ def test_a_file_leaves_alone_what_was_imported(service: Service, api: Api) -> No
 def test_a_machine_that_others_moved_counts_as_unannounced(api: Api, hypervisor: Hypervisor) -> None:
     imported(api, hosts=HOSTS)
     hypervisor.domains["kvm02"] = {IDS[1]: hypervisor.domains["kvm01"].pop(IDS[1])}
-    assert imported(api)["changes"] == ["~ machine web-1: moved from kvm01 to kvm02 by other hands"]
+    assert imported(api)["changes"] == ["~ machine web-1: moved from kvm01 to kvm02 outside forewarn"]
     assert api("GET", "/v1/machines/web-1").json()["machine"]["host"] == "kvm02"
     (record,) = api("GET", "/v1/history?kind=unannounced-impact").json()["records"]
-    assert (record["machine"], record["reason"]) == ("web-1", "moved from kvm01 to kvm02 by other hands")
+    assert (record["machine"], record["reason"]) == ("web-1", "moved from kvm01 to kvm02 outside forewarn")
     (counted,) = api("GET", "/v1/promises").json()["promises"]
     assert (counted["unannounced"], counted["judged"], counted["simulated"]) == (1, 0, False)
     assert "forewarn_unannounced_impact_total 1.0" in api("GET", "/metrics").text
@@ -137,7 +137,7 @@ def test_a_failed_order_is_retried_from_where_its_machine_was_found(
     assert api("GET", f"/v1/orders/{order}").json()["order"]["state"] == "failed"
     hypervisor.domains["kvm02"] = {IDS[1]: hypervisor.domains["kvm01"].pop(IDS[1])}
     found = imported(api)
-    assert found["changes"] == ["~ machine web-1: moved from kvm01 to kvm02 by other hands"]
+    assert found["changes"] == ["~ machine web-1: moved from kvm01 to kvm02 outside forewarn"]
     assert found["notes"] == [
         f"machine web-1 is in order {order} (restart), which has failed: "
         "retry it from where the machine is now, or abandon it"
@@ -155,7 +155,7 @@ def test_what_a_person_puts_is_theirs(api: Api, hypervisor: Hypervisor) -> None:
     api("PUT", "/v1/machines/web-0", json={"mac": "52:54:00:00:00:99", "host": "kvm02"})
     assert api("GET", "/v1/machines/web-0").json()["machine"]["source"] == "put"
     again = imported(api)
-    assert again["changes"] == ["~ machine web-0: moved from kvm02 to kvm01 by other hands"]
+    assert again["changes"] == ["~ machine web-0: moved from kvm02 to kvm01 outside forewarn"]
     assert again["conflicts"] == [
         "machine web-0: mac is 52:54:00:00:00:99, libvirt has 52:54:00:00:00:01 (--take mac)"
     ]
@@ -190,7 +190,7 @@ def test_half_of_the_fleet_is_not_removed_unasked(api: Api, hypervisor: Hypervis
         409,
         "the import would remove 1 of 2 machines: if they are really gone, say yes (--yes)",
     )
-    assert imported(api, yes=True)["changes"] == ["- machine web-0: destroyed by other hands"]
+    assert imported(api, yes=True)["changes"] == ["- machine web-0: destroyed outside forewarn"]
 
 
 def test_a_host_that_cannot_be_reached_removes_nothing_and_is_said(api: Api, hypervisor: Hypervisor) -> None:

@@ -55,7 +55,7 @@ def test_the_difference_is_shown_and_imported(hypervisor: Hypervisor) -> None:
     refused = run("fleet", "import", "--from", "libvirt", code=1)
     assert "this would remove 1 of 2 machines that libvirt had; say --yes if so" in refused.output
     gone = run("fleet", "import", "--from", "libvirt", "--yes").stdout.splitlines()
-    assert gone == ["- machine vm-0: destroyed by other hands", "Imported: 1 change."]
+    assert gone == ["- machine vm-0: destroyed outside forewarn", "Imported: 1 change."]
 
 
 def test_lists_say_what_was_imported_from_where(monkeypatch: pytest.MonkeyPatch) -> None:
