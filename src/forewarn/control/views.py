@@ -8,7 +8,7 @@ from forewarn.control import naming
 from forewarn.control.disclosing import check_sees_hosts, sees_hosts
 from forewarn.control.history_search import BATCH, PROJECT_BATCH, FoundRecords, RecordSearch
 from forewarn.control.interfaces import LastPolls
-from forewarn.control.unsaved_activity import NoticesNow, UnsavedNotices, UnsavedPolls
+from forewarn.control.unsaved_activity import NoticeSnapshot, UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import Context, ScopedReading
 from forewarn.core.basic_types import (
     EventId,
@@ -105,7 +105,7 @@ class Views(ScopedReading):
         """Show one machine."""
         fresh = self._polls.fresh()
         with self._store.read() as snapshot:
-            found = naming.known_machine(snapshot.fleet, name, scope=self.scope)
+            found = naming.find_machine(snapshot.fleet, name, scope=self.scope)
             return self._seen(snapshot, [found], fresh)[0]
 
     def machines(
@@ -269,7 +269,7 @@ class Views(ScopedReading):
             naming.check_machine(snapshot, name, scope=self.scope)
 
     def _noted(
-        self, snapshot: ScopedSnapshot, order: Order | None, events: Sequence[Event], unsaved: NoticesNow
+        self, snapshot: ScopedSnapshot, order: Order | None, events: Sequence[Event], unsaved: NoticeSnapshot
     ) -> Sequence[EventView]:
         """Add to events of an order what notice their machines got, and what they went through."""
         ids = [event.id for event in events]

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from forewarn.control.driver import (
+    AttemptEndListener,
     Cancelled,
     Done,
     Driver,
@@ -18,10 +19,10 @@ from forewarn.control.driver import (
     Failed,
     NotBegun,
     Running,
-    TakingLeave,
     TooLate,
     Unknown,
 )
+from forewarn.control.driver_outbox import RunningStep
 from forewarn.control.engine.driver_calls import (
     CallAnswer,
     DriverCall,
@@ -32,7 +33,6 @@ from forewarn.control.engine.driver_calls import (
     Verb,
     perform,
 )
-from forewarn.control.steps_under_way import StepUnderWay
 from forewarn.core.basic_types import HostName, OrderId
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
@@ -47,7 +47,7 @@ ASK_ANYWAY = timedelta(minutes=1)
 class _Attempt:
     """What is known of an attempt that runs."""
 
-    step: StepUnderWay | None = None  # None: it was begun before the start, and is not loaded yet
+    step: RunningStep | None = None  # None: it was begun before the start, and is not loaded yet
     begun: bool = False  # `begin` was called, or may have been
     begin_open: bool = False  # it was handed over, and has not returned
     # The last one, if it was handed over after `begin` had returned: what others say of that may be older.
@@ -101,7 +101,7 @@ class DriverAttempts:
 
     def take_over(
         self,
-        running: Mapping[AttemptId, StepUnderWay],
+        running: Mapping[AttemptId, RunningStep],
         ended: Iterable[AttemptId] = (),
         hosts: Mapping[HostName, Host] = MappingProxyType({}),
     ) -> list[AttemptId]:
@@ -134,7 +134,7 @@ class DriverAttempts:
     def _take_leave(self, task: DriverTask) -> None:
         """Tell a driver that an attempt runs no more, if it wants to know."""
         driver = self._drivers[task.driver]
-        if driver.limits is not None and isinstance(driver, TakingLeave):
+        if driver.limits is not None and isinstance(driver, AttemptEndListener):
             driver.ended(task)
 
     def unloaded(self, orders: Iterable[OrderId]) -> list[OrderId]:

@@ -17,12 +17,12 @@ from forewarn.control.driver import (
     Driver,
     DriverTask,
     Failed,
-    InOwnWords,
     NotBegun,
     Prechecking,
     Reaching,
     Running,
     TooLate,
+    TrustedText,
     Unknown,
 )
 from forewarn.core.basic_types import HOOK, HostName, Work
@@ -128,7 +128,7 @@ def perform(driver: Driver, call: DriverCall) -> Answer:
     if isinstance(answer, Done):
         return replace(answer, note=said_by_driver(answer.note, HOOK)) if answer.note else answer
     # The answer first: to ask what a driver can do takes forty times as long.
-    if not isinstance(answer, Failed | Unknown | Refused) or isinstance(driver, InOwnWords):
+    if not isinstance(answer, Failed | Unknown | Refused) or isinstance(driver, TrustedText):
         return answer
     return replace(answer, why=said_by_driver(answer.why, task.driver))
 

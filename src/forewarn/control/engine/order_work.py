@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from forewarn.control.driver import Cancelled, Done, Driver, Failed, NotBegun, Running, TooLate, Unknown
+from forewarn.control.driver_outbox import RunningStep, running_steps
 from forewarn.control.engine.driver_attempts import DriverAttempts
 from forewarn.control.engine.driver_calls import (
     CallAnswer,
@@ -17,7 +18,6 @@ from forewarn.control.engine.driver_calls import (
     Verb,
     move_answer,
 )
-from forewarn.control.steps_under_way import StepUnderWay, steps_of
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.basic_types import EXTERNAL, HostName, OrderId
 from forewarn.core.draft import Draft, RoomNotLoaded
@@ -52,12 +52,12 @@ class OrderWork(UseCase):
         self._started = False  # whether all that ran before the start is known
         self._wanted: dict[AttemptId, None] = {}  # whose drivers are to be asked
         self._prechecks = Prechecks(drivers, calls=calls, find_host=self._find_host)
-        self._under_way.lose()
+        self._outbox.mark_incomplete()
 
     @property
     def has_news(self) -> bool:
         """Whether drivers are to be told something."""
-        return bool(self._under_way) or bool(self._wanted)
+        return bool(self._outbox) or bool(self._wanted)
 
     def work_on(
         self,
@@ -86,13 +86,13 @@ class OrderWork(UseCase):
         """Have drivers begin, and call off, what was saved since the last time; return what cannot go on."""
         faults: list[OrderId] = []
         while True:
-            self._wanted.update(dict.fromkeys(self._attempts.take_over(*self._under_way.take())))
-            if self._under_way.incomplete:
+            self._wanted.update(dict.fromkeys(self._attempts.take_over(*self._outbox.take())))
+            if self._outbox.incomplete:
                 self._wanted.update(dict.fromkeys(self._find_running(now)))
             answers = self._believed(
                 self._attempts.ask(list(filter(self._attempts.knows, self._wanted)), now)
             )
-            answers += self._prechecks.ask(self._under_way.take_prechecks(), now)
+            answers += self._prechecks.ask(self._outbox.take_prechecks(), now)
             for some in _chunks(_orders_of(answers)):
                 # They have been looked at: that something begins, or is under way, gives no machine a host.
                 faults += self._decide_each(some, answers, now, room=False)
@@ -197,7 +197,7 @@ class OrderWork(UseCase):
         ]
         for some in _chunks(dict.fromkeys(id_.order for id_ in missing)):
             self._attempts.take_over(self._load(some, now))
-        self._under_way.incomplete = False
+        self._outbox.incomplete = False
         return [id_ for id_ in missing if self._attempts.is_loaded(id_)]
 
     def _is_unasked(self, order: Order, step: Step | HostStep) -> bool:
@@ -206,14 +206,14 @@ class OrderWork(UseCase):
         falls_due = step.look_at is not None or driver == EXTERNAL
         return self._attempts.is_laned(driver) or not falls_due
 
-    def _load(self, orders: Sequence[OrderId], now: datetime) -> dict[AttemptId, StepUnderWay]:
+    def _load(self, orders: Sequence[OrderId], now: datetime) -> dict[AttemptId, RunningStep]:
         """Load the steps of orders that run, as their drivers are given them."""
         if not orders:
             return {}
         with self._store.read() as snapshot:
             draft = self._draft(snapshot.rules.around(orders=orders, room=False), now=now)
         loaded = (draft.orders[order] for order in orders if order in draft.orders)
-        steps = (step for order in loaded for step in steps_of(draft, order, order.driven))
+        steps = (step for order in loaded for step in running_steps(draft, order, order.driven))
         return {step.task.id: step for step in steps}
 
     def _find_host(self, name: HostName) -> Host | None:

@@ -78,13 +78,13 @@ class GuestSaving(UseCase):
         if now >= self._polls_due(now):
             self.polls.collect()
             self._saved_at = now
-        if self.polls.half_saved:
+        if self.polls.has_unsaved:
             self.polls.save_some(self._activity_store)
-        return self.polls.half_saved
+        return self.polls.has_unsaved
 
     def next_due(self, now: datetime) -> datetime | None:
         """Return when polls are saved next; None while there are none."""
-        if self.polls.half_saved:
+        if self.polls.has_unsaved:
             return now
         return self._polls_due(now) if self.polls.pending() else None
 
@@ -97,7 +97,7 @@ class GuestSaving(UseCase):
         """Save all polls that there are."""
         self.polls.collect()
         self._saved_at = now
-        while self.polls.half_saved:
+        while self.polls.has_unsaved:
             self.polls.save_some(self._activity_store)
 
     def _polls_due(self, now: datetime) -> datetime:

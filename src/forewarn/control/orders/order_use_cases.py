@@ -82,7 +82,7 @@ class OrderUseCases(UseCase):
             terms = request.terms
             check_terms(emergency=terms.emergency, driver=request.driver, heartbeat=terms.heartbeat)
         self._drivers_known.check(request.driver)
-        machine = naming.known_machine(tx.fleet, name, scope=tx.scope)
+        machine = naming.find_machine(tx.fleet, name, scope=tx.scope)
         scheduled = tx.work.scheduled_user_orders(machine.project) if requests.is_limited(action) else 0
         to = request.terms.to
         targets = [] if to is None else [to]

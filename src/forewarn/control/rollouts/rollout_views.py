@@ -245,7 +245,7 @@ class RolloutViews(Reading):
         saved = snapshot.rollouts.silent_machines(mine.hosts)
         polled = fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in polled)
-        never = (f"never polled: {naming.some(silent)}",) if silent else ()
+        never = (f"never polled: {naming.shortened(silent)}",) if silent else ()
         times = forecast.times(mine, survey, now=now, policy=self._policy)
         unexpected = forecast.warnings(mine, survey, times, policy=self._policy)
         return (*_also_in(mine, snapshot.rollouts.open()), *on_one_host(survey), *unexpected, *never)
@@ -272,7 +272,7 @@ def shared_with(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
         if shared:
             also = "is also" if len(shared) == 1 else "are also"
             state = f"rollout {other.id}, which is {'being aborted' if other.aborting else other.state}"
-            yield f"{naming.some(shared)} {also} in {state}"
+            yield f"{naming.shortened(shared)} {also} in {state}"
 
 
 def _check_action(request: RolloutRequest) -> None:
