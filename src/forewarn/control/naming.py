@@ -17,6 +17,7 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.errors import Conflict, ForewarnError, NotFound, UnknownName
 from forewarn.core.filters import HistoryFilter
+from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.spelling import MOST_NAMES, hint
@@ -110,13 +111,18 @@ def narrowed(tx: ScopedTransaction, project: ProjectName | None) -> ScopedTransa
     return tx.narrowed(project)
 
 
-def check_group(fleet: FleetQueries, name: GroupName | None, *, scope: Scope) -> None:
-    """Raise NotFound unless a group exists."""
-    if name is None:
-        return
+def find_group(fleet: FleetQueries, name: GroupName, *, scope: Scope = EVERYTHING) -> Group:
+    """Return a group by name, but not the own group of a standalone machine."""
     group = fleet.group(name)
     if group is None or group.kind is GroupKind.STANDALONE:
         raise unknown(NameKind.GROUP, name, scope=scope)
+    return group
+
+
+def check_group(fleet: FleetQueries, name: GroupName | None, *, scope: Scope) -> None:
+    """Raise NotFound unless a group exists."""
+    if name is not None:
+        find_group(fleet, name, scope=scope)
 
 
 def check_host(fleet: FleetQueries, name: HostName | None, *, scope: Scope) -> None:
