@@ -111,15 +111,7 @@ class UnsavedHolds(UseCase):
             for each in self._unsaved:
                 if call is not None and each.call == call:
                     return each.hold
-            hold = Hold(
-                id=id_,
-                reason=request.reason,
-                by=request.by,
-                at=self._clock.now(),
-                project=project,
-                host=host,
-                abort=abort,
-            )
+            hold = self._hosts.new_hold(request, id_=id_, project=project, host=host, abort=abort)
             holds.check_free(hold, [*self.known, *self.in_force])
             if len(self._unsaved) >= MOST:
                 raise Unavailable("too many holds in memory: hold the whole fleet instead")
