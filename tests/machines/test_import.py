@@ -55,7 +55,7 @@ def test_domains_are_imported_and_followed_whatever_others_do_to_them(bed: Bed, 
         refused = service.call("POST", "/v1/fleet/import", json={"from": "libvirt"})
         assert (refused.status_code, refused.json()["error"]["message"]) == (
             409,
-            "the import would remove 1 of 2 machines: if they are really gone, say yes (--yes)",
+            "the import would remove 1 of 2 machines: confirm with --yes if they are really gone",
         )
         assert imported(service, yes=True)["changes"] == ["- machine off: destroyed outside forewarn"]
         assert service.kinds().count("unannounced-impact") == 3

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forewarn.control.driver import DriverLimits
-from forewarn.control.fleet.importing_fleet import tidied
+from forewarn.control.fleet.importing_fleet import normalized
 from forewarn.core.basic_types import HostName, MachineId, MachineName
 from forewarn.core.errors import Unavailable
 from forewarn.core.fleet.import_terms import ImportTerms
@@ -90,7 +90,7 @@ def test_a_difference_that_is_not_the_one_shown_is_refused(api: Api, hypervisor:
     hypervisor.domains["kvm02"] = {IDS[2]: "web-2"}
     assert refused(api, hosts=HOSTS, digest=shown["digest"]) == (
         409,
-        "what the import would change is not what was shown: look at it again",
+        "the changes of the import are no longer those that were shown: check them again",
     )
     assert api("GET", "/v1/machines").json()["machines"] == []
 
@@ -188,7 +188,7 @@ def test_half_of_the_fleet_is_not_removed_unasked(api: Api, hypervisor: Hypervis
     assert imported(api, dry_run=True)["removes_half"]
     assert refused(api) == (
         409,
-        "the import would remove 1 of 2 machines: if they are really gone, say yes (--yes)",
+        "the import would remove 1 of 2 machines: confirm with --yes if they are really gone",
     )
     assert imported(api, yes=True)["changes"] == ["- machine web-0: destroyed outside forewarn"]
 
@@ -283,11 +283,11 @@ def test_what_a_guest_says_and_cannot_be_read_keeps_nobody_from_being_imported()
         update_domain=10**20,
         tags={"a": "\n"},
     )
-    tidy = tidied(FoundFleet(machines=(odd,)))
+    tidy = normalized(FoundFleet(machines=(odd,)))
     (machine,) = tidy.machines
     assert (machine.vm_id, machine.macs, machine.addresses) == (IDS[0], ("52:54:00:00:00:01",), ("10.0.0.1",))
     assert (machine.update_domain, machine.tags) == (None, None)
     assert [note.partition(": ")[2] for note in tidy.notes] == [
-        f"update-domain {odd.update_domain} cannot be declared: left out",
-        "its tags cannot be declared: left out",
+        f"update-domain {odd.update_domain} is invalid: ignored",
+        "its tags are invalid: ignored",
     ]

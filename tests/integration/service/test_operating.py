@@ -1,6 +1,7 @@
 """What operators and groups may ask for beyond the contract: holds, emergencies, policies, work outside."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +26,8 @@ from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
+from forewarn.store.snapshots import Snapshot
+from forewarn.store.sql import Store
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import writing
 from tests.helpers.programs.lost_answers import lost_commit
@@ -150,6 +153,23 @@ def test_a_hold_of_memory_that_was_lifted_before_it_was_refused_is_not_shown(ser
     unsaved.release(hold.id, by="ops")
     unsaved.save()
     assert (unsaved.refused, unsaved.in_force) == ((), [])
+
+
+def test_a_hold_is_in_memory_or_known_at_each_moment_while_it_is_saved(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsaved = service.use_cases.unsaved_holds
+    hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=None)
+    read, found = Store.read, list[set[str]]()
+
+    def look(self: Store) -> AbstractContextManager[Snapshot]:
+        found.append({each.id for each in (*unsaved.in_force, *unsaved.known)})
+        return read(self)
+
+    monkeypatch.setattr(Store, "read", look)
+    unsaved.save()
+    assert all(ids == {hold.id} for ids in found)
+    assert (unsaved.in_force, unsaved.known) == ([], [hold])
 
 
 def test_holds_that_could_not_be_read_are_read_the_next_time(

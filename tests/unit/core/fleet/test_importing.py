@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.control.fleet.importing_fleet import tidied
+from forewarn.control.fleet.importing_fleet import normalized
 from forewarn.core.basic_types import (
     DECLARED,
     PUT,
@@ -862,6 +862,6 @@ def test_an_import_notes_a_name_that_it_changes(called: str, name: str) -> None:
     machine = FoundMachine(
         vm_id=MachineId("0" * 8 + "-0000-0000-0000-" + "0" * 12), name=called, host=A, running=True
     )
-    assert tidied(FoundFleet(machines=(machine,))).notes == (
-        f'machine "{called}" cannot be called so: it is imported as {name}',
+    assert normalized(FoundFleet(machines=(machine,))).notes == (
+        f'machine "{called}" has an invalid name: it is imported as {name}',
     )
