@@ -1,4 +1,4 @@
-"""A batch: one database transaction made of savepoints, each of which can be rolled back alone.
+"""A batch: one database transaction made of savepoints, which can be rolled back one by one.
 
 The batch begins the database transaction at the first statement. It sends SAVEPOINT as late as possible:
 before the next statement, and only if a rollback must keep earlier writes or the lock of the job around it.

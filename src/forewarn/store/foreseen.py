@@ -11,7 +11,7 @@ from forewarn.store.rows.mapping import Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreseen:
-    """What a call is expected to ask for; it may ask for more, or for something else."""
+    """The expected queries of a call; the call may make more, or others."""
 
     machine: str  # its name
     project: ProjectName | None = None  # the project that the caller is limited to; None: all

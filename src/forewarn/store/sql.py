@@ -131,7 +131,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class ProjectStore:
-    """A store of which only one project can be read."""
+    """A store limited to reads of one project."""
 
     read: Callable[[], AbstractContextManager[ScopedSnapshot]]
 
