@@ -89,7 +89,7 @@ def test_a_copy_is_not_held_and_goes_on(tmp_path: Path) -> None:
         program.guest(WEB_0).document()
         order = program.post("/v1/machines/web-0/restart")["order"]["id"]
         served = run(tmp_path, "copy", "forewarn.db", "copy.db")
-        assert (served.returncode, "another forewarn serves forewarn.db" in served.stderr) == (1, True)
+        assert (served.returncode, "another server uses forewarn.db" in served.stderr) == (1, True)
         program.stop()
     copied = run(tmp_path, "copy", "forewarn.db", "copy.db")
     assert copied.returncode == 0, copied.stderr

@@ -25,7 +25,7 @@ def test_a_second_server_on_the_same_database_is_refused_and_the_first_goes_on(t
         second = run(tmp_path, "serve", *FREE)
         assert second.returncode == 1
         assert second.stderr == (
-            f"forewarn: another forewarn serves forewarn.db (process {program.process.pid}): "
+            f"forewarn: another server uses forewarn.db (process {program.process.pid}): "
             "stop it first, or use another --database\n"
         )
         assert program.guest("127.0.1.10").poll().status_code == 200

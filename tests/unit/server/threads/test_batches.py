@@ -246,9 +246,9 @@ def test_what_guests_are_sent_while_a_job_waits_for_the_lock_is_saved_before_it_
 
 def test_a_transaction_that_is_used_after_its_batch_is_refused(store: Store, batches: Batches) -> None:
     kept = batches.transact(lambda tx: tx)
-    with pytest.raises(RuntimeError, match="is over"):
+    with pytest.raises(RuntimeError, match="after the end of its batch"):
         kept.lock()
-    with pytest.raises(RuntimeError, match="is over"):
+    with pytest.raises(RuntimeError, match="after the end of its batch"):
         kept.after_commit(lambda: None)
     assert batches.transact(adding("web-0")) == "web-0"
 
