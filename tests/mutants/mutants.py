@@ -390,7 +390,7 @@ def a_caller_is_answered_before_guests_are_shown_it(real: Real, worker: Any, job
     return done
 
 
-@mutant("server.threads.batches:Batches.run", "unit/server/threads/test_batches.py", rule="7")
+@mutant("server.threads.batches:Batches.run_jobs", "unit/server/threads/test_batches.py", rule="7")
 def a_caller_is_answered_as_if_the_commit_had_not_failed(
     real: Real, batches: Batches, jobs: Sequence[Callable[[Transaction], Any]], **more: Any
 ) -> list[Outcome]:

@@ -212,7 +212,7 @@ def test_an_import_that_reaches_no_host_is_refused_with_why(api: Api, hypervisor
     hypervisor.silent["kvm02"] = ValueError("odd")
     assert refused(api, yes=True) == (
         409,
-        "driver libvirt reaches none of its hosts, and nothing is imported: "
+        "driver libvirt reaches none of its hosts; nothing is imported: "
         "kvm01 (no route to host), kvm02 (ValueError: odd)",
     )
     names = [each["name"] for each in api("GET", "/v1/machines").json()["machines"]]
@@ -226,7 +226,7 @@ def test_a_source_that_cannot_be_asked_as_a_whole_imports_nothing_and_is_not_ask
     hypervisor.silent["kvm01"] = Unavailable("the cloud cannot be asked: no route to host")
     assert refused(api, hosts={"kvm01": HOSTS["kvm01"]}) == (
         409,
-        "driver libvirt cannot list what there is, and nothing is imported: "
+        "driver libvirt cannot list its hosts and machines; nothing is imported: "
         "the cloud cannot be asked: no route to host",
     )
 

@@ -17,7 +17,7 @@ from forewarn.control.use_case import Reading, ScopedReading, UseCase
 from forewarn.core.access import RIGHTS, Role
 from forewarn.core.errors import NotFound, Refused
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.server.threads.listings import Listings
+from forewarn.server.threads.inventories import DriverInventories
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ScopedSnapshot, Snapshot
 from tests.helpers.database.stores import sqlite_url
@@ -72,7 +72,7 @@ def services(service: Service, scope: Scope) -> Services:
             pushing=Nobody(),
             timekeeper=service.time,
             probes=Health(),
-            inventories=Listings(service.drivers),
+            inventories=DriverInventories(service.drivers),
         ),
         scope,
     )

@@ -128,8 +128,7 @@ def test_an_import_that_reaches_no_host_is_one_line(hypervisor: Hypervisor) -> N
     hypervisor.silent["kvm01"] = ValueError("odd")
     refused = run("fleet", "import", "--from", "libvirt", "--host", KVM01, code=1)
     assert refused.output == (
-        "forewarn: driver libvirt reaches none of its hosts, and nothing is imported: "
-        "kvm01 (ValueError: odd)\n"
+        "forewarn: driver libvirt reaches none of its hosts; nothing is imported: kvm01 (ValueError: odd)\n"
     )
 
 

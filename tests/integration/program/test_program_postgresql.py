@@ -107,7 +107,7 @@ def test_it_waits_for_a_database_that_is_away(
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = %s", [name]
         )
         assert program.call("POST", "/v1/machines/web-0/restart").status_code == 503
-        program.err.wait_for("the lock is lost until the database is back")
+        program.err.wait_for("cannot renew the lock until the database answers")
         assert guest.document() == before
         assert program.call("GET", "/readyz").status_code == 503
         assert program.get("/healthz") == {"status": "ok"}

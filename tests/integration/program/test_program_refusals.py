@@ -149,7 +149,7 @@ def test_a_fleet_file_is_applied_when_it_differs_from_the_last_and_only_then(tmp
         (
             "[operator]\norigins = ['https://a.example']\n",
             {},
-            "[operator] origins 'https://a.example': expected a loopback address: while there is no token",
+            "[operator] origins 'https://a.example': expected a loopback address: without a token",
         ),
     ],
 )
