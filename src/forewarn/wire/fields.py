@@ -237,15 +237,14 @@ def _tags(value: object) -> dict[str, str]:
     return dict(value)
 
 
-def amounts(each: Field[T]) -> Field[dict[str, T]]:
-    """Declare how much there is of things, by names of one's own."""
+def named_values(each: Field[T], *, example: str) -> Field[dict[str, T]]:
+    """Declare a table of values by names that the user chooses."""
 
     def reader(value: object) -> dict[str, T]:
-        given = table(value, written="{ vcpus = 8, memory = 32 }")
         found = {}
-        for key, amount_ in given.items():
+        for key, one in table(value, written=example).items():
             with inside(f".{key}"):
-                found[name(key)] = each(amount_)
+                found[name(key)] = each(one)
         return found
 
     return Field(
@@ -255,7 +254,7 @@ def amounts(each: Field[T]) -> Field[dict[str, T]]:
             "propertyNames": {"pattern": name.schema["pattern"]},
             "additionalProperties": each.schema,
         },
-        write=lambda values: {key: each.write(amount_) for key, amount_ in values.items()},
+        write=lambda values: {key: each.write(one) for key, one in values.items()},
     )
 
 

@@ -87,6 +87,9 @@ _MOST_AT_ONCE = 100
 _MOST_OFTEN = 1000
 
 
+_AMOUNTS = "{ vcpus = 8, memory = 32 }"
+
+
 def _ratio(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_OFTEN:
         raise Invalid(f"expected a number above 0, up to {_MOST_OFTEN}, got {shown(value)}")
@@ -122,12 +125,13 @@ HOST: Fields = {
     "at_once": fields.whole_number(1, _MOST_AT_ONCE).about(
         "How many calls its driver may make there together; left out: as the driver says."
     ),
-    "resources": fields.amounts(
+    "resources": fields.named_values(
         Field(
             read=_read_resource,
             schema={"anyOf": [fields.amount.schema, _HOST_RESOURCE.schema]},
             write=_write_resource,
-        )
+        ),
+        example=_AMOUNTS,
     ).about(
         "How much it has of what machines take, by names of your own; { amount = 64, ratio = 4 } gives it "
         "out four times. Of what is not named here there is enough."
@@ -165,7 +169,7 @@ MACHINE: Fields = {
         "How it leaves its host: live (paused for a moment; redeployed if that fails), live-only (never "
         "redeployed instead), cold (it is down meanwhile), none (it stays)."
     ),
-    "resources": fields.amounts(fields.amount).about(
+    "resources": fields.named_values(fields.amount, example=_AMOUNTS).about(
         "What it takes of its host, by names of your own; it moves only where there is as much."
     ),
     "labels": fields.tags.about("What it asks of its host: it moves only to one that has the same."),

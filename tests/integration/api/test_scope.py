@@ -9,7 +9,7 @@ from typing import get_type_hints
 import pytest
 
 from forewarn.api.app import ENDPOINTS
-from forewarn.api.inputs import OpenedBy, Reach
+from forewarn.api.inputs import TransactionInput, TransactionScope
 from forewarn.api.services import ApiParts, Services
 from forewarn.control.all_use_cases import FleetReads
 from forewarn.control.naming import narrowed
@@ -105,12 +105,12 @@ def test_a_transaction_on_everything_is_refused_to_a_projects_people(service: Se
 def test_a_call_that_a_projects_people_may_make_never_has_a_transaction_on_everything() -> None:
     theirs = [route for route in ENDPOINTS if route.right in RIGHTS[Role.USER]]
     reaches = {
-        route.operation: each.reach
+        route.operation: each.scope
         for route in theirs
         for each in route.inputs.values()
-        if isinstance(each, OpenedBy)
+        if isinstance(each, TransactionInput)
     }
-    assert {name for name, reach in reaches.items() if reach is not Reach.CALLER} == {"begin_session"}
+    assert {name for name, reach in reaches.items() if reach is not TransactionScope.CALLER} == {"begin_session"}
     assert {"restart_machine", "approve_event", "cancel_order", "add_webhook"} <= reaches.keys()
 
 

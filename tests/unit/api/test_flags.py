@@ -2,7 +2,7 @@
 
 import pytest
 
-from forewarn.api.bodies import MachineOrderBody, MaintenanceBody
+from forewarn.api.order_bodies import MachineOrderBody, MaintenanceBody
 from forewarn.api.endpoints import (
     clock_endpoints,
     hold_endpoints,

@@ -9,19 +9,19 @@ from starlette.exceptions import HTTPException
 from forewarn.api import limits
 from forewarn.api.limits import (
     MOST_CALLERS,
-    Bodies,
+    BodyBudget,
     BodyLimits,
     CallerLimits,
     CallerTable,
     CallLimit,
     CallRefusals,
     LimitExceeded,
-    Who,
-    address_of,
+    LimitedCaller,
+    caller_at,
 )
 
-CI, BOB = Who("token", "ci"), Who("token", "bob")
-HERE = address_of("127.0.0.1", is_local=True)
+CI, BOB = LimitedCaller("token", "ci"), LimitedCaller("token", "bob")
+HERE = caller_at("127.0.0.1", is_local=True)
 
 
 class Time:
@@ -83,7 +83,7 @@ def test_as_many_calls_as_may_be_are_answered_at_once(time: Time) -> None:
     with callers.call(CI):
         with callers.call(CI):
             with pytest.raises(
-                LimitExceeded, match=r"2 calls of token 'ci' .*; \[operator\] calls raises it"
+                LimitExceeded, match=r"token 'ci' has 2 concurrent requests, .*; \[operator\] calls raises it"
             ):
                 callers.call(CI).__enter__()
             with callers.call(BOB), callers.call(CI, is_stream=True):
@@ -95,7 +95,7 @@ def test_as_many_calls_as_may_be_are_answered_at_once(time: Time) -> None:
 def test_as_many_streams_as_may_be_are_open_at_once(time: Time) -> None:
     callers = table(time, rate=0, streams=1)
     with callers.call(CI, is_stream=True):
-        with pytest.raises(LimitExceeded, match="token 'ci' has 1 streams open"):
+        with pytest.raises(LimitExceeded, match="token 'ci' has 1 open streams"):
             callers.call(CI, is_stream=True).__enter__()
         with callers.call(CI):
             pass
@@ -114,7 +114,7 @@ def test_a_limit_of_nothing_is_no_limit(time: Time) -> None:
 def test_operators_on_the_same_computer_have_ten_times_as_much_while_there_are_no_tokens(time: Time) -> None:
     callers = table(time, rate=10)
     assert admitted(lambda: callers.admit(HERE), tries=500) == 200
-    assert admitted(lambda: callers.admit(address_of("127.0.0.1")), tries=500) == 20
+    assert admitted(lambda: callers.admit(caller_at("127.0.0.1")), tries=500) == 20
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_operators_on_the_same_computer_have_ten_times_as_much_while_there_are_n
     ],
 )
 def test_a_caller_is_its_address_or_its_ipv6_network(one: str, other: str, same: bool) -> None:
-    assert (address_of(one) == address_of(other)) is same
+    assert (caller_at(one) == caller_at(other)) is same
 
 
 def test_addresses_that_ask_for_nothing_more_are_forgotten(time: Time) -> None:
@@ -137,7 +137,7 @@ def test_addresses_that_ask_for_nothing_more_are_forgotten(time: Time) -> None:
     with callers.call(BOB):
         for number in range(3 * MOST_CALLERS):
             time.seconds += 0.02
-            callers.admit(Who("address", str(number)))
+            callers.admit(LimitedCaller("address", str(number)))
         assert len(callers) <= MOST_CALLERS + 1
 
 
@@ -147,8 +147,8 @@ def test_more_addresses_at_once_than_can_be_remembered_share_what_is_one_callers
     monkeypatch.setattr(limits, "MOST_CALLERS", 10)
     callers = table(time, rate=10)
     for number in range(10):
-        callers.admit(Who("address", str(number)))
-    strangers = (Who("address", f"late-{number}") for number in range(100))
+        callers.admit(LimitedCaller("address", str(number)))
+    strangers = (LimitedCaller("address", f"late-{number}") for number in range(100))
     assert admitted(lambda: callers.admit(next(strangers)), tries=100) == 20
     assert len(callers) == 11
     # A token's holder is none of them.
@@ -172,7 +172,7 @@ SIZES = BodyLimits(usual=100, fleet=1000, free=10, all_of_projects=150, all_of_f
 
 
 def test_a_body_is_refused_at_the_first_byte_too_many() -> None:
-    bodies = Bodies(SIZES, CallRefusals())
+    bodies = BodyBudget(SIZES, CallRefusals())
     with bodies.reading(100, of_project=True) as take:
         take(100)
         with pytest.raises(HTTPException, match="larger than 100 bytes") as refused:
@@ -181,18 +181,18 @@ def test_a_body_is_refused_at_the_first_byte_too_many() -> None:
 
 
 def test_all_bodies_together_are_bounded_until_their_calls_are_answered() -> None:
-    bodies = Bodies(SIZES, CallRefusals())
+    bodies = BodyBudget(SIZES, CallRefusals())
     with bodies.reading(100, of_project=True) as first, bodies.reading(100, of_project=True) as second:
         first(100)
         second(70)
-        with pytest.raises(LimitExceeded, match="150 bytes, as many as may be: try again in 1 s"):
+        with pytest.raises(LimitExceeded, match="exceed 150 bytes, the maximum: try again in 1 s"):
             second(30)
     with bodies.reading(100, of_project=True) as third:
         third(100)
 
 
 def test_small_bodies_and_those_of_operators_find_room_whatever_projects_send() -> None:
-    bodies = Bodies(SIZES, CallRefusals())
+    bodies = BodyBudget(SIZES, CallRefusals())
     with bodies.reading(200, of_project=True) as large:
         large(160)
         with bodies.reading(100, of_project=True) as small:
