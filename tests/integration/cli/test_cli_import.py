@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import terminal
+from forewarn.cli.commands import fleet_commands
 from forewarn.cli.main import app
-from forewarn.cli.nouns import fleet_commands
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service
 from tests.helpers.service.listing_driver import IDS, Hypervisor

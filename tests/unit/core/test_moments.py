@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from forewarn.agent.setup import agent_config
-from forewarn.cli.options import seconds as typed
+from forewarn.cli.options import Duration
 from forewarn.config_reading import load
 from forewarn.core.moments import format_offset, format_span, format_span_briefly, parse_span, write_span
 from forewarn.rehearsal.scenario_file import read_scenario
@@ -128,7 +128,7 @@ def in_scenario(text: str) -> float:
 
 
 def in_command(text: str) -> float:
-    return typed(text, hint="DURATION")
+    return Duration().convert(text, None, None)
 
 
 @pytest.mark.parametrize("place", [in_fleet_file, in_settings, in_agent_config, in_scenario, in_command])
