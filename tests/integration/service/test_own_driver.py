@@ -71,7 +71,7 @@ def test_its_older_attempts_are_refused(driver: Driver, step: DriverTask) -> Non
 def test_what_it_has_called_off_does_not_begin_any_more(driver: Driver, step: DriverTask) -> None:
     assert driver.cancel(step) == Cancelled()
     assert isinstance(driver.begin(step), Failed)
-    assert driver.check(step) == Failed("it was called off")
+    assert driver.check(step) == Failed("the attempt was cancelled")
 
 
 def test_a_step_that_was_left_is_taken_back(driver: Driver, spool: Path, step: DriverTask) -> None:

@@ -1,4 +1,4 @@
-"""What the driver sees of a step: the mark, the domain on both hosts, the guest's boot and background calls.
+"""The driver's view of a step: the mark, the domain on both hosts, the guest's boot and background calls.
 
 The driver stores a mark in a domain's metadata. The mark identifies the attempt and records its progress.
 The driver writes the mark before each operation. So after a crash, the state of the domain and its mark are
