@@ -192,7 +192,7 @@ def test_a_machine_with_a_wrong_id_has_failed_whatever_is_to_be_done(
     nobody = "00000000-0000-4000-8000-000000000000"
     answer = driver.begin(task(nobody, work))
     assert isinstance(answer, Failed)
-    assert f"nova has no server {nobody}: a machine's vm-id has to be the id of its server" in answer.why
+    assert f"nova has no server {nobody}: a machine's vm-id must be the id of its server" in answer.why
     assert driver.check(task(nobody, work)) == NotBegun()
 
 
