@@ -110,7 +110,9 @@ def test_a_call_that_a_projects_people_may_make_never_has_a_transaction_on_every
         for each in route.inputs.values()
         if isinstance(each, TransactionInput)
     }
-    assert {name for name, reach in reaches.items() if reach is not TransactionScope.CALLER} == {"begin_session"}
+    assert {name for name, reach in reaches.items() if reach is not TransactionScope.CALLER} == {
+        "begin_session"
+    }
     assert {"restart_machine", "approve_event", "cancel_order", "add_webhook"} <= reaches.keys()
 
 

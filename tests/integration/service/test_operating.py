@@ -338,7 +338,7 @@ def test_silence_outside_for_too_long_is_a_failure_though_service_time_stands_st
     service.tick()
     failed = service.views.order(order).order
     assert failed.state is OrderState.FAILED
-    assert failed.waiting[0].reason == "failed: nobody has reported for 1 m"
+    assert failed.waiting[0].reason == "failed: the external program has not reported for 1 m"
 
 
 def test_what_nobody_has_taken_up_waits_without_a_limit_also_once_tried_again(service: Service) -> None:
