@@ -2,8 +2,9 @@
 
 import click
 import pytest
-
 from forewarn.api.bodies import MaintenanceBody
+from forewarn.api.request_parts import Body
+
 from forewarn.api.endpoints import (
     clock_endpoints,
     hold_endpoints,
@@ -11,7 +12,6 @@ from forewarn.api.endpoints import (
     token_endpoints,
     webhook_endpoints,
 )
-from forewarn.api.request_parts import Body
 from forewarn.cli.main import LazyCommand, app
 from forewarn.cli.session import in_flags
 
