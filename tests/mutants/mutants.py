@@ -497,7 +497,7 @@ def a_project_reads_an_operators_text(real: Real, text: str) -> str:
     return text
 
 
-@mutant("store.reads.loading:_named", "integration/api/test_hidden_names.py", rule="9")
+@mutant("store.reads.prefetching:_named", "integration/api/test_hidden_names.py", rule="9")
 def names_are_looked_up_among_the_machines_of_all_projects(real: Real, project: Any, calls: Any) -> Any:
     return real(None, [replace(call, project=None) for call in calls])
 

@@ -295,8 +295,8 @@ def test_a_record_explains_what_leaves() -> None:
 def test_the_page_of_rules_names_what_exists() -> None:
     page = (ROOT / "docs/explanation/rules.md").read_text()
     known = {check.__name__ for check in (*RULES, misplaced, overdue, unexplained)}
-    assert re.findall(r"^\*\*Rule (\d+):", page, re.MULTILINE) == [f"{number}" for number in range(1, 14)]
-    for row in page.partition("| rule | is kept by")[2].splitlines()[2:]:
+    assert re.findall(r"^## Rule (\d+):", page, re.MULTILINE) == [f"{number}" for number in range(1, 14)]
+    for row in page.partition("| rule | code |")[2].splitlines()[2:]:
         _, _, kept, checked, tested, _ = row.split("|")
         for name in re.findall(r"`((?:core|control|guest|server)/[\w/.]*)`", kept):
             assert (ROOT / "src/forewarn" / name).exists(), name

@@ -203,7 +203,7 @@ def _show_events(events: Sequence[EventAnswer]) -> None:
 def _show_next(session: Session, order: OrderAnswer) -> None:
     """Print what the caller can do about failed and unknown steps."""
     failed = order.state is OrderState.FAILED
-    if not failed and not any(is_unknown(step) for step in (*order.steps, *order.host_steps)):
+    if not failed and not (any(map(is_unknown, order.steps)) or any(map(is_unknown, order.host_steps))):
         return
     caller, short = session.caller(), terminal.short(order.id)
     rights = tuple(Right) if caller is None else caller.rights

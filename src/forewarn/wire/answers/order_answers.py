@@ -123,11 +123,11 @@ class OrderAnswer(ApiAnswer):
 
     @classmethod
     def of(cls, order: Order, *views: object) -> Self:
-        """Show an order. Attributes of the views give the fields that the order lacks."""
+        """Show an order. Attributes of the views come before those of the order."""
         return cls.like(
+            *views,  # first: the terms of an order have a `notice`, too
             order,
             order.terms,
-            *views,
             machine=order.machine_name,
             waiting_until=first_end(order.waiting),
         )
